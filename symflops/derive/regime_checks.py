@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from symflops.derive.adapters import KINDS
 from symflops.diagnostics.findings import Reporter, did_you_mean
@@ -13,14 +12,8 @@ from symflops.model.path import Path, prefixes
 from symflops.model.patterns import matches, spelled
 from symflops.model.regime import Regime
 
-
-class Patterns(NamedTuple):
-    """Patterns of one field of a regime, and the paths that they may match; ``suffix`` is not part of what users write."""
-
-    field: str
-    patterns: list[str]
-    paths: list[Path]
-    suffix: str = ""
+Field = tuple[str, list[str], list[Path], str]
+"""A field of a regime, its patterns, the paths that they may match, and the end of patterns that users do not write."""
 
 
 def check_patterns(graph: Graph, regime: Regime) -> None:
@@ -49,21 +42,20 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
     report.check()
 
 
-def fields(graph: Graph, regime: Regime) -> Iterator[Patterns]:
+def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     """The fields of ``regime`` that hold patterns."""
     operators = list(graph.operators())
     parameters = list(dict.fromkeys(parameter.path for operator in operators for parameter in operator.parameters))
     modules = list(dict.fromkeys(operator.path for operator in operators))
-    yield Patterns("train", [pattern for pattern in regime.train if pattern != "*"], parameters)
-    yield Patterns("freeze", list(regime.freeze), parameters)
-    yield Patterns("force_grad", list(regime.force_grad), modules)
+    yield "train", [pattern for pattern in regime.train if pattern != "*"], parameters, ""
+    yield "freeze", list(regime.freeze), parameters, ""
+    yield "force_grad", list(regime.force_grad), modules, ""
     projections = [operator.path for operator in operators if is_adapted(operator)]
     for adapter in regime.adapters:
         base = adapter.names[0]
-        yield Patterns("targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}")
+        yield "targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}"
     if regime.recompute:
-        groups = [prefix for path in modules for prefix in prefixes(path)]
-        yield Patterns("recompute groups", list(regime.recompute.groups), groups)
+        yield "recompute groups", list(regime.recompute.groups), [prefix for path in modules for prefix in prefixes(path)], ""
 
 
 def is_adapted(operator: Operator) -> bool:

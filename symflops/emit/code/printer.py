@@ -1,4 +1,4 @@
-"""Formulas as expressions of a programming language: what infix languages with exact integers have in common."""
+"""Formulas as expressions of an infix programming language with exact integers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from symflops.model.formula import Formula, Num, Power
 
 
 class CodePrinter(Printer):
-    """Source code; ``names`` replaces letters, for code that has other names for them.
+    """Source code; ``names`` are the names of letters in code, ``named`` the names of whole formulas.
 
-    Where they keep theirs, a letter ``q`` that may be null counts 0 for null, and ``has_q`` says whether it is given.
-    ``named`` are formulas that stand under a name.
+    A letter ``q`` without a name keeps its own; if it may be null, it is 0 for null, and ``has_q`` says whether it is given.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None, named: Mapping[Formula, str] | None = None) -> None:
@@ -28,7 +27,7 @@ class CodePrinter(Printer):
         return super().visit(formula)
 
     def alone(self, formula: Formula) -> str:
-        """``formula`` as the whole of an expression."""
+        """``formula`` as a whole expression, which needs no parentheses."""
         return self.text(formula)
 
     def number(self, value: Fraction) -> tuple[str, int]:
@@ -43,34 +42,21 @@ class CodePrinter(Printer):
         return json.dumps(text)
 
     def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
-        head, *rest = factors
-        over = [factor for factor in factors if isinstance(factor, Power) and factor.exponent < 0]
-        sign, divisor = "", [Power(factor.base, -factor.exponent) for factor in over]
-        number = Fraction(1)
-        if isinstance(head, Num):
-            number = head.value
-        else:
-            rest = list(factors)
-        rest = [factor for factor in rest if factor not in over]
-        if number == -1 and rest:
-            sign = "-"
-        parts = [self.inside(factor, UNARY) for factor in rest]
+        number, rest = (factors[0].value, factors[1:]) if isinstance(factors[0], Num) else (Fraction(1), factors)
+        powers = [factor for factor in rest if isinstance(factor, Power) and factor.exponent < 0]
+        parts = [self.inside(factor, UNARY) for factor in rest if factor not in powers]
+        sign = "-" if number.numerator == -1 and parts else ""
         if abs(number.numerator) != 1 or not parts:
             parts.insert(0, self.literal(number.numerator))
-        elif number.numerator == -1:
-            sign = "-"
         text = sign + "*".join(parts)
-        if number.denominator != 1:
-            divisor.insert(0, Num(Fraction(number.denominator)))  # type: ignore[arg-type]
-        if divisor:
-            bottom = "*".join(self.power(part) if isinstance(part, Power) else self.text(part) for part in divisor)
-            return self.quotient(text, bottom, len(divisor) > 1)
-        return text, PRODUCT
+        below = [self.literal(number.denominator)] if number.denominator != 1 else []
+        below += [self.power(Power(power.base, -power.exponent)) for power in powers]
+        return self.quotient(text, "*".join(below), len(below) > 1) if below else (text, PRODUCT)
 
     @abstractmethod
     def literal(self, value: int) -> str:
-        """A whole number."""
+        """An integer."""
 
     @abstractmethod
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
-        """A division without a remainder, perhaps by a product."""
+        """An exact division; ``product`` if the divisor is a product."""

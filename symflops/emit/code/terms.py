@@ -1,8 +1,8 @@
-"""Sums and products of formulas, put together so that they print well."""
+"""Sums and products of formulas, simplified so that they print well."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import prod
 
@@ -14,44 +14,63 @@ Terms = tuple[tuple[int, Formula], ...]
 
 
 def in_moments(terms: Terms, program: Program) -> Formula:
-    """A vector over the moments as a formula; the moment of what happens once is 1."""
+    """A vector over the moments as a formula; the moment of work done once per batch is 1."""
     once = {position for position, moment in enumerate(program.moments) if moment.constant}
-    parts = [factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms]
-    return ZERO if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
+    return sum_of(factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms)
 
 
 def times(*formulas: Formula) -> Formula:
-    """A product: its numbers first and taken together, equal factors as powers, brackets last."""
+    """A product: one number first, equal factors as powers, brackets and sums last."""
     number: Factor = 1
     powers: dict[Formula, int] = {}
-    for formula in formulas:
-        for factor in formula.factors if isinstance(formula, Prod) else (formula,):
-            base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
-            if isinstance(base, Num):
-                value = base.value if exponent == 1 else base.value**exponent
-                number *= value.numerator if value.denominator == 1 else value
-            else:
-                powers[base] = powers.get(base, 0) + exponent
+    for factor in (factor for formula in formulas for factor in factors_of(formula)):
+        base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
+        if isinstance(base, Num):
+            value = base.value if exponent == 1 else base.value**exponent
+            number *= value.numerator if value.denominator == 1 else value
+        else:
+            powers[base] = powers.get(base, 0) + exponent
     bases = sorted(powers, key=lambda base: isinstance(base, (Bracket, Sum)))
     rest = [base if powers[base] == 1 else Power(base, powers[base]) for base in bases if powers[base]]
     if number == 0 or not rest:
         return Num(Fraction(number))
-    return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(Fraction(number))]), *rest))
+    return product_of(rest if number == 1 else [Num(Fraction(number)), *rest])
+
+
+def factors_of(formula: Formula) -> tuple[Formula, ...]:
+    """The factors of a product; any other formula is its own factor."""
+    return formula.factors if isinstance(formula, Prod) else (formula,)
+
+
+def product_of(factors: Sequence[Formula]) -> Formula:
+    """The product of ``factors`` in this order; one factor stands alone."""
+    return factors[0] if len(factors) == 1 else Prod(tuple(factors))
+
+
+def sum_of(terms: Iterable[Formula]) -> Formula:
+    """The sum of ``terms`` in this order; one term stands alone."""
+    found = tuple(terms)
+    return ZERO if not found else found[0] if len(found) == 1 else Sum(found)
+
+
+def is_negative(formula: Formula) -> bool:
+    """Whether a term prints with a minus."""
+    first = factors_of(formula)[0]
+    return isinstance(first, Num) and first.value < 0
 
 
 def plus(formulas: Sequence[Formula]) -> Formula:
-    """A sum, equal terms taken together, opposite ones left out."""
+    """A sum with equal terms merged and opposite terms cancelled."""
     counts: dict[Formula, Factor] = {}
     for formula in formulas:
         for term in formula.terms if isinstance(formula, Sum) else (formula,):
             number, rest = coefficient(term)
             counts[rest] = counts.get(rest, 0) + number
-    terms = [times(Num(Fraction(number)), rest) for rest, number in counts.items() if number]
-    return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
+    return sum_of(times(Num(Fraction(number)), rest) for rest, number in counts.items() if number)
 
 
 def coefficient(term: Formula) -> tuple[Factor, Formula]:
-    """A term as a number times what is left of it."""
+    """A term as (number, rest)."""
     if isinstance(term, Num):
         return term.value, ONE
     if not isinstance(term, Prod):

@@ -1,30 +1,35 @@
-"""The boxes of a picture of a model: operators by module, as deep as reads at a glance, without what hands values on."""
+"""The boxes of a model's picture: operators grouped by module, without those that only pass values on."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import networkx
 
 MOST = 30
-"""The boxes up to which a picture is read at a glance: modules are shown as deep as these suffice."""
+"""The most boxes that read at a glance; the depth of modules in a picture follows from it."""
 
 PASSED = ("with", "mul", "map", "detach", "concat", "split", "view", "zeros", "parameter", "reshape", "add")
-"""Kinds that only hand values on: what reads them is drawn as reading what they read. Sums of several values are kept."""
+"""Kinds that only pass values on: edges run past them. Sums of several values are kept."""
 
 WORK = {"linear": "linear", "attention": "attention", "conv": "conv", "matmul": "other", "bilinear": "other", "scan": "other"}
-"""The kinds that do matrix work, and how a picture shows them."""
+"""The kinds of matrix work, with the colour class of each."""
 
 SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+ENDS = ("input", "output")
+Key = tuple[tuple[str, ...], tuple[str, ...], int]
+"""A group: its loops, the path of its module, and a number that sets it apart from others of this path."""
+
 LETTER, SMALL, PAD, LINE, SUM = 7.4, 6.3, 13.0, 16.0, 24.0
-"""Widths of letters, room in boxes, height of a line, width of a sum."""
+"""In pixels: widths of letters, padding of boxes, height of a line, width of a sum."""
 
 
 @dataclass
 class Group:
-    """A box: the modules of one path within one frame."""
+    """A box: the operators of one module within one frame, a tuple of loops."""
 
     name: str
     label: str
@@ -34,6 +39,7 @@ class Group:
 
     @property
     def small(self) -> str:
+        """The second line: the operator's kind and caption, or how many operators of each kind."""
         if self.kinds in (["input"], ["output"]):
             return self.kinds[0]
         if len(self.kinds) == 1:
@@ -47,6 +53,7 @@ class Group:
 
     @property
     def work(self) -> str:
+        """The colour class; empty without matrix work."""
         for kind in ("attention", "conv", "linear"):
             if kind in self.kinds:
                 return WORK[kind]
@@ -54,6 +61,7 @@ class Group:
 
     @property
     def size(self) -> tuple[float, float]:
+        """Width and height in pixels."""
         if self.is_sum:
             return SUM, SUM
         lines = 2 if self.small else 1
@@ -70,7 +78,7 @@ def words(kind: str) -> str:
 
 
 def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
-    """The graph without what only hands values on, and without what an iteration hands to the next."""
+    """The graph without operators that only pass values on, and without edges from one iteration to the next."""
     kept = networkx.DiGraph(name=graph.name)
     sources: dict[str, dict[str, None]] = {}
     carried = {(one, two) for one, two, data in graph.edges(data=True) if data.get("carried")}
@@ -90,7 +98,7 @@ def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
 
 
 def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """The groups of the finest depth that still reads at a glance."""
+    """The groups and edges of the finest depth that still reads at a glance."""
     found = grouped(graph, 1)
     for depth in range(2, 6):
         finer = grouped(graph, depth)
@@ -101,41 +109,52 @@ def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str
 
 
 def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """Modules to ``depth`` below their frame, or below what holds frames; where that would be a cycle, runs of them."""
-    frames = {tuple(path_of(loop)) for _, data in graph.nodes(data=True) for loop in data["loops"]}
-    keys = {}
-    for number, (name, data) in enumerate(graph.nodes(data=True)):
-        path = [] if data["kind"] in ("input", "output") else str(data["label"]).split(".")
-        base = len(path_of(data["loops"][-1])) if data["loops"] else 0
-        while any(frame[: base + 1] == tuple(path[: base + 1]) and len(frame) > base + 1 for frame in frames):
-            base += 1
-        own = tuple(path[: base + depth])
-        alone = data["kind"] in ("input", "output") or (data["kind"] == "add" and len(path) <= base)
-        keys[name] = (data["loops"], own, number if alone else -1)
-    for _ in range(2):
-        quotient = networkx.DiGraph()
-        quotient.add_nodes_from(keys.values())
-        quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
-        knots = {key for part in networkx.strongly_connected_components(quotient) if len(part) > 1 for key in part}
-        if not knots:
-            break
-        run, before = 0, None
-        for name, key in list(keys.items()):
-            run += key != before
-            before = key
-            keys[name] = (key[0], key[1], run) if key in knots else key
+    """Modules to ``depth`` below their frame, or below the module that holds frames; as runs if they would form a cycle."""
+    keys = without_cycles(graph, module_keys(graph, depth))
     names = {key: f"g{number}" for number, key in enumerate(dict.fromkeys(keys.values()))}
     groups: dict[str, Group] = {}
-    for name, data in graph.nodes(data=True):
-        loops, own, _ = keys[name]
-        base = len(path_of(loops[-1])) if loops else 0
-        label = str(data["label"]) if data["kind"] in ("input", "output") else ".".join(own[base:]) or ".".join(own)
-        label = label or words(data["kind"])  # a class that is one operator has no path
-        group = groups.setdefault(names[keys[name]], Group(names[keys[name]], label, loops))
+    for node, data in graph.nodes(data=True):
+        loops, path, _ = keys[node]
+        label = str(data["label"]) if data["kind"] in ENDS else ".".join(path[frame_depth(loops) :]) or ".".join(path)
+        name = names[keys[node]]
+        group = groups.setdefault(name, Group(name, label or words(data["kind"]), loops))  # a single operator has no path
         group.kinds.append(data["kind"])
         group.captions.append(str(data.get("caption") or ""))
     edges = dict.fromkeys((names[keys[one]], names[keys[two]]) for one, two in graph.edges if keys[one] != keys[two])
     return groups, list(edges)
+
+
+def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:
+    """The group of each node; inputs, outputs and sums beside frames form groups of their own."""
+    frames = {tuple(path_of(loop)) for _, data in graph.nodes(data=True) for loop in data["loops"]}
+    keys = {}
+    for number, (name, data) in enumerate(graph.nodes(data=True)):
+        path = () if data["kind"] in ENDS else tuple(str(data["label"]).split("."))
+        base = frame_depth(data["loops"])
+        while any(frame[: base + 1] == path[: base + 1] and len(frame) > base + 1 for frame in frames):
+            base += 1
+        alone = data["kind"] in ENDS or (data["kind"] == "add" and len(path) <= base)
+        keys[name] = (data["loops"], path[: base + depth], number if alone else -1)
+    return keys
+
+
+def without_cycles(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
+    """The groups with those of cycles cut into runs of consecutive nodes."""
+    for _ in range(2):
+        quotient = networkx.DiGraph()
+        quotient.add_nodes_from(keys.values())
+        quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
+        cycles = {key for part in networkx.strongly_connected_components(quotient) if len(part) > 1 for key in part}
+        if not cycles:
+            break
+        runs = enumerate(groupby(keys, keys.__getitem__), 1)
+        keys = {name: (*key[:2], run) if key in cycles else key for run, (key, names) in runs for name in names}
+    return keys
+
+
+def frame_depth(loops: tuple[str, ...]) -> int:
+    """The length of the path of the innermost of ``loops``."""
+    return len(path_of(loops[-1])) if loops else 0
 
 
 def path_of(loop: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""The calculator of a page: what its form asks, what it begins with, and the data that its script reads."""
+"""The calculator of a page: the fields of its form, its initial values, and the data of its script."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ TIMES = " \u00d7 "
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Sizes and a batch that the calculator offers: what a config says, and one entry per item and stream."""
+    """Sizes and a batch that the calculator offers: a config, and one entry per item and stream."""
 
     label: str
     config: Mapping[str, Any]
@@ -26,10 +26,10 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a page shows beside a program: where it stands, its presets, its graph, and its estimators.
+    """The surroundings of a page: its family, presets, picture and estimators.
 
-    ``estimators`` are the keys under which their scripts register, that of the program first, each with the address of its
-    script, which is empty where the page carries it.
+    ``estimators`` are pairs of the key under which a script registers, that of the program first, and the address of the
+    script; the address is empty if the page contains the script.
     """
 
     family: str
@@ -39,13 +39,13 @@ class Setting:
     home: str = ""
 
 
-def carried(value: object) -> str:
-    """JSON that stands within a script element."""
+def embedded(value: object) -> str:
+    """``value`` as JSON within a script element."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def calculator(program: Program, setting: Setting) -> dict[str, Any]:
-    """The names of the template that are of the calculator."""
+    """The names of the template for the calculator."""
     regimes = [(regime.name, regime.doc) for regime in program.regimes]
     conventions = [(name, convention_doc(program, name)) for name in program.conventions]
     streams = [(stream, stream_note(stream)) for stream in program.streams if stream.given]
@@ -56,11 +56,11 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
         "conventions": dict(conventions),
         "streams": {stream.name: [stream.variables, stream.counts, stream.optional] for stream, _ in streams},
         "presets": [{"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets],
-        "batch": first_batch(program, setting.presets),
+        "batch": whole_batch(program, setting.presets[0].batch if setting.presets else {}),
         "fields": {field.attribute: [field.keys[0], field.kind, field.nullable] for field in program.fields},
     }
     return {
-        "data": carried(data),
+        "data": embedded(data),
         "presets": [(preset.label, preset.label) for preset in setting.presets],
         "regimes": regimes,
         "conventions": conventions,
@@ -70,13 +70,8 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
     }
 
 
-def first_batch(program: Program, presets: Sequence[Preset]) -> dict[str, Any]:
-    """What the calculator begins with: the batch of the first preset."""
-    return whole_batch(program, presets[0].batch if presets else {})
-
-
 def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """A batch with all that it must give; of streams that only count, the number of items."""
+    """``batch`` completed with the streams that a batch needs; streams that only count give their number of items."""
     counted = {stream.name for stream in program.streams if stream.counts}
     given = {
         name: len(value) if name in counted and isinstance(value, (list, tuple)) else value for name, value in batch.items()
@@ -85,7 +80,7 @@ def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """As many typical entries of the streams that a batch must give as the others have, for those that it does not."""
+    """Typical entries for the streams that ``batch`` needs and lacks, as many as the other streams have."""
     count = max([len(given) for given in batch.values() if isinstance(given, list)] or [1])
     typical = typical_batch(program)
     missing = [stream for stream in program.streams if stream.given and not stream.optional and stream.name not in batch]
@@ -93,7 +88,7 @@ def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]
 
 
 def convention_doc(program: Program, name: str) -> str:
-    """What a convention of a program counts of attention."""
+    """What a convention counts of attention, in words."""
     pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
     if program.padded:
         return "padding counted" if lengths == "padded" else "useful work, without padding"
@@ -101,14 +96,14 @@ def convention_doc(program: Program, name: str) -> str:
 
 
 def stream_note(stream: StreamInfo) -> str:
-    """What an entry of a stream is."""
+    """The meaning of an entry of a stream, in words."""
     if stream.counts:
         return f"the number of {stream.items}"
     return f"{TIMES.join(stream.variables)} per item of {stream.items}" + (", may be left out" if stream.optional else "")
 
 
 def size_note(field: Field, program: Program) -> str:
-    """What a size is, and the formula of its default where that is of other sizes."""
+    """The meaning of a size, and the formula of its default if it depends on other sizes."""
     notes = [field.doc] if field.doc else []
     if (
         field.default is not None

@@ -1,7 +1,7 @@
-"""The HTML target: a derivation page with a calculator, a plot and a graph, which works from a file without a network.
+"""The HTML target: a derivation page with a calculator, a plot and a graph; it works from a file without a network.
 
-Formulas stand in the page as LaTeX, which KaTeX sets where scripts run; figures come from the program's own estimator in
-JavaScript, which the page carries or loads.
+Formulas are LaTeX, which KaTeX sets if scripts run. Figures come from the program's own estimator in JavaScript, which the page
+contains or loads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from symflops.model.formula import Formula, evaluate
 from symflops.model.program import Program
 
 LINE = 560.0
-"""How wide a line of a formula may be, in points; what is wider is folded, and scrolls within its box on a phone."""
+"""The width of a line of a formula in points; wider formulas are folded, and scroll within their box on a phone."""
 
 SECTIONS = (
     ("calculator", "Calculator"), ("plotted", "Over length"), ("graph", "The model"), ("streams", "Streams"),
@@ -42,31 +42,31 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The elements that bring a page its style sheets and scripts, as links or with all that they hold."""
+    """The HTML elements of style sheets and scripts, as links or with their contents."""
 
     styles: str
     scripts: str
 
 
 def render(program: Program, shown: Page, version: str, setting: Setting, resources: Resources) -> str:
-    """The page of ``program``, whose derivation is ``shown``; the calculator has all regimes of the program."""
+    """The page of ``program`` with the derivation ``shown``; the calculator offers all regimes of the program."""
     context = _Context(shown).context() | calculator(program, setting) | _head(program, shown, setting)
     return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)
 
 
 def escape(text: object) -> str:
-    """Any text as HTML text, also within the quotes of an attribute."""
+    """``text`` escaped for HTML, also within a quoted attribute."""
     return html.escape(" ".join(str(text).split()))
 
 
 def code(text: str) -> str:
-    """A name, which may break after its separators."""
+    """A name in the typewriter face; it may break after separators."""
     broken = escape(text).replace(".", ".<wbr>").replace("_", "_<wbr>")
     return f"<code>{broken}</code>"
 
 
 def tex(text: str) -> str:
-    """A formula within a line; a number is one as it is."""
+    """A formula within a line; a number needs no LaTeX."""
     return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
@@ -92,7 +92,7 @@ class _Context:
         return tex(self.printer.text(formula))
 
     def display(self, form: Form) -> str:
-        """A closed form as an alignment with its number."""
+        """A closed form as a numbered alignment."""
         terms = [self.printer.term(formula, self.names[f"moment@{position}"], LINE) for position, formula in form.terms]
         return alignment(aligned(form.name, terms), rf"\tag{{{form.number}}}")
 
@@ -102,12 +102,12 @@ class _Context:
 
     @staticmethod
     def rows(*displays: Display) -> str:
-        """Alignments as one."""
+        """Several displays as one alignment."""
         return alignment([row for display in displays for row in display.rows])
 
 
 def alignment(rows: Sequence[str], tag: str = "") -> str:
-    """Rows of an alignment as a formula that stands alone, and scrolls where it is too wide."""
+    """Rows of an alignment as a displayed formula, which scrolls if it is too wide."""
     body = " \\\\\n".join(rows)
     text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}{tag}")
     box = '<div class="scroll formula" tabindex="0" role="group" aria-label="formula">'
@@ -115,7 +115,7 @@ def alignment(rows: Sequence[str], tag: str = "") -> str:
 
 
 def phrases(texts: Sequence[str]) -> list[str]:
-    """Phrases with math between dollars."""
+    """Phrases with math between dollar signs, as HTML."""
     return [
         "".join(tex(part) if place % 2 else escape(part) or part for place, part in enumerate(text.split("$")))
         for text in texts
@@ -123,40 +123,35 @@ def phrases(texts: Sequence[str]) -> list[str]:
 
 
 def capital(text: str) -> str:
-    """A phrase as the beginning of a sentence."""
+    """``text`` with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def title_of(title: str, name: str) -> str:
-    """The name of a model as people write it: what its title begins with, else its name."""
+    """The display name of a model: the beginning of its title, else its name."""
     head = title.partition(",")[0].partition(":")[0].strip()
     return head if 0 < len(head) <= 60 else name
 
 
-def short_title(program: Program) -> str:
-    """The name of a program's model as people write it."""
-    return title_of(program.title, program.name)
-
-
 def about(title: str, short: str) -> str:
-    """What a title says beside the name."""
+    """The rest of a title after the name."""
     return capital(title[len(short) :].lstrip(",:; ") if title.startswith(short) else title)
 
 
 def default_parameters(program: Program) -> int | None:
-    """Parameters at the default sizes; None where a config must give one."""
+    """Parameters at the default sizes; None if a size has no default."""
     sizes = default_sizes(program)
     return None if sizes is None else int(evaluate(program.parameters, sizes))
 
 
 def family_title(group: str) -> str:
-    """The name of a family of models."""
+    """The display name of a family of models."""
     return FAMILIES.get(group, capital(group))
 
 
 def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
     hidden = {"graph": not setting.drawing, "growth": not shown.analysis.items}
-    short = short_title(program)
+    short = title_of(program.title, program.name)
     return {
         "headline": short, "about": about(program.title, short), "facts": list(_facts(shown)),
         "family": family_title(setting.family), "drawing": setting.drawing,
@@ -166,7 +161,7 @@ def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
 
 
 def _facts(shown: Page) -> Iterator[tuple[str, str, str]]:
-    """What a reader wants to know first: name, value, and a note."""
+    """The key figures of a page: name, value, and a note."""
     if shown.default_parameters is not None:
         yield "Parameters", f"{shown.default_parameters:,}", "at the default sizes"
     if shown.worked and shown.worked.regimes[0].forward:

@@ -1,4 +1,4 @@
-"""The graph of a model as a picture (SVG): modules as boxes, repeats as frames, drawn when a page is made."""
+"""The graph of a model as a picture (SVG): modules as boxes, loops as frames."""
 
 from __future__ import annotations
 
@@ -17,78 +17,78 @@ FUNCTIONS = (
     (re.compile(r"FloorDiv\(([^(),]+), ([^(),]+)\)"), "\u230a\\1/\\2\u230b"),
     (re.compile("Least"), "min"), (re.compile("Most"), "max"), (re.compile(r"\*\*"), "^"), (re.compile(r"\*"), "\u00b7"),
 )  # fmt: skip
-"""Functions in counts of iterations, and how people write them."""
+"""Functions in iteration counts, with their mathematical notation."""
 
 HEAD = 30.0
 """The height of the title of a frame."""
 
 
 def drawing(graph: networkx.DiGraph) -> str:
-    """The picture of a graph as :func:`symflops.model.network.network` makes it; empty where there is nothing to show."""
-    whole = without_steps(graph)
-    groups, edges = best(whole)
+    """The picture (SVG) of a graph from :func:`symflops.model.network.network`; empty if it has fewer than two boxes."""
+    groups, edges = best(without_steps(graph))
     if len(groups) < 2:
         return ""
     frame = _Frame((), groups, edges)
     width, height = frame.size
-    said = html.escape(f"{graph.name}: {frame.told()}")
+    described = html.escape(f"{graph.name}: {frame.in_words()}")
     body = "\n".join(frame.svg((1.0, 1.0)))
     return (
         f'<svg viewBox="0 0 {width + 2:.0f} {height + 2:.0f}" width="{width + 2:.0f}" height="{height + 2:.0f}" role="img" '
         f'aria-labelledby="graph-title graph-said">\n<title id="graph-title">Graph of {html.escape(graph.name)}</title>\n'
-        f'<desc id="graph-said">{said}</desc>\n<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        f'markerHeight="7" orient="auto"><path class="arrow" d="M0 0.8 8 4 0 7.2z"/></marker></defs>\n{body}\n</svg>'
+        f'<desc id="graph-said">{described}</desc>\n<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" '
+        f'markerWidth="7" markerHeight="7" orient="auto"><path class="arrow" d="M0 0.8 8 4 0 7.2z"/></marker></defs>\n'
+        f"{body}\n</svg>"
     )
 
 
 class _Frame:
-    """A frame with its boxes and the frames in it; edges from outside come in through ports at its top and bottom."""
+    """A frame with its boxes and inner frames; edges from outside enter through ports at its top and bottom."""
 
     def __init__(self, key: tuple[str, ...], groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> None:
         self.key = key
         depth = len(key)
         inside = {name: group for name, group in groups.items() if group.frame[:depth] == key}
-        self.groups = {name: group for name, group in inside.items() if len(group.frame) == depth}
-        deeper = dict.fromkeys(group.frame[: depth + 1] for group in inside.values() if len(group.frame) > depth)
-        self.frames = {f"f{'/'.join(child)}": _Frame(child, inside, edges) for child in deeper}
-        child_of = {
-            name: f"f{'/'.join(group.frame[: depth + 1])}" for name, group in inside.items() if len(group.frame) > depth
-        }
-
-        self.child_of = child_of
+        deeper = {name: group.frame[: depth + 1] for name, group in inside.items() if len(group.frame) > depth}
+        self.groups = {name: group for name, group in inside.items() if name not in deeper}
+        self.frames = {frame_name(child): _Frame(child, inside, edges) for child in dict.fromkeys(deeper.values())}
+        self.child_of = {name: frame_name(child) for name, child in deeper.items()}
         self.wires: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
         for one, two in edges:
             if one in inside or two in inside:
-                start, end = self.here(one, True), self.here(two, False)
-                end = f"out:{start}" if end.startswith("out:") else end
-                if start != end:
-                    ports = (
-                        self.frames[start].port_out(one) if start in self.frames else "",
-                        f"in:{one}" if end in self.frames else "",
-                    )
-                    self.wires.setdefault((start, end), {})[ports] = None
-        self.entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
-        self.exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
-        boxes = {name: group.size for name, group in self.groups.items()}
-        boxes |= {name: frame.size for name, frame in self.frames.items()}
-        boxes |= dict.fromkeys((*self.entries, *self.exits), (2.0, 0.0))
-        self.layout: Layout = layered(boxes, list(self.wires), self.entries, self.exits)
+                self.connect(one, two)
+        self.layout = self.laid_out()
 
-    def here(self, name: str, comes: bool) -> str:
-        """What stands for a box in this frame: itself, the frame that holds it, or a port."""
-        return self.child_of.get(name) or (name if name in self.groups else f"{'in' if comes else 'out'}:{name}")
+    def laid_out(self) -> Layout:
+        """The places of boxes, inner frames and ports."""
+        entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
+        exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
+        sizes = {name: group.size for name, group in self.groups.items()}
+        sizes |= {name: frame.size for name, frame in self.frames.items()}
+        return layered(sizes | dict.fromkeys((*entries, *exits), (2.0, 0.0)), list(self.wires), entries, exits)
+
+    def connect(self, one: str, two: str) -> None:
+        """Add the edge from box ``one`` to box ``two`` as far as it runs in this frame."""
+        start, end = self.here(one, True), self.here(two, False)
+        end = f"out:{start}" if end.startswith("out:") else end
+        if start != end:
+            leaves = self.frames[start].port_out(one) if start in self.frames else ""
+            self.wires.setdefault((start, end), {})[leaves, f"in:{one}" if end in self.frames else ""] = None
+
+    def here(self, name: str, leaves: bool) -> str:
+        """The node for a box in this frame: itself, the frame that holds it, or a port."""
+        return self.child_of.get(name) or (name if name in self.groups else f"{'in' if leaves else 'out'}:{name}")
 
     def port_out(self, name: str) -> str:
-        """The port through which the lines of a box inside leave."""
+        """The port through which the edges of an inner box leave."""
         return f"out:{self.here(name, True)}"
 
     def port(self, name: str) -> float:
-        """How far a port stands from the middle of the frame."""
+        """The horizontal distance of a port from the middle of the frame; 0 without a port."""
         return self.layout.places[name][0] - self.layout.width / 2 if name else 0.0
 
     @property
     def title(self) -> str:
-        """What stands on the frame."""
+        """The title of the frame: path and iteration count."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
         for pattern, written in FUNCTIONS:
             times = pattern.sub(written, times)
@@ -101,20 +101,20 @@ class _Frame:
         width = max(self.layout.width + 2 * PAD, LETTER * len(self.title) + 2 * PAD)
         return width, self.layout.height + HEAD + PAD
 
-    def told(self) -> str:
-        """The modules in words, in the order of the rows."""
+    def in_words(self) -> str:
+        """The modules as text for screen readers, row by row."""
         order = sorted(
             [*self.groups, *self.frames], key=lambda name: (self.layout.places[name][1], self.layout.places[name][0])
         )
         texts = [
-            self.groups[name].label if name in self.groups else f"{self.frames[name].title} ({self.frames[name].told()})"
+            self.groups[name].label if name in self.groups else f"{self.frames[name].title} ({self.frames[name].in_words()})"
             for name in order
             if name in self.frames or not self.groups[name].is_sum
         ]
         return ", ".join(texts)
 
     def svg(self, corner: Point) -> Iterator[str]:
-        """The elements of the frame, its upper left corner at ``corner``."""
+        """The elements of the frame with its upper left corner at ``corner``."""
         x, y = corner
         width, height = self.size
         if self.key:
@@ -142,12 +142,17 @@ class _Frame:
             yield box(group, x + place[0], y + place[1])
 
     def arrow(self, name: str) -> str:
-        """The mark at the end of a line, which those into a frame do not have."""
+        """The arrowhead of an edge to ``name``; edges into a frame have theirs inside."""
         return "" if name in self.frames else ' marker-end="url(#arrow)"'
 
 
+def frame_name(key: tuple[str, ...]) -> str:
+    """The name of a frame among the boxes of the frame around it."""
+    return f"f{'/'.join(key)}"
+
+
 def curve(points: Sequence[Point]) -> str:
-    """A line through ``points``, upright at each."""
+    """A path through ``points``, vertical at each."""
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (a, b), (c, d) in pairwise(points):
         middle = (b + d) / 2
@@ -156,7 +161,7 @@ def curve(points: Sequence[Point]) -> str:
 
 
 def box(group: Group, x: float, y: float) -> str:
-    """A box with its label; a sum is a circle."""
+    """A box with its label at centre (x, y); a sum is a circle."""
     if group.is_sum:
         plus = f'<path class="edge" d="M{x - 5:.1f} {y:.1f}h10M{x:.1f} {y - 5:.1f}v10"/>'
         return f'<g><circle class="box" cx="{x:.1f}" cy="{y:.1f}" r="11"/>{plus}</g>'

@@ -1,4 +1,4 @@
-"""The index of a site: every model with what it is, to be searched by name, class and family."""
+"""The index of a site: every model with its description, searchable by name, class and family."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symflops.emit.rendering import template
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model of a library; ``parameters`` are those of its default sizes, ``verified`` how many measured cases it equals."""
+    """A model of a library; ``parameters`` at its default sizes, ``verified`` is the number of measured cases it equals."""
 
     name: str
     group: str
@@ -25,24 +25,17 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, str]:
-        """What the list shows, and the words that a search finds."""
+        """The texts of the list, and the words for the search."""
         short = title_of(self.title, self.name)
-        told = [
-            self.name,
-            self.title,
-            self.group,
-            family_title(self.group),
-            *self.references,
-            *self.pipelines,
-            *self.model_types,
-        ]
+        family = family_title(self.group)
+        words = [self.name, self.title, self.group, family, *self.references, *self.pipelines, *self.model_types]
         figures = [f"{self.parameters:,} parameters"] if self.parameters else []
         figures += [f"{self.verified} verified {'case' if self.verified == 1 else 'cases'}"] if self.verified else []
         return {
             "title": short, "about": about(self.title, short), "group": self.group,
             "reference": (self.references or [self.name])[0],
             "address": f"{self.group or 'models'}/{self.name}.html", "figures": " · ".join(figures),
-            "words": " ".join(told).lower(),
+            "words": " ".join(words).lower(),
         }  # fmt: skip
 
 

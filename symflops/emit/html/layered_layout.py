@@ -1,7 +1,7 @@
-"""Where the boxes of a directed graph without cycles stand, and how its edges run between them, in layers from top to bottom.
+"""Layered layout of a directed acyclic graph: places of its boxes and routes of its edges, from top to bottom.
 
-The method of Sugiyama, Tagawa and Toda: ranks by longest paths, edges over several ranks cut by bends, an order within each
-rank by medians, and places that are the nearest to those of the neighbours (an isotonic regression) with room in between.
+The method of Sugiyama, Tagawa and Toda: ranks by longest paths, bends where edges cross a rank, an order within each rank by
+barycentres, and places nearest to those of the neighbours with room in between (an isotonic regression).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ ROW, COLUMN, BEND = 30.0, 22.0, 10.0
 SWEEPS = 16
 
 STRAIGHT = 8.0
-"""How much more than a box an edge that passes by keeps its place."""
+"""The weight of the place of a bend, against 1 of a box."""
 
 Point = tuple[float, float]
 Node = str | tuple[str, str, int]
-"""A box, or a bend: the edge that it is of, and its rank."""
+"""A box by name, or a bend: both ends of its edge, and its rank."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Centres of boxes, the points that each edge runs through, and the room that all takes."""
+    """The centres of boxes, the points of each edge, and the size of the whole."""
 
     places: Mapping[str, Point]
     routes: Mapping[tuple[str, str], tuple[Point, ...]]
@@ -41,7 +41,7 @@ def layered(
     first: Sequence[str] = (),
     last: Sequence[str] = (),
 ) -> Layout:
-    """The layout of ``boxes`` (width and height by name); those in ``first`` and ``last`` stand in the first and last row.
+    """The layout of ``boxes`` (width and height by name); ``first`` are the boxes of the first row, ``last`` of the last.
 
     Raises:
         networkx.NetworkXUnfeasible: the edges make a cycle.
@@ -54,42 +54,41 @@ def layered(
     for sweep in range(SWEEPS):
         _sort(rows, neighbours, sweep % 2 == 0)
     x = _places(rows, neighbours, boxes)
+    left = min((x[node] - _width(node, boxes) / 2 for node in x), default=0.0)
+    right = max((x[node] + _width(node, boxes) / 2 for node in x), default=0.0)
     heights = [max((boxes[node][1] for node in row if isinstance(node, str)), default=0.0) for row in rows]
     tops = [sum(heights[:number]) + ROW * number for number in range(len(rows))]
-    left = min((x[node] - _width(node, boxes) / 2 for node in x), default=0.0)
     places = {name: (x[name] - left, tops[rank] + heights[rank] / 2) for name, rank in ranks.items()}
-    routes = {}
-    for one, two in graph.edges:
-        start, end = places[one], places[two]
-        points = [(start[0], start[1] + boxes[one][1] / 2)]
-        for rank in range(ranks[one] + 1, ranks[two]):
-            bend = x[one, two, rank] - left
-            points += [(bend, tops[rank]), (bend, tops[rank] + heights[rank])]
-        routes[one, two] = (*points, (end[0], end[1] - boxes[two][1] / 2))
-    right = max((x[node] + _width(node, boxes) / 2 for node in x), default=0.0)
+
+    def route(one: str, two: str) -> tuple[Point, ...]:
+        (start, top), (end, bottom) = places[one], places[two]
+        bends = ((x[one, two, rank] - left, rank) for rank in range(ranks[one] + 1, ranks[two]))
+        points = (point for bend, rank in bends for point in ((bend, tops[rank]), (bend, tops[rank] + heights[rank])))
+        return ((start, top + boxes[one][1] / 2), *points, (end, bottom - boxes[two][1] / 2))
+
+    routes = {(one, two): route(one, two) for one, two in graph.edges}
     return Layout(places, routes, right - left, tops[-1] + heights[-1] if rows else 0.0)
 
 
 def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -> dict[str, int]:
-    """The row of each box: below all that it reads, and not far above the first that reads it."""
+    """The row of each box: below all its predecessors; a source stands right above its first successor."""
     order = list(networkx.lexicographical_topological_sort(graph, key={name: place for place, name in enumerate(graph)}.get))
     lowest = 1 if first else 0
     ranks: dict[str, int] = {}
     for name in order:
         ranks[name] = 0 if name in first else max([lowest, *(ranks[before] + 1 for before in graph.predecessors(name))])
     for name in reversed(order):
-        after = [ranks[other] for other in graph.successors(name)]
-        if after and name not in first and not graph.in_degree(name):
-            ranks[name] = min(after) - 1
-    bottom = max(ranks.values(), default=0) + (1 if any(set(graph.successors(name)) - set(last) for name in last) else 0)
+        if graph.out_degree(name) and name not in first and not graph.in_degree(name):
+            ranks[name] = min(ranks[after] for after in graph.successors(name)) - 1
     inner = max((rank for name, rank in ranks.items() if name not in last), default=-1)
-    return ranks | {name: max(bottom, inner + 1) for name in last}
+    below = any(set(graph.successors(name)) - set(last) for name in last)
+    return ranks | dict.fromkeys(last, max(max(ranks.values(), default=0) + below, inner + 1))
 
 
 def _rows(
     graph: networkx.DiGraph, ranks: Mapping[str, int]
 ) -> tuple[list[list[Node]], dict[Node, tuple[list[Node], list[Node]]]]:
-    """Boxes and bends by row, and the neighbours of each, above and below."""
+    """Boxes and bends by row, and the neighbours of each: those above and those below."""
     rows: list[list[Node]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     neighbours: dict[Node, tuple[list[Node], list[Node]]] = {}
     for name, rank in sorted(ranks.items(), key=lambda item: item[1]):
@@ -107,7 +106,7 @@ def _rows(
 
 
 def _sort(rows: list[list[Node]], neighbours: Mapping[Node, tuple[list[Node], list[Node]]], down: bool) -> None:
-    """Order each row by the mean place of its neighbours in the row before."""
+    """Order each row by the mean place of its neighbours in the previous row."""
     for number in range(1, len(rows)) if down else range(len(rows) - 2, -1, -1):
         before = {node: place for place, node in enumerate(rows[number - 1 if down else number + 1])}
 
@@ -123,29 +122,31 @@ def _places(
     neighbours: Mapping[Node, tuple[list[Node], list[Node]]],
     boxes: Mapping[str, tuple[float, float]],
 ) -> dict[Node, float]:
-    """The centre of everything, across."""
+    """The horizontal centre of each box and bend: near its neighbours in one row, in later sweeps in both rows."""
     x: dict[Node, float] = {}
     for row in rows:
-        x |= _spread(row, dict.fromkeys(row, 0.0), boxes, x)
+        x |= _spread(row, dict.fromkeys(row, 0.0), boxes)
     for sweep in range(2 * SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else reversed(rows):
             wanted = {}
             for node in row:
-                near = neighbours[node][0 if down else 1] or neighbours[node][1 if down else 0]
-                if sweep >= SWEEPS:
-                    near = [*neighbours[node][0], *neighbours[node][1]]
-                if isinstance(node, str):  # what follows each other stands in one line, and edges that pass by go around
-                    near = [other for other in near if isinstance(other, str)] or near
-                wanted[node] = sum(x[other] for other in near) / len(near) if near else x[node]
-            x |= _spread(row, wanted, boxes, x)
+                above, below = neighbours[node]
+                first, second = (above, below) if down else (below, above)
+                wanted[node] = _wanted(node, above + below if sweep >= SWEEPS else first or second, x)
+            x |= _spread(row, wanted, boxes)
     return x
 
 
-def _spread(
-    row: Sequence[Node], wanted: Mapping[Node, float], boxes: Mapping[str, tuple[float, float]], known: Mapping[Node, float]
-) -> dict[Node, float]:
-    """The places nearest to ``wanted``, in the order of the row and with room between: an isotonic regression."""
+def _wanted(node: Node, near: list[Node], x: Mapping[Node, float]) -> float:
+    """The mean place of neighbours; for a box, those that are boxes come first, so that a sequence forms one line."""
+    if isinstance(node, str):
+        near = [other for other in near if isinstance(other, str)] or near
+    return sum(x[other] for other in near) / len(near) if near else x[node]
+
+
+def _spread(row: Sequence[Node], wanted: Mapping[Node, float], boxes: Mapping[str, tuple[float, float]]) -> dict[Node, float]:
+    """The places nearest to ``wanted`` in the order of the row, with room in between: an isotonic regression."""
     offsets, total = [], 0.0
     for before, node in zip([None, *row], row, strict=False):
         if before is not None:

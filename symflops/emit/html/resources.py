@@ -1,4 +1,4 @@
-"""The style sheets and scripts of a page: as links to files beside it, or with all that they hold."""
+"""The style sheets and scripts of a page: as links, or embedded."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ SEARCH = ("page.js", "search.js")
 
 
 def files() -> Iterator[tuple[str, bytes]]:
-    """What a site needs beside its pages: path below its folder of assets, and content."""
+    """The assets of a site: path below its folder of assets, and content."""
     for path in sorted(ASSETS.rglob("*")):
         if path.is_file():
             yield path.relative_to(ASSETS).as_posix(), path.read_bytes()
 
 
 def linked(folder: str, scripts: tuple[str, ...] = SCRIPTS, more: tuple[str, ...] = ()) -> Resources:
-    """Links to the assets in ``folder``, as a page's address has it, then to scripts ``more``."""
+    """Links to the assets in ``folder``, relative to the page, and to the scripts ``more``."""
     styles = "\n".join(f'<link rel="stylesheet" href="{folder}/{name}">' for name in STYLES)
     sources = [*more, *(f"{folder}/{name}" for name in scripts)]
     return Resources(styles, "\n".join(f'<script src="{source}"></script>' for source in sources))
 
 
 def within(more: tuple[str, ...] = ()) -> Resources:
-    """Everything within the page, fonts included, and the texts of scripts ``more``: one file is all there is."""
+    """All assets embedded in the page, fonts included, with the texts of the scripts ``more``."""
     styles = "\n".join(f"<style>\n{style(name)}\n</style>" for name in STYLES)
     texts = [*more, *((ASSETS / name).read_text("utf-8") for name in SCRIPTS)]
     return Resources(styles, "\n".join(f"<script>\n{safe(text)}\n</script>" for text in texts))
@@ -40,7 +40,7 @@ def within(more: tuple[str, ...] = ()) -> Resources:
 
 @cache
 def style(name: str) -> str:
-    """A style sheet with its fonts in it."""
+    """A style sheet with its fonts embedded."""
 
     def font(found: re.Match[str]) -> str:
         data = (ASSETS / name).parent.joinpath(found[1]).read_bytes()
@@ -50,5 +50,5 @@ def style(name: str) -> str:
 
 
 def safe(script: str) -> str:
-    """A script that cannot end the element that it stands in."""
+    """A script escaped so that it cannot end its script element."""
     return re.sub(r"</(?=script)|<!--", lambda found: found[0].replace("<", "\\x3c"), script, flags=re.IGNORECASE)

@@ -8,13 +8,12 @@ from functools import lru_cache
 from math import ceil
 
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.lines import LINE, aligned, fold, width
+from symflops.emit.math.lines import LINE, fold, width
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.fragments import PIECES, Fragments, fragments
 from symflops.emit.page.markup import Markup
 from symflops.emit.page.page import page
-from symflops.emit.page.phrases import Display
-from symflops.emit.page.types import Form, Page
+from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula
@@ -95,9 +94,6 @@ class _Context:
     def context(self) -> dict[str, object]:
         """By name, what the templates call and place."""
         return self.markup.context() | {
-            "rows": self.rows,
-            "display": self.display,
-            "total": self.total,
             "defined": self.defined,
             "signed": signed,
             "comment": lambda text: re.sub(r"[^ -~]", "?", text),
@@ -107,21 +103,6 @@ class _Context:
         """A formula within a line."""
         plain = self.printer.text(formula)
         return f"${self.inline.text(formula) if self.line == LINE or width(plain) > NARROW else plain}$"
-
-    def display(self, form: Form, end: str = r" \\") -> str:
-        """A closed form as the rows of an alignment, with ``end`` after each but the last."""
-        names = [self.names[f"moment@{position}"] for position, _ in form.terms]
-        terms = [self.printer.term(formula, name, self.line) for (_, formula), name in zip(form.terms, names, strict=True)]
-        return f"{end}\n".join(aligned(form.name, terms))
-
-    @staticmethod
-    def rows(display: Display, end: str = r" \\") -> str:
-        """The rows of an alignment."""
-        return f"{end}\n".join(display.rows)
-
-    def total(self, head: str, formula: Formula, end: str = r" \\") -> str:
-        """A count as the rows of an alignment, with ``end`` after each but the last."""
-        return f"{end}\n".join(aligned(head, [fold(self.printer.text(formula), self.line)]))
 
     def defined(self, definition: Definition) -> str:
         """A derived size as rows of an alignment."""

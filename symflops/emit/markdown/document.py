@@ -6,13 +6,11 @@ import re
 from collections.abc import Sequence
 
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.lines import aligned, fold
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.fragments import PIECES, fragments
 from symflops.emit.page.markup import Markup
 from symflops.emit.page.page import page
-from symflops.emit.page.phrases import Display
-from symflops.emit.page.types import Form, Page
+from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula
@@ -20,7 +18,7 @@ from symflops.model.program import Program
 from symflops.model.verification import Verification
 
 SPACE = r"\thinspace"  # not a backslash and a comma, which Markdown turns into a comma
-ROW = " \\cr\n"  # not a doubled backslash, which Markdown turns into one
+ROW = r" \cr"  # not a doubled backslash, which Markdown turns into one
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
@@ -30,13 +28,13 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 
 def render_page(shown: Page, version: str) -> str:
     """``shown`` in Markdown."""
-    return template("derivation.md.jinja").render(version=version, **_Context(shown).context())
+    return template("derivation.md.jinja").render(version=version, **_context(shown))
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
     """Pieces to paste into another page, by the names of ``PIECES``: closed forms and two tables."""
     found = fragments(abbreviated(program))
-    context = _Context(found.page).context()
+    context = _context(found.page)
     return {name: template(f"{name}.md.jinja").render(version=version, found=found, **context) for name in PIECES}
 
 
@@ -52,38 +50,14 @@ def code(text: str) -> str:
     return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}".replace("|", r"\|")
 
 
-class _Context:
+def _context(page: Page) -> dict[str, object]:
     """The names that the templates use."""
+    names = letters(page.program) | dict(page.letters)
+    names = {name: text.replace(r"\,", f"{SPACE} ") for name, text in names.items()}
+    printer = LatexPrinter(names, SPACE)
 
-    def __init__(self, page: Page) -> None:
-        names = letters(page.program) | dict(page.letters)
-        self.names = {name: text.replace(r"\,", f"{SPACE} ") for name, text in names.items()}
-        self.printer = LatexPrinter(self.names, SPACE)
-        self.markup = Markup(page, self.names, self.printer, escape, code, self.math, " <sup>{}</sup>")
+    def math(formula: Formula) -> str:
+        return f"${printer.text(formula)}$"
 
-    def context(self) -> dict[str, object]:
-        """By name, what the templates call and place."""
-        return self.markup.context() | {
-            "rows": self.rows,
-            "display": self.display,
-            "total": self.total,
-            "comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text)),
-        }
-
-    def math(self, formula: Formula) -> str:
-        """A formula within a line."""
-        return f"${self.printer.text(formula)}$"
-
-    def display(self, form: Form) -> str:
-        """A closed form as rows of an alignment."""
-        terms = [self.printer.term(formula, self.names[f"moment@{position}"]) for position, formula in form.terms]
-        return ROW.join(aligned(form.name, terms))
-
-    @staticmethod
-    def rows(display: Display) -> str:
-        """The rows of an alignment."""
-        return ROW.join(display.rows)
-
-    def total(self, head: str, formula: Formula) -> str:
-        """A count as rows of an alignment."""
-        return ROW.join(aligned(head, [fold(self.printer.text(formula))]))
+    markup = Markup(page, names, printer, escape, code, math, " <sup>{}</sup>", end=ROW)
+    return markup.context() | {"comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text))}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.code.terms import factors_of, is_negative
 from symflops.emit.math.lines import LINE, fold
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Sum, Sym, TallyOf, symbols
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.program import Moment, Program, Statistic
 from symflops.syntax.identifiers import latex_symbol
@@ -32,14 +34,8 @@ class LatexPrinter(Printer):
         self.after = after
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
-        """Terms with their signs, one with a plus first where there is one."""
-        return super().sum(tuple(sorted(terms, key=self.negative))) if self.negative(terms[0]) else super().sum(terms)
-
-    @staticmethod
-    def negative(formula: Formula) -> bool:
-        """Whether a term prints with a minus."""
-        head = formula.factors[0] if isinstance(formula, Prod) else formula
-        return isinstance(head, Num) and head.value < 0
+        """Terms with their signs, positive terms first."""
+        return super().sum(tuple(sorted(terms, key=is_negative)) if is_negative(terms[0]) else terms)
 
     def number(self, value: Fraction) -> tuple[str, int]:
         sign, top = "-" if value < 0 else "", abs(value.numerator)
@@ -172,26 +168,35 @@ def letters(program: Program) -> dict[str, str]:
 
 
 def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
-    """``n`` for the samples (another letter where that is a size), ``S_{xy}`` for products of lengths, ``S_{...}`` with the
-    function itself where it is short. A short product of figures of the whole batch is its own symbol.
+    r"""The symbol of a moment.
+
+    ``n`` for the number of samples (another letter if a size is called ``n``), ``S_{xy}`` for products of lengths, ``S_{f(x)}``
+    for short functions, ``S_{position}`` for long ones. A short product of statistics of the batch is its own symbol.
     """
     if moment.constant:
         return ""
     if not any(True for _ in symbols(moment.formula)):
         letter = next(letter for letter in COUNTS if letter not in printer.names.values())
         return letter if moment.items == SAMPLES else rf"{letter}_{{\mathrm{{{moment.items.replace('_', ' ')}}}}}"
-    words: list[str] = []
-    for factor in moment.formula.factors if isinstance(moment.formula, Prod) else (moment.formula,):
-        power = isinstance(factor, Power) and factor.exponent > 0
-        base = factor.base if isinstance(factor, Power) and power else factor
-        words += [printer.inside(base, PRODUCT)] * (factor.exponent if isinstance(factor, Power) and power else 1)
-    if any(len(word) > 1 for word in words):
-        counts = {word: words.count(word) for word in words}
-        words = [word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items()]
-    text = "".join(words) if all(len(word) == 1 for word in words) else r"\,".join(words)
+    text = side_by_side([word for factor in factors_of(moment.formula) for word in words_of(factor, printer)])
     if len(text) > SUBSCRIPT or r"\frac" in text:
         return f"S_{{{position}}}"
     return text if moment.items == ONCE else f"S_{{{text}}}"
+
+
+def words_of(factor: Formula, printer: LatexPrinter) -> list[str]:
+    """A factor as often as its exponent says."""
+    if isinstance(factor, Power) and factor.exponent > 0:
+        return [printer.inside(factor.base, PRODUCT)] * factor.exponent
+    return [printer.inside(factor, PRODUCT)]
+
+
+def side_by_side(words: list[str]) -> str:
+    r"""A product in a subscript: letters as ``xxy``, with longer words as ``x^{2}\,h``."""
+    if all(len(word) == 1 for word in words):
+        return "".join(words)
+    counts = Counter(words)
+    return r"\,".join(word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items())
 
 
 def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:

@@ -1,4 +1,4 @@
-"""Pieces of a derivation that stand alone in somebody's paper: what is in them, free of any markup."""
+"""Pieces of a derivation to paste into a paper or a page: their contents, free of markup."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from symflops.emit.code.terms import plus, times
+from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.page import elements, located, owner, page, term
 from symflops.emit.page.types import FormGroup, Page
@@ -27,7 +28,7 @@ class ModuleRow:
 
 @dataclass(frozen=True, slots=True)
 class Fragments:
-    """The closed forms by regime, the modules as ``convention`` counts them, and the notations to explain."""
+    """The closed forms by regime, the modules as ``convention`` counts them, and which notations to explain."""
 
     page: Page
     convention: str
@@ -38,7 +39,7 @@ class Fragments:
 
 
 def fragments(program: Program) -> Fragments:
-    """What the fragments of ``program`` show; modules are counted as its first convention does."""
+    """The fragments of ``program``; its first convention counts the modules."""
     whole, first = page(program), program.conventions[0]
     groups = tuple((regime.name, group) for regime in whole.regimes for group in regime.groups if group.forms)
     modules = tuple(module_rows(program, dict(program.pairs)[first], dict(program.unseen)[first]))
@@ -51,20 +52,16 @@ def fragments(program: Program) -> Fragments:
 
 
 def module_rows(program: Program, pairs: str, unseen: bool) -> Iterable[ModuleRow]:
-    """The modules that have contractions, with what a convention counts of them."""
+    """The modules with contractions, as a convention counts them."""
     lines = program.regimes[0].lines
     for module in dict.fromkeys(line.module for line in lines):
         counted = [line for line in lines if line.module == module and (unseen or line.seen)]
         own = [tensor for tensor in program.tensors if owner(tensor) == module]
-        yield ModuleRow(*located(module), held(own), term(counted, program, pairs))
+        yield ModuleRow(*located(module), all_elements(own), term(counted, program, pairs))
 
 
-def held(tensors: Iterable[Tensor]) -> Formula:
-    """The elements of all copies of some tensors; those that have equal sizes, then those that are as many, taken together."""
-    copies: dict[tuple[str, Formula], list[Formula]] = {}
-    for tensor in tensors:
-        copies.setdefault((tensor.name, elements(tensor)), []).append(tensor.copies)
-    sizes: dict[Formula, list[Formula]] = {}
-    for (_, size), counts in copies.items():
-        sizes.setdefault(plus(counts), []).append(size)
+def all_elements(tensors: Iterable[Tensor]) -> Formula:
+    """The elements of all copies of some tensors; equal sizes are merged, then equal numbers of copies."""
+    copies = grouped(((tensor.name, elements(tensor)), tensor.copies) for tensor in tensors)
+    sizes = grouped((plus(counts), size) for (_, size), counts in copies.items())
     return plus([times(count, plus(each)) for count, each in sizes.items()])

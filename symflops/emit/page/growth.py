@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from math import prod
 from typing import Any
 
+from symflops.emit.code.terms import sum_of
 from symflops.emit.page.analysis import (
     BOTH,
     FORWARD,
@@ -24,11 +24,12 @@ from symflops.emit.page.analysis import (
     typical_lengths,
 )
 from symflops.emit.page.crossovers import Powers, crossover, difference, first_from, merged, sides
-from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, Unknown, Unsettled, holds
+from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, Unknown, Unsettled
 from symflops.emit.page.parts import ATTENTION, part_of
-from symflops.emit.page.polynomials import Monomial, Poly, Writer, expanded, joined
+from symflops.emit.page.polynomials import Monomial, Poly, Writer, expanded
 from symflops.emit.page.token_products import in_tokens, product_of
-from symflops.model.formula import Formula, Sym, evaluate, symbols
+from symflops.emit.page.typical_values import TypicalValues
+from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Line, Moment, Program
 
@@ -42,6 +43,14 @@ def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str,
     return _Analyser(program, regime, convention, sizes).analysis()
 
 
+def writer_of(program: Program, lines: Sequence[Line], lengths: Iterable[str]) -> Writer:
+    """A writer that orders the letters of ``program``: counts of ``lines``, derived sizes, sizes, ``lengths``."""
+    letters = [name for line in lines for name in symbols(line.forward)]
+    letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
+    counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
+    return Writer([*letters, *lengths], counts)
+
+
 class _Analyser:
     def __init__(self, program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> None:
         self.program = program
@@ -49,16 +58,11 @@ class _Analyser:
         self.convention = convention
         self.lengths = typical_lengths(program)
         self.streams = [stream for stream in program.streams if stream.variables and stream not in list(left_out(program))]
-        self.values = None if sizes is None else {**sizes, **self.lengths}
         lines = program.regime(regime).lines
-        letters = [name for line in lines for name in symbols(line.forward)]
-        letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
-        counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
-        self.writer = Writer([*letters, *self.lengths], counts)
+        self.writer = writer_of(program, lines, self.lengths)
         self.stands = {statistic.name: statistic.formula for statistic in program.statistics}
-        self.products = [found for stream in self.streams if (found := product_of(program, stream)) is not None]
-        if self.values is not None:
-            self.values |= {found.letter: self.count(found.axes) for found in self.products}
+        self.products = list(filter(None, (product_of(program, stream) for stream in self.streams)))
+        self.values = TypicalValues(sizes, self.lengths, self.products)
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
@@ -76,11 +80,6 @@ class _Analyser:
             for position, factor in amount:
                 part[position] = part.get(position, Poly({})) + times * expanded(factor)
         return found
-
-    def count(self, axes: Sequence[Formula]) -> int | None:
-        """The product of axes at typical lengths."""
-        values = [self.value(axis) for axis in axes]
-        return None if None in values else int(prod(value or 0 for value in values))
 
     def analysis(self) -> Analysis:
         """All of it."""
@@ -132,7 +131,7 @@ class _Analyser:
 
     def matters(self, powers: Powers) -> bool:
         """Whether the length costs anything, at the default sizes where there are some."""
-        grows = [self.value(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
+        grows = [self.values.of(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
         return any(value is None or value for value in grows)
 
     def by_power(self, cost: Mapping[str, Powers], unknown: Unknown, lengths: Lengths) -> dict[str, Powers]:
@@ -190,20 +189,9 @@ class _Analyser:
         steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
         formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
         first = self.lengths[unknown.variables[0]]
-        here = {unknown.letter: (self.count(unknown.axes) or 0) if unknown.kind == "tokens" else first}
-        value = self.value(formula, here) if self.holding(assumed, here) else None
+        here = {unknown.letter: (self.values.product(unknown.axes) or 0) if unknown.kind == "tokens" else first}
+        value = self.values.of(formula, here) if self.values.hold(assumed, here) else None
         return work, formula, None if value is None else round(value)
-
-    def holding(self, assumed: Sequence[Assumption], here: Mapping[str, int]) -> bool:
-        """Whether bounds hold, at the default sizes and at some length."""
-        for one in assumed:
-            left, right = (self.value(side, here) for side in (one.left, one.right))
-            missing = any((self.values or {}).get(name, 0) is None for name in symbols(one.right))
-            if missing and one.relation == "at_least":
-                return False
-            if not missing and one.relation != "multiple" and (left is None or right is None or not holds(one, left, right)):
-                return False
-        return True
 
     def ordered(self, poly: Poly, lengths: frozenset[str]) -> Formula:
         """A polynomial by products of lengths, each with its coefficient, the greatest degree first."""
@@ -212,7 +200,7 @@ class _Analyser:
         def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
             return (-sum(exponent for _, exponent in monomial), sorted(self.writer.key(atom) for atom, _ in monomial))
 
-        return joined(self.writer.factored(parts[each] * Poly({each: Fraction(1)})) for each in sorted(parts, key=order))
+        return sum_of(self.writer.factored(parts[each] * Poly({each: Fraction(1)})) for each in sorted(parts, key=order))
 
     # crossovers at the default sizes
 
@@ -221,75 +209,59 @@ class _Analyser:
     ) -> Crossover:
         """Where attention and all else are equal."""
         powers = difference(attention, others)
-        values = {power: self.value(self.writer.plain(poly)) for power, poly in powers.items()}
+        values = {power: self.values.of(self.writer.plain(poly)) for power, poly in powers.items()}
         known = {power: value for power, value in values.items() if value is not None}
         first = first_from(known) if len(known) == len(powers) and max(powers, default=0) <= 2 else None
-        return crossover(work, attention, others, self.writer, self.within(first, unknown, assumed))
-
-    def within(self, first: int | None, unknown: Unknown, assumed: Sequence[Assumption]) -> int | None:
-        """A length where what is assumed holds, which may begin later."""
-        for assumption in assumed:
-            if first is None:
-                break
-            if any((self.values or {}).get(name, 0) is None for name in symbols(assumption.right)):
-                first = None if assumption.relation == "at_least" else first  # there is no bound
-                continue
-            left, right = (self.value(side, {unknown.letter: first}) for side in (assumption.left, assumption.right))
-            if assumption.relation not in ("at_least", "at_most") or left is None or right is None:
-                continue
-            if not holds(assumption, left, right):
-                begins = assumption.relation == "at_least" and assumption.left == Sym(unknown.letter)
-                first = -(-right.numerator // right.denominator) if begins else None
-                break
-        return first
-
-    def value(self, formula: Formula, more: Mapping[str, Any] | None = None) -> Fraction | None:
-        """What a formula is at the default sizes and typical lengths; None where it is nothing."""
-        if self.values is None:
-            return None
-        try:
-            return Fraction(evaluate(formula, {**self.values, **(more or {})}))
-        except (ArithmeticError, LookupError, TypeError, ValueError):
-            return None
+        return crossover(work, attention, others, self.writer, self.values.first_within(first, unknown, assumed))
 
     # all lengths
 
     def orders(self, items: str) -> Iterator[Orders]:
-        """The work of one item by how it grows when all its streams do alike: of long sequences, and of short ones."""
-        streams = [stream for stream in self.streams if stream.items == items]
-        weights: dict[Formula, Fraction] = {}
-        for stream in streams:
-            weights |= {Sym(name): Fraction(1, len(stream.variables)) for name in stream.variables}
-        for product in (found for found in self.products if found.items == items):
-            weights |= {Sym(product.letter): Fraction(1)}
-            weights |= {axis: Fraction(1, len(product.axes)) for axis in product.axes}
+        """The work of one item by its power of the tokens, all streams growing alike: of long sequences, then of short ones."""
+        weights = self.weights(items)
+        varying = frozenset(name for atom in weights for name in symbols(atom))
         for reach in (LONG, SHORT):
-            varying = frozenset(name for atom in weights for name in symbols(atom))
             lengths = Lengths(varying, reach, self.writer, self.stands, products=self.products)
-            degrees: dict[Fraction, dict[str, Poly]] = {}
             try:
-                for part, terms in self.costs[FORWARD].items():
-                    total = self.total(terms, items, lengths).without(lengths.given)
-                    for chosen, poly in total.split(lambda atom: atom in weights).items():
-                        degree = sum((weights[atom] * power for atom, power in chosen), Fraction(0))
-                        mine = degrees.setdefault(degree, {})
-                        mine[part] = mine.get(part, Poly({})) + poly * Poly({chosen: Fraction(1)})
+                degrees = self.by_degree(items, weights, lengths)
             except Unsettled:
                 continue
-            found = [self.order(degree, degrees[degree]) for degree in sorted(degrees)]
+            found = tuple(self.order(degree, degrees[degree]) for degree in sorted(degrees))
             if found:
-                yield Orders(
-                    reach if lengths.bounded else "", lengths.assumptions(), tuple(found[: None if reach == LONG else 1])
-                )
+                yield Orders(reach if lengths.bounded else "", lengths.assumptions(), found if reach == LONG else found[:1])
             if not lengths.bounded:
                 return
+
+    def weights(self, items: str) -> dict[Formula, Fraction]:
+        """The power of the tokens that each length of an item stands for: with two axes, 1/2 each."""
+        found: dict[Formula, Fraction] = {}
+        for stream in self.streams:
+            if stream.items == items:
+                found |= {Sym(name): Fraction(1, len(stream.variables)) for name in stream.variables}
+        for product in self.products:
+            if product.items == items:
+                found |= {Sym(product.letter): Fraction(1)} | {axis: Fraction(1, len(product.axes)) for axis in product.axes}
+        return found
+
+    def by_degree(self, items: str, weights: Mapping[Formula, Fraction], lengths: Lengths) -> dict[Fraction, dict[str, Poly]]:
+        """The forward work of one item: power of the tokens -> part -> terms.
+
+        Raises:
+            Unsettled: the work is no polynomial of its lengths.
+        """
+        found: dict[Fraction, dict[str, Poly]] = {}
+        for part, terms in self.costs[FORWARD].items():
+            for chosen, poly in self.total(terms, items, lengths).without(lengths.given).split(weights.__contains__).items():
+                parts = found.setdefault(sum((weights[atom] * power for atom, power in chosen), Fraction(0)), {})
+                parts[part] = parts.get(part, Poly({})) + poly * Poly({chosen: Fraction(1)})
+        return found
 
     def order(self, power: Fraction, parts: Mapping[str, Poly]) -> Order:
         """The work that grows with one power of the tokens."""
         names = frozenset([*self.lengths, *(product.letter for product in self.products)])
         shown = {part: self.ordered(poly, names) for part, poly in parts.items() if poly}
         work = self.ordered(reduce(Poly.__add__, parts.values()), names)
-        whole = self.value(work)
-        values = {part: self.value(formula) for part, formula in shown.items()}
+        whole = self.values.of(work)
+        values = {part: self.values.of(formula) for part, formula in shown.items()}
         shares = {part: value / whole if whole and value is not None else None for part, value in values.items()}
         return Order(power, work, tuple(Share(part, formula, shares[part]) for part, formula in shown.items()))

@@ -149,21 +149,21 @@ class Lengths:
         return Poly.atom(Apply(function, (self.writer.plain(above), self.writer.plain(below))))
 
     def extreme(self, function: str, arguments: list[Poly]) -> Poly:
-        """The least or the greatest: of a length that varies and bounds that do not."""
-        free = list(dict.fromkeys(poly for poly in arguments if self.varies(poly)))
-        fixed = list(dict.fromkeys(poly for poly in arguments if not self.varies(poly)))
+        """The minimum or maximum of a length that varies and bounds that do not."""
+        arguments = list(dict.fromkeys(arguments))
+        free, fixed = [poly for poly in arguments if self.varies(poly)], [poly for poly in arguments if not self.varies(poly)]
         if len(free) > 1:
             raise Unsettled
         if not fixed:
             return free[0]
-        bound = fixed[0]
-        if len(fixed) > 1:
-            bound = Poly.atom(Apply(function, tuple(self.writer.plain(poly) for poly in fixed)))
+        bound = fixed[0] if len(fixed) == 1 else Poly.atom(Apply(function, tuple(map(self.writer.plain, fixed))))
         self.bounded = True
-        self.assume("at_least" if self.reach == LONG else "at_most", free[0], bound)
         if self.reach == LONG:
-            names = dict.fromkeys(name for monomial in bound.terms for atom, _ in monomial for name in symbols(atom))
-            self.given |= {Bracket("given", (Sym(name),)) for name in names}
+            self.assume("at_least", free[0], bound)
+            atoms = (atom for monomial in bound.terms for atom, _ in monomial)
+            self.given |= {Bracket("given", (Sym(name),)) for atom in atoms for name in symbols(atom)}
+        else:
+            self.assume("at_most", free[0], bound)
         return bound if (function == "min") == (self.reach == LONG) else free[0]
 
     def excess(self, inner: Poly) -> Poly:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symflops.emit.math.lines import LINE, width
+from symflops.emit.math.lines import LINE, aligned, fold, width
 from symflops.emit.math.printer import LatexPrinter, moment_rows
 from symflops.emit.page.page import located
-from symflops.emit.page.phrases import WIDEST, AnalysisWords
-from symflops.emit.page.types import Cell, Page
+from symflops.emit.page.phrases import WIDEST, AnalysisWords, Display
+from symflops.emit.page.types import Cell, Form, Page
 from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Field
 
@@ -29,6 +29,7 @@ class Markup:
         note: a format of the superscript letter of a note.
         listed: a format of the default of a size that is a list.
         line: the width of a line of an alignment, in points.
+        end: the end of a row of an alignment.
     """
 
     page: Page
@@ -40,6 +41,7 @@ class Markup:
     note: str
     listed: Callable[[list[Any]], str] = str
     line: float = LINE
+    end: str = r" \\"
 
     def context(self) -> dict[str, Any]:
         """The names that the templates of all markups use."""
@@ -49,8 +51,23 @@ class Markup:
             "text": self.text, "code": self.code, "math": self.math, "symbol": self.printer.symbol, "cells": self.cells,
             "short": self.short, "sentence": self.sentence, "default": self.default, "names": self.names,
             "moments": moment_rows(program, self.letters, self.printer), "once": "" in self.letters.values(),
+            "display": self.display, "rows": self.rows, "total": self.total,
             "zero": ZERO, "count": "{:,}".format, "signed": "{:+,}".format, "located": located,
         }  # fmt: skip
+
+    def display(self, form: Form, end: str = "") -> str:
+        """A closed form as rows of an alignment, with ``end`` after each but the last."""
+        names = [self.letters[f"moment@{position}"] for position, _ in form.terms]
+        terms = [self.printer.term(formula, name, self.line) for (_, formula), name in zip(form.terms, names, strict=True)]
+        return f"{end or self.end}\n".join(aligned(form.name, terms))
+
+    def rows(self, display: Display) -> str:
+        """The rows of an alignment."""
+        return f"{self.end}\n".join(display.rows)
+
+    def total(self, head: str, formula: Formula, end: str = "") -> str:
+        """A count as rows of an alignment, with ``end`` after each but the last."""
+        return f"{end or self.end}\n".join(aligned(head, [fold(self.printer.text(formula), self.line)]))
 
     def short(self, formula: Formula) -> str:
         """A formula within a line; empty if it is too wide."""

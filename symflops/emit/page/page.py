@@ -1,4 +1,4 @@
-"""A derivation page, free of any markup: what every table and formula of it holds, so that templates only place text."""
+"""A derivation page free of markup: the contents of its tables and formulas, which templates only place."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.emit.code.terms import Terms, in_moments, plus, times
+from symflops.emit.grouping import grouped
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.number_ranges import folded
@@ -33,7 +34,7 @@ from symflops.model.verification import Verification
 
 
 def page(program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None) -> Page:
-    """The page of ``program``, with what it was verified against, and figures of a typical batch."""
+    """The page of ``program``; ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch."""
     sizes = default_sizes(program)
     found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
@@ -62,7 +63,7 @@ def page(program: Program, verified: Sequence[Verification] = (), worked: Worked
 
 
 def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
-    """The letters of lengths that stand for several."""
+    """The letters of products of axes and of equal lengths, with their LaTeX."""
     grown = (growth.unknown for items in found.items for growth in items.growth)
     for unknown in dict.fromkeys([*found.tokens, *grown]):
         if unknown.kind == "tokens":
@@ -72,31 +73,31 @@ def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
 
 
 def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:
-    """The streams with the inputs that carry them."""
+    """The streams, each with the inputs that carry it and their layouts."""
     for stream in program.streams:
         yield stream, tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
 
 
 def layout_text(layout: Layout | None) -> str:
-    """The dimensions of a tensor, or the columns of the values that hold lengths."""
+    """The dimensions of a tensor, or the columns of values that are lengths."""
     columns = () if layout is None else layout.axes or layout.values
     return " ".join(columns) + (f", rows sum to {layout.counts}" if layout and layout.counts else "")
 
 
 def located(path: str) -> tuple[str, str]:
-    """A module as the repeated block that it is in, and its name there."""
+    """A path as (repeated block, name within it).
+
+    >>> located("layers.*.mlp.up")
+    ('layers.*', 'mlp.up')
+    """
     group, star, name = path.rpartition(".*.")
     return (f"{group}.*", name) if star else ("", path)
 
 
 def scopes(program: Program) -> Iterable[Scope]:
-    """Every module that computes, once, with all its contractions; those that differ in numbers alone together."""
-    modules: dict[str, list[Line]] = {}
-    for line in program.regimes[0].lines:
-        modules.setdefault(line.module, []).append(line)
-    tensors: dict[str, list[Tensor]] = {}
-    for tensor in program.tensors:
-        tensors.setdefault(owner(tensor), []).append(tensor)
+    """Each module that computes, with all its contractions; names that differ only in numbers are merged."""
+    modules = grouped((line.module, line) for line in program.regimes[0].lines)
+    tensors = grouped((owner(tensor), tensor) for tensor in program.tensors)
     rows = []
     for module, lines in modules.items():
         own = {(tensor.name, elements(tensor)): None for tensor in tensors.get(module, ())}
@@ -108,10 +109,8 @@ def scopes(program: Program) -> Iterable[Scope]:
 
 
 def flows(program: Program) -> Iterable[Flow]:
-    """The forward work by what it runs over and the block that it is in: each stream, outside of blocks and within."""
-    found: dict[tuple[str, str], list[Line]] = {}
-    for line in program.regimes[0].lines:
-        found.setdefault((line.amount.name, located(line.module)[0]), []).append(line)
+    """The forward work by amount and by repeated block."""
+    found = grouped(((line.amount.name, located(line.module)[0]), line) for line in program.regimes[0].lines)
     order = {amount.name: place for place, amount in enumerate(program.amounts)}
     for (amount, group), lines in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))):
         modules = tuple(name for name, _ in folded(list(dict.fromkeys(located(line.module)[1] for line in lines))))
@@ -119,15 +118,17 @@ def flows(program: Program) -> Iterable[Flow]:
 
 
 def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
-    """The forward work of some lines; lines that do the same are taken together."""
-    same: dict[tuple[Formula, Formula], list[Formula]] = {}
-    for line in lines:
-        same.setdefault((line.unit, in_moments(line.amount.under(pairs), program)), []).append(line.forward)
-    return plus([times(plus(counts), unit, amount) for (unit, amount), counts in same.items()])
+    """The forward work of ``lines``; those of equal unit and amount are merged."""
+    return work_of(grouped(((line.unit, in_moments(line.amount.under(pairs), program)), line.forward) for line in lines))
+
+
+def work_of(counts: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
+    """The sum of unit times amount, as often as the counts of each say."""
+    return plus([times(plus(some), unit, amount) for (unit, amount), some in counts.items()])
 
 
 def tensor_rows(program: Program) -> Iterable[TensorRow]:
-    """The parameters, those that differ in numbers alone together."""
+    """The parameters; names that differ only in numbers are merged."""
     tensors = program.tensors
     for name, places in folded([each.name for each in tensors], [(each.shape, each.copies, each.count) for each in tensors]):
         tensor, count = tensors[places[0]], number(len(places))
@@ -135,19 +136,19 @@ def tensor_rows(program: Program) -> Iterable[TensorRow]:
 
 
 def owner(tensor: Tensor) -> str:
-    """The module that has a tensor."""
+    """The module of a tensor."""
     return tensor.name.rpartition(".")[0]
 
 
 def elements(tensor: Tensor) -> Formula:
-    """The elements of one copy of a tensor, its letters in the order of the count."""
+    """The elements of one copy of a tensor, with letters in the order of its total count."""
     rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
     factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
     return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
 
 
 def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
-    """The regimes; forms are numbered through the page."""
+    """The regimes; closed forms are numbered throughout the page."""
     numbers: dict[tuple[str, Terms], int] = {}
     for regime in program.regimes:
         notes = regime_notes(regime, program)
@@ -161,7 +162,7 @@ def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[
 
 
 def operator_rows(regime: RegimeLines, letters: Mapping[str, str]) -> tuple[OperatorRow, ...]:
-    """The lines of a regime, those that differ in numbers alone together."""
+    """The lines of a regime; modules that differ only in numbers are merged."""
     rows = [operator_row(line, letters) for line in regime.lines]
     found = []
     for module, places in folded([line.module for line in regime.lines], [replace(row, module="", group="") for row in rows]):
@@ -187,7 +188,7 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
 
 
 def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
-    """The reasons in the order of the lines, lettered, with the gradients that they are about."""
+    """The reasons why gradients are not computed, lettered in the order of lines, each with its gradients."""
     found: dict[str, dict[tuple[Formula, Formula], dict[str, list[str]]]] = {}
     missing: dict[str, dict[tuple[Formula, Formula], list[Formula]]] = {}
     for line in regime.lines:
@@ -204,23 +205,15 @@ def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
             note_letter(number),
             reason,
             tuple((*key, clauses(modules)) for key, modules in groups.items()),
-            lacking(missing[reason]),
+            work_of(missing[reason]),
         )
         for number, (reason, groups) in enumerate(found.items())
     )
 
 
-def lacking(missing: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
-    """The work of gradients that are not computed."""
-    return plus([times(plus(counts), unit, amount) for (unit, amount), counts in missing.items()])
-
-
 def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Modules by operands and block."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for path, kinds in modules.items():
-        group, name = located(path)
-        found.setdefault((" and ".join(kinds), group), []).append(name)
+    """Modules by operands and block: (operands, block, names)."""
+    found = grouped(((" and ".join(kinds), located(path)[0]), located(path)[1]) for path, kinds in modules.items())
     return tuple((*key, tuple(name for name, _ in folded(names))) for key, names in found.items())
 
 
@@ -230,10 +223,8 @@ def note_letter(number: int) -> str:
 
 
 def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) -> Iterable[FormGroup]:
-    """The conventions of a regime by what they count."""
-    groups: dict[tuple[Terms, ...], list[str]] = {}
-    for case in cases:
-        groups.setdefault((case.forward, case.backward, case.recomputed), []).append(case.convention)
+    """The closed forms of a regime; conventions with equal forms are merged."""
+    groups = grouped(((case.forward, case.backward, case.recomputed), case.convention) for case in cases)
     for (forward, backward, recomputed), conventions in groups.items():
         forms = []
         for name, terms in (("forward", forward), ("backward", backward), ("recomputed", recomputed)):
@@ -245,7 +236,7 @@ def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) ->
 
 
 def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:
-    """Backward over forward, moment by moment."""
+    """The ratio of backward to forward coefficients by moment: (moment, forward, backward, ratio)."""
     backward = dict(case.backward)
     for position, formula in case.forward:
         first, second = evaluate(formula, sizes), evaluate(backward.get(position, ZERO), sizes)

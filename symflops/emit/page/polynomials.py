@@ -11,7 +11,8 @@ from functools import reduce
 from math import gcd, lcm
 
 from symflops.algebra.sparse import Factor, Sparse, ratio
-from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
+from symflops.emit.code.terms import factors_of, is_negative, product_of, sum_of
+from symflops.model.formula import ONE, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
 
 Monomial = frozenset[tuple[Formula, int]]
 CONSTANT: Monomial = frozenset()
@@ -128,7 +129,7 @@ class Writer:
         factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
         for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
             factors.append(atom if exponent == 1 else Power(atom, exponent))
-        return factors[0] if len(factors) == 1 else Prod(tuple(factors))
+        return product_of(factors)
 
     def plain(self, poly: Poly) -> Formula:
         """A sum of products: higher degree first, then by letters, what is taken away last."""
@@ -138,7 +139,7 @@ class Writer:
             return (item[1] < 0, -sum(exponent for _, exponent in item[0]), atoms)
 
         terms = [self.term(monomial, factor) for monomial, factor in sorted(poly.terms.items(), key=order)]
-        return joined(terms)
+        return sum_of(terms)
 
     def factored(self, poly: Poly) -> Formula:
         """By what repeats, what is common to all terms before a bracket of the rest."""
@@ -148,7 +149,7 @@ class Writer:
             return (-len(monomial), sorted(self.key(atom) for atom, _ in monomial))
 
         terms = [self.group(counts, groups[counts]) for counts in sorted(groups, key=order)]
-        return joined(sorted(terms, key=negative))
+        return sum_of(sorted(terms, key=is_negative))
 
     def group(self, counts: Monomial, poly: Poly) -> Formula:
         """``number * counts * common * (rest)``."""
@@ -161,23 +162,10 @@ class Writer:
             return outside
         if isinstance(outside, Num) and abs(outside.value) == 1:
             return self.plain(poly)
-        factors = outside.factors if isinstance(outside, Prod) else (outside,)
-        return Prod((*factors, rest))
-
-
-def joined(terms: Iterable[Formula]) -> Formula:
-    """A sum, in this order."""
-    found = tuple(terms)
-    return ZERO if not found else found[0] if len(found) == 1 else Sum(found)
+        return Prod((*factors_of(outside), rest))
 
 
 def signs(poly: Poly) -> int:
     """1 or -1 where all terms have that sign, else 0."""
     found = {1 if factor > 0 else -1 for factor in poly.terms.values()}
     return found.pop() if len(found) == 1 else 0
-
-
-def negative(formula: Formula) -> bool:
-    """Whether a term is printed with a minus."""
-    first = formula.factors[0] if isinstance(formula, Prod) else formula
-    return isinstance(first, Num) and first.value < 0

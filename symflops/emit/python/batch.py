@@ -1,8 +1,10 @@
-"""How the Python target says batches: the arguments of ``moments``, the columns of lengths, and the sums over them."""
+"""Batches in Python: the arguments of ``moments``, the columns of lengths, and the sums over them."""
 
 from __future__ import annotations
 
-from symflops.emit.code.batches import Summed, stream_rows, summed
+from typing import Any
+
+from symflops.emit.code.batches import Summed, columns, stream_rows, summed
 from symflops.emit.code.infix import ATOM, UNARY
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import Apply, Num, Power, Sym
@@ -10,16 +12,16 @@ from symflops.model.program import Moment, Program, Statistic
 
 
 class MomentPrinter(PythonPrinter):
-    """Functions of lengths, which are checked where the model divides them without a remainder."""
+    """Functions of lengths; exact divisions are checked at run time."""
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"_exact({top}, {bottom})", ATOM
 
 
 class ElementPrinter(PythonPrinter):
-    """Functions of lengths that may be whole columns: what works on ints and, element by element, on integer arrays.
+    """Functions of lengths that work on ints and, element by element, on integer arrays.
 
-    ``rests`` collects what divisions without a remainder would leave over.
+    ``rests`` collects the remainders of exact divisions, which must be zero.
     """
 
     def __init__(self) -> None:
@@ -58,7 +60,7 @@ def signature(program: Program) -> str:
 
 
 def slots(program: Program) -> list[str]:
-    """The fields of the moments; raw lengths among them where some moments depend on sizes."""
+    """The fields of the moments; raw lengths are among them if some moments depend on sizes."""
     raw = ["lengths"] if any(moment.sizes for moment in program.moments) else []
     return ["padded", *raw, *(moment.name for moment in program.moments)]
 
@@ -79,7 +81,7 @@ def total(what: Moment | Statistic, program: Program) -> str:
 
 
 def figure(statistic: Statistic, program: Program) -> str:
-    """A statistic as the sum over columns, or as the largest value in them."""
+    """A statistic as a sum over columns, or as their largest value."""
     if statistic.kind == "sum":
         return total(statistic, program)
     items = over_items(summed(statistic, program))
@@ -87,7 +89,7 @@ def figure(statistic: Statistic, program: Program) -> str:
 
 
 def over_items(found: Summed) -> str:
-    """The values of a formula for the items of a batch: a column, or a generator over columns."""
+    """A formula for each item of a batch: a column, or a generator over columns."""
     first, *others = found.columns
     if found.kind == "column":
         return f"{first}_"
@@ -97,22 +99,34 @@ def over_items(found: Summed) -> str:
     return f"{text} for {', '.join(found.columns)} in zip({', '.join(f'{name}_' for name in found.columns)})"
 
 
-def elements(program: Program) -> tuple[list[str], list[str]]:
-    """Each moment's function of one item, or of whole columns; and what divisions without a remainder would leave over.
+def column_context(program: Program) -> dict[str, Any]:
+    """The names of the template for columns of lengths: the moments of one item, or of whole columns element by element.
 
-    There are none where moments are of a batch as a whole: no item tells what it adds to them.
+    If moments belong to a batch as a whole, there are no ``terms``: no item decides what it adds to them. ``rests`` are the
+    remainders of exact divisions.
     """
-    printer = ElementPrinter()
+    printer, names = ElementPrinter(), columns(program)
     terms = [] if program.whole else [printer.text(moment.formula) for moment in program.moments]
-    return terms, printer.rests
+    text = " ".join((*terms, *printer.rests))
+    plain_lists, plain_columns = quick(program)
+    return {
+        "columns": [f"{name}_: list[int]" for name in names] or ["*_: list[int]"],
+        "elements": [f"{name}: Any" for name in names] or ["*_: Any"],
+        "terms": terms,
+        "rests": printer.rests,
+        "least": "_least(" in text,
+        "most": "_most(" in text,
+        "quick": plain_lists,
+        "quick_columns": plain_columns,
+    }
 
 
 def quick(program: Program) -> tuple[list[str], list[str]]:
-    """What says that a batch is plain lists of ints, and their columns; empty for models with other streams."""
+    """The conditions under which a batch is plain lists of ints, and their columns; empty for models with other streams."""
     rows = stream_rows(program)
     if not rows or any(optional or len(axes) != 1 or items != rows[0][1] for _, items, axes, optional in rows):
         return [], []
     first, *others = [name for name, _, _, _ in rows]
-    asked = [f"type({name}) is list" for name, _, _, _ in rows] + [first]
-    asked += [f"len({name}) == len({first})" for name in others] + [f"type({name}[0]) is int" for name, _, _, _ in rows]
-    return asked, [f"_numbers({name})" for name, _, _, _ in rows]
+    conditions = [f"type({name}) is list" for name, _, _, _ in rows] + [first]
+    conditions += [f"len({name}) == len({first})" for name in others] + [f"type({name}[0]) is int" for name, _, _, _ in rows]
+    return conditions, [f"_numbers({name})" for name, _, _, _ in rows]

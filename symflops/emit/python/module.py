@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from symflops.emit.code.batches import columns, stream_groups, stream_rows
+from symflops.emit.code.batches import stream_groups, stream_rows
 from symflops.emit.code.tables import Tables, work_context
-from symflops.emit.python.batch import elements, figure, quick, signature, slots, total
+from symflops.emit.python.batch import column_context, figure, signature, slots, total
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import Python
 from symflops.emit.rendering import template
@@ -64,31 +64,21 @@ def size_context(program: Program) -> dict[str, Any]:
 
 def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
     """The names of the template for batches and their moments."""
-    terms, rests = elements(program)
-    plain_lists, plain_columns = quick(program)
     sums = [total(moment, program) for moment in program.moments]
     statistics = [figure(item, program) for item in program.statistics]
-    inputs, lengths = inputs_of(program), columns(program)
-    return {
+    inputs = inputs_of(program)
+    return column_context(program) | {
         "signature": signature(program),
         "streams": stream_rows(program),
         "groups": stream_groups(program),
         "ones": [stream.name for stream in program.streams if stream.absent],
-        "columns": [f"{name}_: list[int]" for name in lengths] or ["*_: list[int]"],
-        "elements": [f"{name}: Any" for name in lengths] or ["*_: Any"],
-        "terms": terms,
-        "rests": rests,
-        "quick": plain_lists,
-        "quick_columns": plain_columns,
-        "least": any("_least(" in text for text in (*terms, *rests)),
-        "most": any("_most(" in text for text in (*terms, *rests)),
         "inputs": [(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in inputs],
         "input_letters": tables.letters([width for _, _, _, width in inputs if width]),
         "sized": any(moment.sizes for moment in program.moments),
         "moment_letters": tables.letters([Sym(name) for moment in program.moments for name in moment.sizes]),
         "sums": list(zip(program.moments, sums, strict=True)),
         "figures": [(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, statistics, strict=True)],
-        "exact": any("_exact(" in text for text in (*sums, *statistics)),
+        "exact": "_exact(" in " ".join((*sums, *statistics)),
         "slots": slots(program),
         "dot": dot(program),
     }

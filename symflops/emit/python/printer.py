@@ -8,6 +8,9 @@ from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY
 from symflops.emit.code.printer import CodePrinter
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
 
+DIVISIONS = {"floordiv": "{}//{}", "ceildiv": "-(-{}//{})", "mod": "{} % {}"}
+CALLS = {"excess": "max(0, {})", "item": "{}[{}]", "each": "_each({}, {})", "count": "{}.count({})", "total": "sum({})"}
+
 
 class PythonPrinter(CodePrinter):
     """Python source."""
@@ -23,7 +26,6 @@ class PythonPrinter(CodePrinter):
         return str(value)
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
-        """A division without a remainder, perhaps by a product."""
         return f"{top}//({bottom})" if product else f"{top}//{bottom}", PRODUCT
 
     def power(self, formula: Power) -> str:
@@ -32,24 +34,13 @@ class PythonPrinter(CodePrinter):
 
     def apply(self, formula: Apply) -> tuple[str, int]:
         arguments = formula.arguments
-        match formula.function:
-            case "floordiv":
-                return f"{self.inside(arguments[0], UNARY)}//{self.inside(arguments[1], ATOM)}", PRODUCT
-            case "ceildiv":
-                return f"-(-{self.inside(arguments[0], ATOM)}//{self.inside(arguments[1], ATOM)})", PRODUCT
-            case "mod":
-                return f"{self.inside(arguments[0], UNARY)} % {self.inside(arguments[1], ATOM)}", PRODUCT
-            case "excess":
-                return f"max(0, {self.text(arguments[0])})", ATOM
-            case "item":
-                return f"{self.text(arguments[0])}[{self.text(arguments[1])}]", ATOM
-            case "each":
-                return f"_each({self.text(arguments[0])}, {self.text(arguments[1])})", ATOM
-            case "count":
-                return f"{self.text(arguments[0])}.count({self.text(arguments[1])})", ATOM
-            case "total":
-                return f"sum({self.text(arguments[0])})", ATOM
-        return f"{formula.function}({', '.join(self.text(argument) for argument in arguments)})", ATOM
+        if formula.function in DIVISIONS:
+            above = self.inside(arguments[0], ATOM if formula.function == "ceildiv" else UNARY)
+            return DIVISIONS[formula.function].format(above, self.inside(arguments[1], ATOM)), PRODUCT
+        texts = [self.text(argument) for argument in arguments]
+        if formula.function in CALLS:
+            return CALLS[formula.function].format(*texts), ATOM
+        return f"{formula.function}({', '.join(texts)})", ATOM
 
     def bracket(self, formula: Bracket) -> tuple[str, int]:
         arguments = formula.arguments

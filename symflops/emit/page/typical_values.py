@@ -1,0 +1,66 @@
+"""Values of formulas at the default sizes and typical lengths, and whether assumptions about lengths hold there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from symflops.emit.page.length_polynomials import Assumption, Unknown, holds
+from symflops.model.formula import Formula, Sym, evaluate, symbols
+
+
+class TypicalValues:
+    """Evaluates formulas; ``known`` has the value of each letter, and is None for a program without default sizes."""
+
+    def __init__(self, sizes: Mapping[str, Any] | None, lengths: Mapping[str, int], products: Sequence[Unknown]) -> None:
+        self.known = None if sizes is None else {**sizes, **lengths}
+        if self.known is not None:
+            self.known |= {product.letter: self.product(product.axes) for product in products}
+
+    def of(self, formula: Formula, more: Mapping[str, Any] | None = None) -> Fraction | None:
+        """The value of a formula, with ``more`` letters; None if it has none."""
+        if self.known is None:
+            return None
+        try:
+            return Fraction(evaluate(formula, {**self.known, **(more or {})}))
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return None
+
+    def product(self, axes: Sequence[Formula]) -> int | None:
+        """The product of axes."""
+        values = [self.of(axis) for axis in axes]
+        return None if None in values else int(prod(value or 0 for value in values))
+
+    def is_null(self, formula: Formula) -> bool:
+        """Whether a size in a formula is null, so that there is no such bound."""
+        return any((self.known or {}).get(name, 0) is None for name in symbols(formula))
+
+    def hold(self, assumed: Sequence[Assumption], here: Mapping[str, int]) -> bool:
+        """Whether the bounds in ``assumed`` hold at some lengths."""
+        for one in assumed:
+            if self.is_null(one.right):
+                if one.relation == "at_least":
+                    return False
+            elif one.relation != "multiple":
+                left, right = (self.of(side, here) for side in (one.left, one.right))
+                if left is None or right is None or not holds(one, left, right):
+                    return False
+        return True
+
+    def first_within(self, first: int | None, unknown: Unknown, assumed: Sequence[Assumption]) -> int | None:
+        """The first length from ``first`` on at which ``assumed`` holds; None if there is none."""
+        for one in assumed:
+            if first is None:
+                break
+            if self.is_null(one.right):
+                first = None if one.relation == "at_least" else first
+                continue
+            left, right = (self.of(side, {unknown.letter: first}) for side in (one.left, one.right))
+            if one.relation not in ("at_least", "at_most") or left is None or right is None:
+                continue
+            if not holds(one, left, right):
+                begins = one.relation == "at_least" and one.left == Sym(unknown.letter)
+                return -(-right.numerator // right.denominator) if begins else None
+        return first
