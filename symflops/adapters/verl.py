@@ -66,7 +66,7 @@ def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -
         if not others:
             raise ValueError("the model has no images")
         name, axes, _ = others[0][0]
-        probes = [(1,) * place + (36,) + (1,) * (len(axes) - 1 - place) for place in range(len(axes))]
+        probes = [(1,) * axis + (36,) + (1,) * (len(axes) - 1 - axis) for axis in range(len(axes))]
         if len({estimator.terms(1, *probe) for probe in probes[1:]}) > 1:
             raise ValueError("the model's work depends on the shape of images: patches alone do not tell it")
         batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in rows]

@@ -64,7 +64,7 @@ class DiffusionFlops:
             ValueError: the lists do not fit together.
         """
         flat = [int(length) for length in latent_seqlens]
-        rows = [flat[place : place + self.axes] for place in range(0, len(flat), self.axes)]
+        rows = [flat[start : start + self.axes] for start in range(0, len(flat), self.axes)]
         batch: dict[str, Any] = {self.stream: [row[0] for row in rows] if self.axes == 1 else rows}
         if "prompt" in self.estimator.streams:
             batch["prompt"] = [int(length) for length in prompt_seqlens]

@@ -170,8 +170,8 @@ def of_table(reported: str, dtype: str) -> Peak:
     blank = Peak(None, reported, dtype)
     if used:
         return replace(blank, why=f"'{used[0].name}' has no {dtype} rate ({', '.join(row.dtype for row in used)}); {OVERRIDE}")
-    told = f"the table's figures for '{reported}' are unconfirmed" if rows else f"no device '{reported}' in the table"
-    return replace(blank, why=f"{told}; {OVERRIDE}")
+    reason = f"the table's figures for '{reported}' are unconfirmed" if rows else f"no device '{reported}' in the table"
+    return replace(blank, why=f"{reason}; {OVERRIDE}")
 
 
 def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:

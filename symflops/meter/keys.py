@@ -65,7 +65,7 @@ def metrics(preset: str, phase: str, values: Mapping[str, float]) -> dict[str, f
     for quantity, (key, factor) in PRESETS[preset].items():
         if quantity in values:
             named = key.replace("{phase}", phase or "train")
-            whole = quantity in ("flops", "peak")
-            name = named if "{phase}" in key or not phase or whole else f"{named}/{phase}"
+            of_all = quantity in ("flops", "peak")
+            name = named if "{phase}" in key or not phase or of_all else f"{named}/{phase}"
             found[name] = values[quantity] * factor
     return found

@@ -274,5 +274,5 @@ def _estimators(config: Any, regimes: Mapping[str, str], convention: str, spec: 
     elif isinstance(config, str) or hasattr(config, "__fspath__"):
         config = lookup.read_config(str(config))
     catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(config)
-    made = {regime: lookup.estimator(catalog, name, config, regime, convention)[1] for regime in set(regimes.values())}
-    return {phase: made[regime] for phase, regime in regimes.items()}
+    found = {regime: lookup.estimator(catalog, name, config, regime, convention)[1] for regime in set(regimes.values())}
+    return {phase: found[regime] for phase, regime in regimes.items()}

@@ -65,13 +65,13 @@ class _Reader(Shapes):
         for field in FIELDS:
             if field not in given:
                 self.report.error("missing-field", f"an entry needs '{field}'", item.span)
-        told = self.known(given["difference"], DIFFERENCES, "'difference'") if "difference" in given else {}
-        modules = self.mapping(told.get("modules"), "'modules'")
+        difference = self.known(given["difference"], DIFFERENCES, "'difference'") if "difference" in given else {}
+        modules = self.mapping(difference.get("modules"), "'modules'")
         return KnownInexact(
             self.text(given.get("id"), "'id'"),
             self.prose(given.get("reason"), "'reason'"),
-            self.whole(told, "forward"),
-            self.whole(told, "backward"),
+            self.whole(difference, "forward"),
+            self.whole(difference, "backward"),
             tuple((key.text, self.whole({key.text: value}, key.text)) for key, value in modules),
         )
 

@@ -95,8 +95,8 @@ def _missing(report: LiveReport, rows: _Shapes) -> Iterator[str]:
     sizes = Counter(module for name in {starred(name) for name in missing} for module in _modules(name))
 
     def place(name: str) -> str:
-        whole = (module for module in _modules(name) if module not in claimed and sizes[module] <= TOGETHER)
-        return next(whole, name.rpartition(".")[0])
+        unclaimed = (module for module in _modules(name) if module not in claimed and sizes[module] <= TOGETHER)
+        return next(unclaimed, name.rpartition(".")[0])
 
     found = ((name, place(starred(name)), rows.in_letters(name, shape, report), "") for name, shape in report.missing)
     yield from _grouped(found, claimed)
@@ -149,8 +149,8 @@ def _grouped(found: Iterable[tuple[str, str, str, str]], claimed: set[str] | Non
         if len(lines) == 1 or not module:
             yield from (f"    {module}{'.' if module else ''}{line}" for line in lines)
             continue
-        whole = claimed is not None and module not in claimed and any("." in rest for rest, _, _ in members)
-        yield f"    {module}" + (", nothing of it yet" if whole else "")
+        unclaimed = claimed is not None and module not in claimed and any("." in rest for rest, _, _ in members)
+        yield f"    {module}" + (", nothing of it yet" if unclaimed else "")
         yield from (f"      {line}" for line in lines)
 
 

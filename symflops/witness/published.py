@@ -10,6 +10,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.program import Field
 from symflops.runtime.layouts import batch_of
 from symflops.runtime.sizes import is_null, look_up
+from symflops.witness.modes import with_value
 from symflops.witness.records import Record, arguments_of, config_of_record
 
 
@@ -56,9 +57,6 @@ def sizes_in(config: Mapping[str, Any], fields: Sequence[Field]) -> dict[str, An
     for field in fields:
         value = look_up(config, field.keys)
         if value is not None or (field.nullable and is_null(config, field.keys)):
-            inner = found
-            *outer, last = field.keys[0].split(".")
-            for word in outer:
-                inner = inner.setdefault(word, {})
-            inner[last] = len(value) if field.kind == "entries" and not isinstance(value, int) else value
+            value = len(value) if field.kind == "entries" and not isinstance(value, int) else value
+            found = with_value(found, field.keys[0], value)
     return found

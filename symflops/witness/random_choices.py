@@ -23,11 +23,11 @@ def parts_of(modules: Any) -> set[str]:
 def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:
     """A pattern from a random name, with one end or some components replaced by ``*``; empty if it matches no name."""
     words = random.choice(names).split(".")
-    place = random.randrange(len(words))
+    cut = random.randrange(len(words))
     pattern = random.choice(
         (
-            ".".join([*words[:place], "*"]),
-            ".".join(["*", *words[place:]]),
+            ".".join([*words[:cut], "*"]),
+            ".".join(["*", *words[cut:]]),
             ".".join("*" if random.random() < 0.3 else word for word in words),
         )
     )

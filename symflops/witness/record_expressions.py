@@ -16,6 +16,7 @@ from symflops.algebra.truth import NO, YES
 from symflops.diagnostics.findings import SymflopsError
 from symflops.frontend.peer_pages import Lengths, PeerCase
 from symflops.syntax.expression import Expression
+from symflops.witness.modes import with_value
 
 Record = Mapping[str, Any]
 PARTS = ("config", "seqlens", "other_args", "args")
@@ -127,12 +128,7 @@ def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
     renamed = dict(case.rename)
     config = {renamed.get(key, key): value for key, value in record.get("config", {}).items() if key not in case.drop}
     for key, expression in case.put:
-        *outer, last = key.split(".")
-        place = config
-        for word in outer:
-            place[word] = dict(place.get(word) or {})
-            place = place[word]
-        place[last] = value_of(expression, names)
+        config = with_value(config, key, value_of(expression, names))
     return config
 
 

@@ -124,8 +124,8 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
     """The lengths of an input, which all items must share."""
     assert info.layout is not None
     if not info.layout.counts:
-        asked = {name for axis in info.layout.axes for name in axis.partition("=")[0].split("*")}
-        items = [{name: length for name, length in item.items() if name in asked} for item in items]
+        named = {name for axis in info.layout.axes for name in axis.partition("=")[0].split("*")}
+        items = [{name: length for name, length in item.items() if name in named} for item in items]
     first = items[0] if items else {}
     for item in items:
         if item != first:
