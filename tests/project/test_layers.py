@@ -31,7 +31,7 @@ ORDERS = {
         ("scopes", "streams"), ("expressions", "graph_builder", "index_conditions", "parameter_table", "surroundings"), ("limits", "selected_iterations"),
         ("name_binding",), ("services",), ("block_cache", "experts", "iterations", "operators"), ("blocks", "segments"), ("repeats",), ("entries",), ("build",),
     ),
-    "emit": (("code", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown"), ("closed_forms", "emit")),
+    "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown"), ("closed_forms", "emit")),
     "draft": (
         ("limits", "vary"), ("trace",), ("examples", "fold"), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",), ("worker",),
     ),
