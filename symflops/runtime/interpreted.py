@@ -248,10 +248,10 @@ class InterpretedEstimator:
 
 
 def _listed(given: Any) -> Any:
-    """Arrays and tensors as lists."""
+    """Arrays, tensors and other sequences as lists."""
     if isinstance(given, dict):
         return {side: _listed(values) for side, values in given.items()}
-    return given.tolist() if hasattr(given, "tolist") else given
+    return given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, range) else given
 
 
 def _whole(value: Any) -> int:
