@@ -24,7 +24,7 @@ from symflops.emit.page.analysis import (
     typical_lengths,
 )
 from symflops.emit.page.crossovers import Powers, crossover, difference, first_from, merged, sides
-from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, Unknown, Unsettled
+from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
 from symflops.emit.page.parts import ATTENTION, part_of
 from symflops.emit.page.polynomials import Monomial, Poly, Writer, expanded
 from symflops.emit.page.token_products import in_tokens, product_of
@@ -122,7 +122,7 @@ class _Analyser:
             lengths = Lengths(varying, reach, self.writer, {**self.stands, **same}, products=products)
             try:
                 costs = {work: self.by_power(self.costs[work], unknown, lengths) for work in PASSES}
-            except Unsettled:
+            except NotPolynomialError:
                 continue
             if self.matters(merged(costs[BOTH].values())):
                 yield self.growth(unknown, reach if lengths.bounded else "", lengths.assumptions(), costs)
@@ -142,7 +142,7 @@ class _Analyser:
             if unknown.kind == "tokens":
                 total = in_tokens(total, unknown.axes, Sym(unknown.letter))
                 if any(name in unknown.variables for monomial in total.terms for atom, _ in monomial for name in symbols(atom)):
-                    raise Unsettled
+                    raise NotPolynomialError
             powers = total.powers(Sym(unknown.letter))
             found[part] = {power: poly for power, poly in powers.items() if poly}
         return {part: powers for part, powers in found.items() if powers}
@@ -224,7 +224,7 @@ class _Analyser:
             lengths = Lengths(varying, reach, self.writer, self.stands, products=self.products)
             try:
                 degrees = self.by_degree(items, weights, lengths)
-            except Unsettled:
+            except NotPolynomialError:
                 continue
             found = tuple(self.order(degree, degrees[degree]) for degree in sorted(degrees))
             if found:
@@ -247,7 +247,7 @@ class _Analyser:
         """The forward work of one item: power of the tokens -> part -> terms.
 
         Raises:
-            Unsettled: the work is no polynomial of its lengths.
+            NotPolynomialError: the work is no polynomial of its lengths.
         """
         found: dict[Fraction, dict[str, Poly]] = {}
         for part, terms in self.costs[FORWARD].items():

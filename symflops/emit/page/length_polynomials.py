@@ -17,7 +17,7 @@ from symflops.model.formula import Apply, Bracket, Formula, Sym, TallyOf, symbol
 LONG, SHORT = "long", "short"
 
 
-class Unsettled(Exception):
+class NotPolynomialError(Exception):
     """No polynomial, whatever is assumed."""
 
 
@@ -68,7 +68,7 @@ class Lengths:
         """``formula`` multiplied out.
 
         Raises:
-            Unsettled: it is no polynomial of what varies.
+            NotPolynomialError: it is no polynomial of what varies.
         """
         return expanded(formula, self.rule)
 
@@ -103,7 +103,7 @@ class Lengths:
     def settled(self, formula: Apply | Bracket | TallyOf) -> Poly:
         """An atom that varies as a polynomial."""
         if isinstance(formula, TallyOf):
-            raise Unsettled
+            raise NotPolynomialError
         arguments = [self.of(argument) for argument in formula.arguments]
         if isinstance(formula, Apply) and any(name in self.stands for name in symbols(formula)):
             formula = Apply(formula.function, tuple(self.writer.plain(argument) for argument in arguments))
@@ -121,7 +121,7 @@ class Lengths:
                 return self.extreme(formula.function, arguments)
             case "excess":
                 return self.excess(arguments[0])
-        raise Unsettled
+        raise NotPolynomialError
 
     def parted(self, poly: Poly) -> tuple[Poly, Poly]:
         """What varies of a sum, and what does not."""
@@ -131,7 +131,7 @@ class Lengths:
     def rounded(self, function: str, above: Poly, below: Poly) -> Poly:
         """A quotient, or its rest, of what the divisor divides where it varies."""
         if self.varies(below):
-            raise Unsettled
+            raise NotPolynomialError
         free, rest = self.parted(above)
         self.assume("multiple", free, below)
         left = self.of_constants(function, rest, below)
@@ -153,7 +153,7 @@ class Lengths:
         arguments = list(dict.fromkeys(arguments))
         free, fixed = [poly for poly in arguments if self.varies(poly)], [poly for poly in arguments if not self.varies(poly)]
         if len(free) > 1:
-            raise Unsettled
+            raise NotPolynomialError
         if not fixed:
             return free[0]
         bound = fixed[0] if len(fixed) == 1 else Poly.atom(Apply(function, tuple(map(self.writer.plain, fixed))))
@@ -171,7 +171,7 @@ class Lengths:
         free, rest = self.parted(inner)
         found = signs(free), signs(rest)
         if 0 in found and rest:
-            raise Unsettled
+            raise NotPolynomialError
         if found[0] == found[1] or not rest:
             return inner if found[0] > 0 else Poly({})
         if found[0] > 0 and rest == Poly.constant(-1):
@@ -194,7 +194,7 @@ class Lengths:
                 return Poly.constant(1)
             self.assume("at_most", arguments[0], arguments[1] - Poly.constant(1))
             return Poly({})
-        raise Unsettled
+        raise NotPolynomialError
 
     def assume(self, relation: str, left: Poly, right: Poly) -> None:
         """Remember what is assumed, that ``h`` is a multiple of 4 rather than ``h / 2`` of 2; of what always is no word."""
