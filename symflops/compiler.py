@@ -15,9 +15,10 @@ Nothing here touches the disk: sources come in as text, files go out as text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from symflops.build.build import build
@@ -147,59 +148,57 @@ def compile_spec(
 def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) -> Compiled | NeedsSize:
     """The stages after reading, with ``sizes`` known."""
     known = tuple(sorted((name, repr(value)) for name, value in sizes.items()))
-
-    def built(regime: Regime) -> Graph | NeedsSize:
+    graphs: dict[Regime, Graph] = {}
+    for regime in dict.fromkeys(regime for step in request.steps for regime, _ in step):
         cuts = cutting(regime.patterns)
-        return memo.once((known, cuts), lambda: request.build(spec, sizes, cuts))
-
-    def derived(regime: Regime, elements: frozenset[str]) -> Derivation | NeedsSize:
-        key = (known, cutting(regime.patterns), regime, elements)
-        return memo.once(key, lambda: derive(graphs[regime], regime, elements))
-
-    graphs: dict[Regime, Any] = {regime: built(regime) for step in request.steps for regime, _ in step}
-    if unknown := _unknown(graphs.values()):
-        return unknown
-    compiled = Compiled(spec, next(iter(graphs.values())))
+        graph = memo.once((known, cuts), partial(request.build, spec, sizes, cuts))
+        if isinstance(graph, NeedsSize):
+            return graph
+        graphs[regime] = graph
+    made = Compiled(spec, next(iter(graphs.values())))
     if request.goal is Goal.GRAPH:
-        return compiled
+        return made
 
     conventions = [convention.of(spec.name) for convention in request.conventions]
     work: dict[str, list[Derivation]] = {}
-    for convention in _counted(conventions):
-        passes: dict[Regime, Any] = {regime: derived(regime, convention.elements) for regime in graphs}
-        if unknown := _unknown(passes.values()):
-            return unknown
-        counted: dict[Regime, Any] = {regime: count(found, convention) for regime, found in passes.items()}
-        if unknown := _unknown(counted.values()):
-            return unknown
-        work[convention.name] = [step_of([(counted[regime], times) for regime, times in step]) for step in request.steps]
-    first = next(iter(work.values()))
-    compiled = replace(compiled, derivations=tuple(first))
+    for convention in _ways_to_count(conventions):
+        steps = _derived(graphs, convention, request.steps, known, memo)
+        if isinstance(steps, NeedsSize):
+            return steps
+        work[convention.name] = steps
+    made = replace(made, derivations=tuple(next(iter(work.values()))))
     if request.goal is Goal.DERIVATION:
-        return compiled
+        return made
 
     own = {convention.name: work[convention.name] for convention in conventions if not convention.is_plain}
-    program = lower(first, [convention.plain for convention in conventions], own)
+    program = lower(made.derivations, [convention.plain for convention in conventions], own)
     if isinstance(program, NeedsSize):
         return program
     program = replace(program, variant=request.structure if program.fixed else "")
-    compiled = replace(compiled, program=program)
-    if request.goal is Goal.PROGRAM:
-        return compiled
-
-    return replace(compiled, texts=emit(program, request.version, request.verified, request.targets))
+    texts = emit(program, request.version, request.verified, request.targets) if request.goal is Goal.TEXTS else {}
+    return replace(made, program=program, texts=texts)
 
 
-def _counted(conventions: Sequence[Convention]) -> Iterator[Convention]:
-    """The ways to count that need a derivation of their own: all work first, unless each convention counts in its own way."""
+def _derived(
+    graphs: Mapping[Regime, Graph], convention: Convention, steps: Sequence[Step], known: Hashable, memo: Memo
+) -> list[Derivation] | NeedsSize:
+    """A derivation per step of training, of the work that a convention counts."""
+    counted: dict[Regime, Derivation] = {}
+    for regime, graph in graphs.items():
+        key = (known, cutting(regime.patterns), regime, convention.elements)
+        derivation = memo.once(key, partial(derive, graph, regime, convention.elements))
+        found = derivation if isinstance(derivation, NeedsSize) else count(derivation, convention)
+        if isinstance(found, NeedsSize):
+            return found
+        counted[regime] = found
+    return [step_of([(counted[regime], times) for regime, times in step]) for step in steps]
+
+
+def _ways_to_count(conventions: Sequence[Convention]) -> Iterator[Convention]:
+    """The conventions that need a derivation of their own, first the one of all work unless each needs its own."""
     if any(convention.is_plain for convention in conventions):
         yield AS_DERIVED
     yield from (convention for convention in conventions if not convention.is_plain)
-
-
-def _unknown(answers: Iterable[object]) -> NeedsSize | None:
-    """The first answer that is a size."""
-    return next((answer for answer in answers if isinstance(answer, NeedsSize)), None)
 
 
 def next_size(spec: Spec, name: str, given: Mapping[str, Any]) -> str:
