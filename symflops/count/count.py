@@ -117,10 +117,8 @@ class _Counter:
 
     def rows_of(self, role: str, items: str) -> Expr | None:
         """The rows of the first work of ``role`` over the same items; None if there is none."""
-        for work in self.derivation.work:
-            if role_of(work.operator) == role and work.contraction.items == items:
-                return work.contraction.extent.executed
-        return None
+        like = (work for work in self.derivation.work if role_of(work.operator) == role and work.contraction.items == items)
+        return next((work.contraction.extent.executed for work in like), None)
 
     def weights(self, work: Work) -> list[Parameter]:
         return [work.operator.parameters[place] for side in work.contraction.operands for place in side.parameters]

@@ -83,10 +83,8 @@ def main_rows(graph: Graph) -> tuple[str, Expr]:
 def main_width(graph: Graph) -> Expr | None:
     """The width of the model: that of the first result with one row per token; None if there is none."""
     items, rows = main_rows(graph)
-    for operator in graph.operators():
-        for result in operator.results:
-            value = graph.values[result]
-            same = value.stream.items == items and Polynomial.of(value.stream.rows) == Polynomial.of(rows)
-            if value.width is not None and same:
-                return value.width
-    return None
+    values = (graph.values[result] for operator in graph.operators() for result in operator.results)
+    tokens = (
+        value for value in values if (value.stream.items, Polynomial.of(value.stream.rows)) == (items, Polynomial.of(rows))
+    )
+    return next((value.width for value in tokens if value.width is not None), None)

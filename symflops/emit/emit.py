@@ -1,4 +1,4 @@
-"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is one line of a table below."""
+"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is a line in a table below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symflops.model.serialise import document_of, text_of
 from symflops.model.verification import Verification
 
 ON_PAGES = ("full", "forward")
-"""The regimes that a generated page derives; its table of regimes has all, and ``symflops render --regime`` derives others."""
+"""The regimes that a generated page derives; its table lists all regimes, and ``symflops render --regime`` derives others."""
 
 CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {
     "json": lambda program, version, verified: text_of(document_of(program)),
@@ -29,7 +29,7 @@ ENDINGS = (*CODE, *PAGES)
 def emit(
     program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = ENDINGS
 ) -> dict[str, str]:
-    """The text of every target by its file ending; ``verified`` is what the spec was checked against."""
+    """The text of each target by file ending; ``verified`` is what the spec was checked against."""
     texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE}
     if PAGES.keys() & set(endings):
         shown = page_of(program, verified)
@@ -43,5 +43,5 @@ def page_of(
     regimes: Sequence[str] = ON_PAGES,
     conventions: Sequence[ConventionFigures] = (),
 ) -> Page:
-    """The page of a program that derives ``regimes`` and tells figures of all, and of ``conventions`` or its own."""
+    """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
     return page(abbreviated(program.showing(regimes)), verified, worked(program, conventions))

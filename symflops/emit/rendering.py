@@ -1,4 +1,4 @@
-"""The jinja environment: templates place text and never decide; an unknown name is an error."""
+"""The jinja environment; templates place text and decide nothing, and an unknown name in one is an error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 @cache
 def environment() -> Environment:
-    """The one environment, with delimiters that neither Python nor LaTeX uses."""
-    made = Environment(
+    """The environment of all templates, with delimiters that neither Python nor LaTeX uses."""
+    found = Environment(
         loader=PackageLoader("symflops.emit", "templates"),
         undefined=StrictUndefined,
         block_start_string="<%",
@@ -24,12 +24,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # the outputs are Python, LaTeX and Markdown; each target escapes what it prints
+        autoescape=False,  # each target escapes for its own language
     )
-    made.filters["tuple_of"] = tuple_of
-    made.filters["dict_of"] = dict_of
-    made.filters["json"] = json.dumps
-    return made
+    found.filters |= {"tuple_of": tuple_of, "dict_of": dict_of, "json": json.dumps}
+    return found
 
 
 def tuple_of(items: Iterable[str]) -> str:
@@ -38,7 +36,7 @@ def tuple_of(items: Iterable[str]) -> str:
 
 
 def tuple_text(cells: Sequence[str]) -> str:
-    """Expressions as a Python tuple; that of one has a comma."""
+    """Expressions as a Python tuple, with a comma after a single one."""
     return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
 
 

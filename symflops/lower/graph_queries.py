@@ -90,8 +90,7 @@ def _side(work: Work, kept: Sequence[bool]) -> Work:
 
 def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
     """``derivation`` with its work in the :func:`pieces` that a program lists, useful work without padding."""
-    parts = (without_padding(part) for work in derivation.work for part in pieces(work, lengths))
-    return replace(derivation, work=tuple(parts))
+    return replace(derivation, work=tuple(without_padding(part) for work in derivation.work for part in pieces(work, lengths)))
 
 
 def merged(works: Sequence[Work]) -> list[Work]:

@@ -48,7 +48,8 @@ def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
     present = {name: formulas.of(there.expr) for name, _, there in graph.inputs if there is not YES}
     values = {name: graph.values[identity].width for name, identity, _ in graph.inputs}
     widths = {name: formulas.of(width) for name, width in values.items() if width is not None}
-    named = ((item.name.text, item.stream.text if item.stream else "", item) for item in graph.spec.inputs)
     return tuple(
-        InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)) for name, stream, item in named
+        InputInfo(name, item.stream.text if item.stream else "", item.layout, item.over, widths.get(name), present.get(name))
+        for item in graph.spec.inputs
+        for name in [item.name.text]
     )

@@ -1,4 +1,4 @@
-"""Copies of parameters over repeats whose layers differ, against counting them one by one."""
+"""Copies of parameters over loops whose layers differ, against counting them one by one."""
 
 from __future__ import annotations
 

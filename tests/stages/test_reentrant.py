@@ -1,4 +1,4 @@
-"""Reentrant checkpoints beside modules that a condition leaves in or out."""
+"""Reentrant checkpoints beside modules under a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repeat inside a recomputed group is what its iterations are one by one."""
+"""A loop inside a recomputed group costs the same as its iterations written out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repeats over the tokens of a sample: steps by hand, for ragged batches and for samples of one token or none."""
+"""Loops over tokens, by hand: ragged batches, and samples of one token or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of an expression that the JavaScript target prints, by a walk over its tree: no engine is needed."""
+"""Evaluates printed JavaScript expressions by a walk over their tree, without an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of shipped specs, compiled once for the tests of the targets."""
+"""Programs of shipped specs, compiled once for all tests of targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long counts get a symbol: nothing that a page says changes by it, and what stays in a table is short."""
+"""Symbols for long counts: they change no value of a page, and the counts left in tables are short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of models: nothing lies over anything else, lines lead downwards, and what does work is in the picture."""
+"""Pictures of models: boxes do not overlap, edges lead down, and all matrix work is in the picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated modules: the design's numbers, moments that add, agreement with the interpreted program, what a config may hold."""
+"""Generated modules: known figures, moments that add, agreement with the interpreter, and the reading of configs."""
 
 from __future__ import annotations
 

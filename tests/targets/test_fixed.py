@@ -1,4 +1,4 @@
-"""Structure that a list of the config decides: the module is of the defaults, says so, and others are derived when they are asked for."""
+"""Structures decided by a list of the config: the module has the default one and says so; others are derived on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that differ in numbers alone print as one, and say exactly which they are."""
+"""Names that differ only in numbers merge, and the merged name lists exactly these numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What symbols give is what the estimator counts: polynomials in a length, what a token costs, crossovers, shares."""
+"""The analysis agrees with the estimator: polynomials in a length, cost of a token, crossovers, shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of HTML without a browser: texts are texts, scripts cannot be left, and what a calculator begins with fits the model."""
+"""HTML pages without a browser: texts are escaped, scripts cannot be closed early, and the calculator starts with a valid batch."""
 
 from __future__ import annotations
 

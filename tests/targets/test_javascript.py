@@ -1,4 +1,4 @@
-"""The JavaScript target, without a browser: its expressions are read back as Python, its rows are those of the Python target."""
+"""JavaScript without a browser: expressions evaluate to their values, and rows equal those of Python."""
 
 from __future__ import annotations
 

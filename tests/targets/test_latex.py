@@ -1,4 +1,4 @@
-"""The LaTeX page says what the program says: its formulas are read back from the printed text by a parser of their own."""
+"""The formulas of a LaTeX page equal the program: a parser reads them back from the printed text."""
 
 from __future__ import annotations
 

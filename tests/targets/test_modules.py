@@ -1,4 +1,4 @@
-"""Every generated module against the interpreter: the same whole numbers on every live case, under both conventions."""
+"""Every generated module against the interpreter: the same integers on every live case under both conventions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivations and estimators show themselves in notebooks, and say what they count."""
+"""Derivations and estimators in notebooks: what they display, and that it names what they count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages hold adds up: work that is not done, folded rows, figures of a typical batch."""
+"""The tables of a page add up: saved work, merged rows, figures of a typical batch."""
 
 from __future__ import annotations
 

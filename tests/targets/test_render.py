@@ -1,4 +1,4 @@
-"""``symflops render``: whole pages as they are generated, and fragments whose formulas, tables and symbols belong together."""
+"""``symflops render``: pages as generated, and fragments with matching formulas, tables and symbols."""
 
 from __future__ import annotations
 

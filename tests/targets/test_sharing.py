@@ -1,4 +1,4 @@
-"""Tables in which equal modules stand once: nothing is lost, order is kept, and the modules stay small."""
+"""Tables with shared blocks: no row is lost, order is kept, and modules stay small."""
 
 from __future__ import annotations
 

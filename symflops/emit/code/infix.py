@@ -1,4 +1,4 @@
-"""How formulas become text: one walk for every language that writes infix, with a table of what differs."""
+"""Formulas as infix text: one walk for all languages, which override what differs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 
 
 class Printer(ABC):
-    """Prints formulas; a language overrides how symbols, products, powers, functions and brackets look."""
+    """Prints formulas; a language says how symbols, products, powers, functions and brackets look.
+
+    Methods that return a pair give a text and its precedence: ``SUM``, ``PRODUCT``, ``UNARY`` or ``ATOM``.
+    """
 
     def text(self, formula: Formula) -> str:
         """``formula`` in this language."""
         return self.visit(formula)[0]
 
     def inside(self, formula: Formula, least: int) -> str:
-        """``formula`` with parentheses where it binds weaker than ``least``."""
+        """``formula``, in parentheses if it binds weaker than ``least``."""
         text, precedence = self.visit(formula)
-        return self.parenthesised(text) if precedence < least else text
+        return f"({text})" if precedence < least else text
 
     def visit(self, formula: Formula) -> tuple[str, int]:
-        """A text and how strongly it binds."""
+        """``formula`` and its precedence."""
         match formula:
             case Num():
                 return self.number(formula.value)
@@ -68,9 +71,6 @@ class Printer(ABC):
 
     @abstractmethod
     def quoted(self, text: str) -> str: ...
-
-    def parenthesised(self, text: str) -> str:
-        return f"({text})"
 
     @abstractmethod
     def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]: ...

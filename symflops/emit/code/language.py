@@ -1,4 +1,4 @@
-"""What a programming language says about itself: how it writes the statements and the rows of tables."""
+"""The interface of a programming language: how it writes statements and rows of tables."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from symflops.model.program import Field
 
 
 class Language(ABC):
-    """How a language writes the statements and the rows of tables."""
+    """Writes the statements and the rows of tables in one language."""
 
     @abstractmethod
     def printer(self) -> CodePrinter:
-        """A printer of formulas, which names may be given to."""
+        """A printer of formulas whose names may be set."""
 
     @abstractmethod
     def assigned(self, name: str, text: str) -> str:
-        """The statement that gives an expression a name."""
+        """The statement that assigns an expression to a name."""
 
     @abstractmethod
     def remark(self, text: str) -> str:
-        """A comment that is a line."""
+        """A comment on its own line."""
 
     @abstractmethod
     def size(self, field: Field) -> str:
-        """A size that is read, as formulas take it."""
+        """The expression that reads a size for formulas."""
 
     @abstractmethod
     def given(self, field: Field) -> str:
-        """Whether a size that may be null is not."""
+        """The condition that a nullable size is not null."""
 
     @abstractmethod
     def vector(self, cells: Sequence[str]) -> str:
@@ -38,17 +38,17 @@ class Language(ABC):
 
     @abstractmethod
     def choice(self, useful: str, executed: str) -> str:
-        """The vector of useful pairs, or that of all, as conventions differ."""
+        """The choice between the vector of useful pairs and that of all pairs, by convention."""
 
     @abstractmethod
     def line(
         self, path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str
     ) -> list[str]:
-        """The cells of a row of work: module, what it runs over, FLOPs of one and times forward, gradients, forward again."""
+        """The cells of a row of work: module, amount, FLOPs of one and times forward, gradients, recomputed, contraction."""
 
     @abstractmethod
     def lines_at(self, path: str, block: str) -> str:
-        """The row that stands for a block of work at a path."""
+        """The row for a shared block of work at a path."""
 
     @abstractmethod
     def count(self, name: str, elements: str) -> list[str]:
@@ -56,4 +56,4 @@ class Language(ABC):
 
     @abstractmethod
     def counts_at(self, path: str, block: str) -> str:
-        """The row that stands for a block of parameters at a path."""
+        """The row for a shared block of parameters at a path."""

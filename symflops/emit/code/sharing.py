@@ -1,4 +1,4 @@
-"""Equal things of a table once: the rows of equal modules as one block, equal parts of formulas under one name."""
+"""Prints equal things of a table once: the rows of equal modules as one block, equal parts of formulas under one name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from itertools import groupby
 from typing import Generic, TypeVar
 
 from symflops.emit.code.printer import CodePrinter
-from symflops.model.formula import Bracket, Formula, Num, Power, Prod, Sym, TallyOf, Text, parts, walk
+from symflops.emit.code.terms import is_negative
+from symflops.model.formula import Bracket, Formula, Num, Power, Sym, TallyOf, Text, parts, walk
 
 T = TypeVar("T")
 LEAST = 8
-"""The nodes from which on a part that stands twice is worth a name."""
+"""The least number of nodes of a repeated part that gets a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Row(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """All rows of a block below a path."""
+    """The rows of a block below a path."""
 
     path: str
     block: str
@@ -34,31 +35,31 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[T]):
-    """Rows in order, and before them, by name, the blocks that they and later blocks use."""
+    """Rows in order, and the blocks that they and later blocks use, by name."""
 
     blocks: tuple[tuple[str, tuple[Row[T] | Use, ...]], ...]
     rows: tuple[Row[T] | Use, ...]
 
     def cells(self) -> list[T]:
-        """What is printed: the cells of every row, those of a block once."""
+        """The cells of all printed rows, those of a block once."""
         every = [*(entry for _, entries in self.blocks for entry in entries), *self.rows]
         return [entry.cells for entry in every if isinstance(entry, Row)]
 
 
 def shared(rows: Sequence[tuple[str, T]], taken: set[str]) -> Table[T]:
-    """A table in which modules whose rows are equal, paths relative to them included, are one block.
+    """A table in which modules with equal rows, paths below the module included, share one block.
 
-    ``taken`` are names that no block may have; those of the blocks are added.
+    ``taken`` are names that no block may have; the names of the blocks are added to it.
     """
-    return _Printing(_Tree(rows), taken).table()
+    return _Blocks(_Tree(rows), taken).table()
 
 
 Item = tuple[str, bool, int]
-"""A row (False) or a module (True) of a module: its name, and the number of its cells or of its node."""
+"""An entry of a module: its name, whether it is a module, and the number of its node or of its cells."""
 
 
 class _Tree(Generic[T]):
-    """The modules of a table as nodes, equal ones as one node; a node stands after those that it is made of."""
+    """The modules of a table as nodes; equal modules are one node, and inner nodes come first."""
 
     def __init__(self, rows: Sequence[tuple[str, T]]) -> None:
         self.cells: dict[T, int] = {}
@@ -78,7 +79,7 @@ class _Tree(Generic[T]):
         return self.nodes[found]
 
     def items_of(self, rows: Sequence[tuple[list[str], int]]) -> Iterator[Item]:
-        """Rows, and modules of consecutive rows; a module that is all that another one has is said with the other's name."""
+        """The rows and inner modules of ``rows``; a module that is another's only entry joins its name, as in ``mlp.up``."""
         for (name, module), group in groupby(rows, lambda row: (row[0][0], len(row[0]) > 1)):
             if not module:
                 yield from ((name, False, cells) for _, cells in group)
@@ -91,7 +92,9 @@ class _Tree(Generic[T]):
                 yield name, True, self.node(inner)
 
 
-class _Printing(Generic[T]):
+class _Blocks(Generic[T]):
+    """Names the nodes that several modules share."""
+
     def __init__(self, tree: _Tree[T], taken: set[str]) -> None:
         self.tree = tree
         self.taken = taken
@@ -102,15 +105,16 @@ class _Printing(Generic[T]):
             self.sizes.append(sum(1 if not module or self.repeats(inner) else self.sizes[inner] for _, module, inner in items))
 
     def repeats(self, node: int) -> bool:
-        """Whether a node is a block: modules have it in common, and it is more than a row."""
+        """Whether a node becomes a block: several modules share it, and it has more than one row."""
         return self.tree.uses[node] > 1 and self.sizes[node] > 1
 
     def table(self) -> Table[T]:
+        """The whole table."""
         rows = tuple(self.entries(self.tree.root, ""))
         return Table(tuple(self.blocks), rows)
 
     def entries(self, node: int, before: str) -> list[Row[T] | Use]:
-        """The rows of a node, below the path ``before``."""
+        """The rows of a node below the path ``before``."""
         found: list[Row[T] | Use] = []
         for name, module, number in self.tree.items[node]:
             path = f"{before}{name}"
@@ -123,7 +127,7 @@ class _Printing(Generic[T]):
         return found
 
     def block(self, node: int, path: str) -> str:
-        """The name of a block, which is printed when it is first used."""
+        """The name of a block, which is added to the table at its first use."""
         if node not in self.names:
             entries = tuple(self.entries(node, ""))
             words = [word for word in path.split(".") if word.isidentifier()]
@@ -133,7 +137,7 @@ class _Printing(Generic[T]):
 
 
 def unused(word: str, taken: set[str]) -> str:
-    """``word_1``, or the next number whose name is free, which is taken from then on."""
+    """``word_1``, or the first such name that is not taken; it is added to ``taken``."""
     number = 1
     while f"{word}_{number}" in taken:
         number += 1
@@ -142,9 +146,9 @@ def unused(word: str, taken: set[str]) -> str:
 
 
 def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[str]) -> list[tuple[str, str]]:
-    """Names and texts of long parts which stand more than once in ``formulas``; ``printer`` says the names from then on.
+    """Names and texts of long parts that occur more than once in ``formulas``; ``printer`` prints the names from then on.
 
-    Counts of iterations are left alone.
+    Counts of iterations are not split.
     """
     uses: Counter[Formula] = Counter()
     order: list[Formula] = []
@@ -168,24 +172,21 @@ def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[st
 
 
 def is_worth(formula: Formula) -> bool:
-    """Whether a formula can stand alone, and is long: a comparison with a text, or many nodes.
+    """Whether a part deserves a name: a comparison with a text, or one of many nodes.
 
-    A divisor, which only a product prints, and a term with a minus cannot.
+    A divisor and a negative term do not: only the product or sum around them prints them.
     """
     match formula:
         case Num() | Sym() | Text() | TallyOf():
             return False
         case Bracket() if any(isinstance(argument, Text) for argument in formula.arguments):
             return True
-        case Power() if formula.exponent < 0:
-            return False
-        case Prod() if isinstance(formula.factors[0], Num) and formula.factors[0].value < 0:
-            return False
-    return sum(1 for _ in walk(formula)) >= LEAST
+    is_divisor = isinstance(formula, Power) and formula.exponent < 0
+    return not is_divisor and not is_negative(formula) and sum(1 for _ in walk(formula)) >= LEAST
 
 
 def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
-    """Rows with aligned columns; a cell of more than ``widest`` characters pushes its own row only."""
+    """Rows with aligned columns; a cell of more than ``widest`` characters shifts only its own row."""
     count = len(table[0]) if table else 0
     widths = [max((len(row[column]) for row in table if len(row[column]) <= widest), default=0) for column in range(count)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]

@@ -1,7 +1,7 @@
 """The tables of an estimator in any language: work and parameters, with the statements before them.
 
-What is decided here holds for all languages: which letters a function reads, what counts and parts get names, which modules
-are one block, how rows are aligned. A :class:`Language` says how each of it is written.
+All languages share the letters that a function reads, the names of counts and parts, the blocks of equal modules and the
+alignment of rows. A :class:`~symflops.emit.code.language.Language` writes them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from typing import Any, TypeVar
 from symflops.emit.code.language import Language
 from symflops.emit.code.printer import CodePrinter
 from symflops.emit.code.sharing import Row, Table, Use, columns_aligned, named_parts, shared
+from symflops.emit.grouping import grouped
 from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets, symbols, tallies
 from symflops.model.program import Amount, Line, Program, RegimeLines, Tensor
 
 T = TypeVar("T")
 WIDEST = 72
-"""The characters of a cell to which a column is aligned."""
+"""The most characters of a cell that a column is aligned to."""
 
 LONG = 24
-"""The characters of a name that a shorter one may stand for."""
+"""The characters of a name beyond which a shorter one may replace it."""
 
 Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
-"""What a line runs over, FLOPs of one, how often forward, each gradient and forward again, and its contraction."""
+"""A line's amount, FLOPs of one, times forward, times each gradient, times recomputed, and contraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that returns a table, or that of the function ``base`` without gradients."""
+    """A function that returns a table, or the table of the function ``base`` without gradients."""
 
     name: str
     doc: str
@@ -41,12 +42,12 @@ class Function:
 
 
 def identifier(regime: str) -> str:
-    """The name of a regime in names of functions."""
+    """A regime as part of the name of a function."""
     return re.sub(r"\W", "_", regime)
 
 
 def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """The letters that ``formulas`` read, and those that their derived sizes read, in the program's order."""
+    """The letters in ``formulas`` and in the derived sizes that they read, in the program's order."""
     wanted = {name for formula in formulas for name in symbols(formula)}
     for definition in reversed(program.definitions):
         if definition.letter in wanted:
@@ -64,17 +65,17 @@ class Tables:
         self.language = language
 
     def letters(self, formulas: Iterable[Formula]) -> list[str]:
-        """Statements that bring the letters of ``formulas`` into scope from ``sizes``."""
+        """Statements that read the letters of ``formulas`` from ``sizes``."""
         formulas, language, program = list(formulas), self.language, self.program
         wanted = needed(formulas, program)
         inside = [*formulas, *(item.formula for item in program.definitions if item.letter in wanted)]
-        asked = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
+        tested = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
         valued = {name for formula in inside for name in symbols(formula, given=False)}
         lines, printer = [], language.printer()
         for size in program.fields:
             if size.letter in wanted and size.letter in valued:
                 lines.append(language.assigned(printer.symbol(size.letter), language.size(size)))
-            if size.nullable and Sym(size.letter) in asked:
+            if size.nullable and Sym(size.letter) in tested:
                 lines.append(language.assigned(f"has_{size.letter}", language.given(size)))
         definitions = [item for item in program.definitions if item.letter in wanted]
         return lines + [language.assigned(printer.symbol(item.letter), printer.text(item.formula)) for item in definitions]
@@ -84,7 +85,7 @@ class Tables:
         return Scope(self, formulas)
 
     def regimes(self) -> list[Function]:
-        """The function of each regime's work; one that is the first one's without gradients says so."""
+        """The functions of the regimes' work; a regime may be the first one without gradients."""
         first = self.program.regimes[0]
         found = []
         for regime in self.program.regimes:
@@ -119,7 +120,7 @@ class Tables:
         return printed(f"_{identifier(regime.name)}", doc, scope, table, columns, self.language.lines_at)
 
     def amount(self, amount: Amount, printer: CodePrinter) -> str:
-        """A vector over the moments; a choice of two where conventions differ."""
+        """A vector over the moments; a choice of two vectors if conventions differ."""
 
         def vector(terms: tuple[tuple[int, Formula], ...]) -> str:
             found = dict(terms)
@@ -130,7 +131,7 @@ class Tables:
         return useful if useful == executed else self.language.choice(useful, executed)
 
     def parameters(self) -> tuple[list[tuple[str, str]], list[Function]]:
-        """The function that counts the parameters of each regime, and those functions."""
+        """The name of each regime's function of parameters, and the distinct functions."""
         names: list[tuple[str, str]] = []
         functions: dict[tuple[Tensor, ...], Function] = {}
         for regime in self.program.regimes:
@@ -141,10 +142,8 @@ class Tables:
         return names, list(functions.values())
 
     def tensors(self, name: str, tensors: Sequence[Tensor]) -> Function:
-        """The function that counts elements by the names of parameters; those of one name together."""
-        counts: dict[str, tuple[Formula, ...]] = {}
-        for tensor in tensors:
-            counts[tensor.name] = (*counts.get(tensor.name, ()), tensor.count)
+        """The function that counts elements by name of parameter; tensors of one name are added."""
+        counts = {path: tuple(some) for path, some in grouped((tensor.name, tensor.count) for tensor in tensors).items()}
         scope = self.scope([tensor.count for tensor in tensors])
         table = shared(list(counts.items()), scope.taken)
         scope.share(count for cells in table.cells() for count in cells)
@@ -156,7 +155,7 @@ class Tables:
         return printed(name, doc, scope, table, columns, self.language.counts_at)
 
     def trained(self) -> list[tuple[str, str, list[str], str]]:
-        """Per regime in which not all parameters train: it and its function's name, statements, and how many elements do."""
+        """For regimes that train only some parameters: name, function, its statements, and the number of trained elements."""
         found = []
         for regime in self.program.regimes:
             if not all(regime.trains):
@@ -191,7 +190,7 @@ def work_context(tables: Tables) -> dict[str, Any]:
 
 
 class Scope:
-    """The body of a function that evaluates formulas: the names in it, its statements, and a printer that knows both."""
+    """The body of a function that evaluates formulas: its statements, the names in it, and a printer that uses the names."""
 
     def __init__(self, tables: Tables, formulas: Sequence[Formula]) -> None:
         self.language = tables.language
@@ -203,7 +202,7 @@ class Scope:
         self.taken = letters | set(names.values())
 
     def tallied(self, formulas: Iterable[Formula], program: Program) -> tuple[dict[Formula, str], list[str]]:
-        """A name for each count of iterations that a formula does not say, and the statement that counts them."""
+        """A name for each count over a list of layers, and the statements that count."""
         labels, lines = dict(program.loops), []
         names: dict[Formula, str] = {}
         for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
@@ -213,22 +212,22 @@ class Scope:
         return names, lines
 
     def share(self, formulas: Iterable[Formula]) -> None:
-        """Name the parts that several of ``formulas`` have in common."""
+        """Assign names to the parts that several of ``formulas`` have in common."""
         self.statements += [self.language.assigned(*part) for part in named_parts(formulas, self.printer, self.taken)]
 
 
 def untrained(regime: RegimeLines) -> bool:
-    """Whether nothing but the forward pass runs."""
+    """Whether only the forward pass runs."""
     return all(count == ZERO for line in regime.lines for count in (*line.backward, line.recomputed))
 
 
 def forward_only(regime: RegimeLines) -> list[object]:
-    """The forward pass of a regime."""
+    """The forward pass of a regime, for comparison."""
     return [(line.module, line.amount, line.unit, line.forward, line.contraction, len(line.backward)) for line in regime.lines]
 
 
 def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
-    """How tables call what contractions run over: its name, or that of its one moment where its own is long."""
+    """The names of amounts in tables; a long name gives way to that of the amount's only moment."""
     names = {amount.name: f"{amount.name}_" for amount in amounts}
     for amount in amounts:
         alone = amount.useful if amount.useful == amount.executed and [count for _, count in amount.useful] == [ONE] else ()
@@ -239,12 +238,12 @@ def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
 
 
 def cells_of(line: Line) -> Cells:
-    """What a row says of a line, beside its module."""
+    """The cells of a line, without its module."""
     return line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction
 
 
 def formulas_of(cells: Cells) -> list[Formula]:
-    """The formulas in the row of a line."""
+    """The formulas in the cells of a line."""
     _, unit, forward, backward, recomputed, _ = cells
     return [unit, forward, *backward, recomputed]
 
@@ -257,7 +256,7 @@ def printed(
     columns: Callable[[str, T], list[str]],
     use: Callable[[str, str], str],
 ) -> Function:
-    """The function that returns ``table``; ``columns`` are the cells of a row, ``use`` is the row of a block."""
+    """The function that returns ``table``; ``columns`` prints the cells of a row, ``use`` the row for a block."""
 
     def rows(entries: Sequence[Row[T] | Use]) -> list[str]:
         aligned = iter(columns_aligned([columns(row.path, row.cells) for row in entries if isinstance(row, Row)], WIDEST))

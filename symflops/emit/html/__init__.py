@@ -1,5 +1,4 @@
 """The HTML target: a page with calculator, plot and diagram, and the index of a site.
 
-What a page holds is decided in ``emit.page``.
-Works from a file, without a network.
+``emit.page`` decides the contents of a page. It works from a file, without a network.
 """

@@ -54,10 +54,8 @@ class Group:
     @property
     def work(self) -> str:
         """The colour class; empty without matrix work."""
-        for kind in ("attention", "conv", "linear"):
-            if kind in self.kinds:
-                return WORK[kind]
-        return next((WORK[kind] for kind in self.kinds if kind in WORK), "")
+        kinds = ("attention", "conv", "linear", *self.kinds)
+        return next((WORK[kind] for kind in kinds if kind in WORK and kind in self.kinds), "")
 
     @property
     def size(self) -> tuple[float, float]:

@@ -14,11 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.emit.html.calculator import Setting, calculator
-from symflops.emit.math.lines import aligned, fold
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.analysis import FORWARD
 from symflops.emit.page.markup import Markup
-from symflops.emit.page.phrases import Display
 from symflops.emit.page.types import Form, Page
 from symflops.emit.page.worked_figures import default_sizes
 from symflops.emit.rendering import template
@@ -50,7 +48,7 @@ class Resources:
 
 def render(program: Program, shown: Page, version: str, setting: Setting, resources: Resources) -> str:
     """The page of ``program`` with the derivation ``shown``; the calculator offers all regimes of the program."""
-    context = _Context(shown).context() | calculator(program, setting) | _head(program, shown, setting)
+    context = _context(shown) | calculator(program, setting) | _head(program, shown, setting)
     return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)
 
 
@@ -70,40 +68,21 @@ def tex(text: str) -> str:
     return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
-class _Context:
+def _context(page: Page) -> dict[str, Any]:
     """The names that the template uses for formulas and text."""
+    names = letters(page.program) | dict(page.letters)
+    printer = LatexPrinter(names)
 
-    def __init__(self, page: Page) -> None:
-        self.names = letters(page.program) | dict(page.letters)
-        self.printer = LatexPrinter(self.names)
-        self.markup = Markup(
-            page, self.names, self.printer, escape, code, self.math, "<sup>{}</sup>", listed=json.dumps, line=LINE
-        )
+    def math(formula: Formula) -> str:
+        return tex(printer.text(formula))
 
-    def context(self) -> dict[str, Any]:
-        """By name, what the template calls and places."""
-        return self.markup.context() | {
-            "rows": self.rows, "display": self.display, "total": self.total, "tex": tex, "latex": self.printer.text,
-            "capital": capital, "phrases": phrases,
-        }  # fmt: skip
+    markup = Markup(page, names, printer, escape, code, math, "<sup>{}</sup>", json.dumps, LINE, alignment)
 
-    def math(self, formula: Formula) -> str:
-        """A formula within a line."""
-        return tex(self.printer.text(formula))
+    def display(form: Form) -> str:
+        return markup.display(form, rf"\tag{{{form.number}}}")
 
-    def display(self, form: Form) -> str:
-        """A closed form as a numbered alignment."""
-        terms = [self.printer.term(formula, self.names[f"moment@{position}"], LINE) for position, formula in form.terms]
-        return alignment(aligned(form.name, terms), rf"\tag{{{form.number}}}")
-
-    def total(self, head: str, formula: Formula) -> str:
-        """A count as an alignment."""
-        return alignment(aligned(head, [fold(self.printer.text(formula), LINE)]))
-
-    @staticmethod
-    def rows(*displays: Display) -> str:
-        """Several displays as one alignment."""
-        return alignment([row for display in displays for row in display.rows])
+    functions = {"display": display, "tex": tex, "latex": printer.text, "capital": capital, "phrases": phrases}
+    return markup.context() | functions
 
 
 def alignment(rows: Sequence[str], tag: str = "") -> str:

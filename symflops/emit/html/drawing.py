@@ -71,16 +71,12 @@ class _Frame:
         start, end = self.here(one, True), self.here(two, False)
         end = f"out:{start}" if end.startswith("out:") else end
         if start != end:
-            leaves = self.frames[start].port_out(one) if start in self.frames else ""
+            leaves = f"out:{self.frames[start].here(one, True)}" if start in self.frames else ""
             self.wires.setdefault((start, end), {})[leaves, f"in:{one}" if end in self.frames else ""] = None
 
     def here(self, name: str, leaves: bool) -> str:
         """The node for a box in this frame: itself, the frame that holds it, or a port."""
         return self.child_of.get(name) or (name if name in self.groups else f"{'in' if leaves else 'out'}:{name}")
-
-    def port_out(self, name: str) -> str:
-        """The port through which the edges of an inner box leave."""
-        return f"out:{self.here(name, True)}"
 
     def port(self, name: str) -> float:
         """The horizontal distance of a port from the middle of the frame; 0 without a port."""

@@ -21,6 +21,7 @@ STRAIGHT = 8.0
 """The weight of the place of a bend, against 1 of a box."""
 
 Point = tuple[float, float]
+Boxes = Mapping[str, tuple[float, float]]
 Node = str | tuple[str, str, int]
 """A box by name, or a bend: both ends of its edge, and its rank."""
 
@@ -35,12 +36,7 @@ class Layout:
     height: float
 
 
-def layered(
-    boxes: Mapping[str, tuple[float, float]],
-    edges: Sequence[tuple[str, str]],
-    first: Sequence[str] = (),
-    last: Sequence[str] = (),
-) -> Layout:
+def layered(boxes: Boxes, edges: Sequence[tuple[str, str]], first: Sequence[str] = (), last: Sequence[str] = ()) -> Layout:
     """The layout of ``boxes`` (width and height by name); ``first`` are the boxes of the first row, ``last`` of the last.
 
     Raises:
@@ -52,10 +48,10 @@ def layered(
     ranks = _ranks(graph, first, last)
     rows, neighbours = _rows(graph, ranks)
     for sweep in range(SWEEPS):
-        _sort(rows, neighbours, sweep % 2 == 0)
+        _sort(rows, neighbours, down=sweep % 2 == 0)
     x = _places(rows, neighbours, boxes)
-    left = min((x[node] - _width(node, boxes) / 2 for node in x), default=0.0)
-    right = max((x[node] + _width(node, boxes) / 2 for node in x), default=0.0)
+    left = min((place - _width(node, boxes) / 2 for node, place in x.items()), default=0.0)
+    right = max((place + _width(node, boxes) / 2 for node, place in x.items()), default=0.0)
     heights = [max((boxes[node][1] for node in row if isinstance(node, str)), default=0.0) for row in rows]
     tops = [sum(heights[:number]) + ROW * number for number in range(len(rows))]
     places = {name: (x[name] - left, tops[rank] + heights[rank] / 2) for name, rank in ranks.items()}
@@ -120,7 +116,7 @@ def _sort(rows: list[list[Node]], neighbours: Mapping[Node, tuple[list[Node], li
 def _places(
     rows: Sequence[Sequence[Node]],
     neighbours: Mapping[Node, tuple[list[Node], list[Node]]],
-    boxes: Mapping[str, tuple[float, float]],
+    boxes: Boxes,
 ) -> dict[Node, float]:
     """The horizontal centre of each box and bend: near its neighbours in one row, in later sweeps in both rows."""
     x: dict[Node, float] = {}
@@ -145,7 +141,7 @@ def _wanted(node: Node, near: list[Node], x: Mapping[Node, float]) -> float:
     return sum(x[other] for other in near) / len(near) if near else x[node]
 
 
-def _spread(row: Sequence[Node], wanted: Mapping[Node, float], boxes: Mapping[str, tuple[float, float]]) -> dict[Node, float]:
+def _spread(row: Sequence[Node], wanted: Mapping[Node, float], boxes: Boxes) -> dict[Node, float]:
     """The places nearest to ``wanted`` in the order of the row, with room in between: an isotonic regression."""
     offsets, total = [], 0.0
     for before, node in zip([None, *row], row, strict=False):
@@ -164,5 +160,5 @@ def _spread(row: Sequence[Node], wanted: Mapping[Node, float], boxes: Mapping[st
     return {node: mean + offset for node, mean, offset in zip(row, means, offsets, strict=True)}
 
 
-def _width(node: Node, boxes: Mapping[str, tuple[float, float]]) -> float:
+def _width(node: Node, boxes: Boxes) -> float:
     return boxes[node][0] if isinstance(node, str) else 0.0

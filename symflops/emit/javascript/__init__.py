@@ -1,5 +1,4 @@
 """The JavaScript target: an estimator over BigInt for a page without a server.
 
-What other languages share belongs to ``emit.code``.
-No HTML belongs here.
+Code shared with other languages belongs to ``emit.code``, HTML to ``emit.html``.
 """

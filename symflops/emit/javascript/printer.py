@@ -1,4 +1,4 @@
-"""Formulas as JavaScript expressions over BigInt; what begins with ``$`` is a function of the template."""
+"""Formulas as JavaScript expressions over BigInt; names with a leading ``$`` are functions of the template."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ WORDS = frozenset((
     "true", "try", "typeof", "undefined", "var", "void", "volatile", "while", "with", "yield", "BigInt", "Infinity",
     "NaN",
 ))  # fmt: skip
-"""Words that cannot be names, or mean something else as one."""
+"""Reserved words, and globals that a name would shadow."""
 
 
 def name_of(name: str) -> str:
-    """A letter as an identifier; no letter has a ``$``."""
+    """A letter as an identifier; a reserved word gets a ``$``, which no letter contains."""
     return f"{name}$" if name in WORDS else name
 
 
 class JavaScriptPrinter(CodePrinter):
-    """JavaScript source. Truth values are 0n and 1n, as they are in formulas."""
+    """JavaScript expressions; truth values are 0n and 1n, as in formulas."""
 
     def symbol(self, name: str) -> str:
         return self.names[name] if name in self.names else name_of(name.partition("@")[0])
@@ -36,7 +36,7 @@ class JavaScriptPrinter(CodePrinter):
         return f"$div({top}, {bottom})", ATOM
 
     def power(self, formula: Power) -> str:
-        """A power; in parentheses, since a minus cannot stand before one."""
+        """A power, in parentheses, since JavaScript forbids a minus before a power."""
         base = self.inside(formula.base, ATOM)
         return base if formula.exponent == 1 else f"({base}**{formula.exponent}n)"
 
@@ -72,7 +72,7 @@ class JavaScriptPrinter(CodePrinter):
 
 
 class LengthsPrinter(JavaScriptPrinter):
-    """Functions of lengths, which are checked where the model divides them without a remainder."""
+    """Functions of lengths; exact divisions are checked at run time."""
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"$exact({top}, {bottom})", ATOM

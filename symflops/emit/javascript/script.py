@@ -1,6 +1,6 @@
-"""The JavaScript target: a script with exact integers (BigInt) that a page loads from a file, without anything else.
+"""The JavaScript target: a script with exact integers (BigInt) and no dependencies, which a page loads from a file.
 
-It gives the integers of the Python estimator: parameters and FLOPs of a batch under every regime and convention of a program.
+It computes the integers of the Python estimator: parameters and FLOPs of a batch under every regime and convention.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How JavaScript writes the tables of an estimator."""
+"""The tables of an estimator in JavaScript."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """The LaTeX target: a derivation as a document that pdflatex compiles.
 
-What a page holds is decided in ``emit.page``.
-Formulas are printed in ``emit.math``.
+``emit.page`` decides the contents of a page, ``emit.math`` prints formulas.
 """

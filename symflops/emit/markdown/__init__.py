@@ -1,5 +1,4 @@
 """The Markdown targets: derivation pages, notebook output, the table of verified records.
 
-What a page holds is decided in ``emit.page``.
-Formulas are printed in ``emit.math``.
+``emit.page`` decides the contents of a page, ``emit.math`` prints formulas.
 """

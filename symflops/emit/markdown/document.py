@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.fragments import PIECES, fragments
-from symflops.emit.page.markup import Markup
+from symflops.emit.page.markup import Markup, joined
 from symflops.emit.page.page import page
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import worked
@@ -59,5 +60,5 @@ def _context(page: Page) -> dict[str, object]:
     def math(formula: Formula) -> str:
         return f"${printer.text(formula)}$"
 
-    markup = Markup(page, names, printer, escape, code, math, " <sup>{}</sup>", end=ROW)
+    markup = Markup(page, names, printer, escape, code, math, " <sup>{}</sup>", block=partial(joined, usual=ROW))
     return markup.context() | {"comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text))}

@@ -1,4 +1,4 @@
-"""What notebooks show of a derivation: its closed forms, as Markdown with math or as LaTeX."""
+"""The closed forms of a derivation in notebooks, as Markdown with math or as LaTeX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from symflops.model.program import Case, Program
 
 
 class Shown:
-    """A derivation of one regime under one convention that shows itself in notebooks."""
+    """A derivation of one regime under one convention, which notebooks display."""
 
     program: Program
     case: Case
@@ -28,7 +28,7 @@ class Shown:
 
 
 def _rows(program: Program, case: Case) -> list[list[str]]:
-    """The rows of an alignment, a block for each closed form."""
+    """The rows of an alignment, a block per closed form."""
     short = abbreviated(program)
     names = letters(short)
     printer = LatexPrinter(names)

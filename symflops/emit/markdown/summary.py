@@ -1,4 +1,4 @@
-"""The summary of a library: a Markdown table of every measured record, what is derived for it, and how much that differs."""
+"""The summary of a library: a Markdown table of all measured records, the derived figures, and the differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symflops.model.verification import Verification
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The specs of one folder: name -> what the records of its classes say; ``unmeasured`` are those without records."""
+    """The specs of one folder: name -> comparison with measured records; ``unmeasured`` are specs without records."""
 
     name: str
     specs: Mapping[str, Sequence[Verification]]
@@ -20,22 +20,22 @@ class Family:
 
     @property
     def folder(self) -> str:
-        """Where their pages are, as links start."""
+        """The folder of their pages, as the start of a link."""
         return f"{self.name}/" if self.name else ""
 
     @property
     def exact(self) -> int:
-        """How many records are exact."""
+        """The number of exact records."""
         return sum(len(found.cases) for verified in self.specs.values() for found in verified)
 
     @property
     def inexact(self) -> int:
-        """How many records are known to differ."""
+        """The number of records that are known to differ."""
         return sum(len(found.inexact) for verified in self.specs.values() for found in verified)
 
 
 def render(families: Sequence[Family], version: str) -> str:
-    """The page."""
+    """The summary of all families."""
     return template("verified.md.jinja").render(
         version=version,
         families=families,

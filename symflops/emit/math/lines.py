@@ -1,4 +1,4 @@
-"""LaTeX math in lines that fit on a page: how wide it prints, where it may break, and the rows of an alignment."""
+"""LaTeX math in lines that fit on a page: the width of a text, its line breaks, and rows of an alignment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINE = 375.0
 
 @lru_cache(maxsize=1 << 14)
 def width(text: str) -> float:
-    """About how wide ``text`` prints, in points."""
+    """The approximate width of ``text`` in print, in points."""
     text = LIMITS.sub(lambda found: "x" * max(3, round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)
     small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
     thin = len(re.findall(r"\\,|\\thin", text))
@@ -26,8 +26,10 @@ def width(text: str) -> float:
 
 
 def fold(text: str, line: float = LINE) -> list[str]:
-    """``text`` in lines that fit, broken before plus and minus, within brackets only where what they hold does not fit;
-    between factors only where that is not enough.
+    """``text`` in lines of at most ``line`` points.
+
+    Lines break before plus and minus; inside brackets only if their content is too wide, between factors only if nothing else
+    helps.
     """
     places = list(breaks(text))
     cuts = [0, len(text)]
@@ -49,7 +51,7 @@ def fold(text: str, line: float = LINE) -> list[str]:
 
 
 def breaks(text: str) -> Iterator[tuple[int, int]]:
-    """Where a line may end before plus or minus, and within how many brackets that is."""
+    """The positions before plus or minus at which a line may break, each with its depth of brackets."""
     braces = nested = 0
     for found in re.finditer(r"[{}()\[\]]|\\[lr](?:floor|ceil)| (?=[+-] )", text):
         braces += {"{": 1, "}": -1}.get(found.group(), 0)
@@ -60,7 +62,7 @@ def breaks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def aligned(head: str, terms: Sequence[Sequence[str]]) -> list[str]:
-    """``head = term + term`` as the rows of an alignment, a row per line of a term."""
+    """``head = term + term`` as rows of an alignment, a row per line of a term."""
     rows = []
     for number, (first, *rest) in enumerate(terms):
         sign = "" if number == 0 or first.startswith("-") else "+ "
@@ -70,7 +72,7 @@ def aligned(head: str, terms: Sequence[Sequence[str]]) -> list[str]:
 
 
 def split(text: str, at: re.Pattern[str]) -> list[str]:
-    """``text`` cut where ``at`` matches outside braces."""
+    """``text`` split where ``at`` matches outside braces."""
     cuts, depth = [0], 0
     for position, character in enumerate(text):
         depth += {"{": 1, "}": -1}.get(character, 0)

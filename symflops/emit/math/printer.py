@@ -1,4 +1,4 @@
-"""Formulas as LaTeX, with the letters of papers, and long ones as lines that fit on a page."""
+"""Formulas as LaTeX with the letters of papers; long formulas become lines that fit on a page."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ SUBSCRIPT = 26
 
 
 class LatexPrinter(Printer):
-    """LaTeX math; ``names`` maps letters to their LaTeX, ``space`` is what stands between factors that would run together.
+    """LaTeX math.
 
-    ``after`` follows the limits of a sum.
+    Args:
+        names: the LaTeX of letters.
+        space: separates factors that would run together.
+        after: follows the limits of a sum.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None, space: str = r"\,", after: str = "") -> None:
@@ -71,7 +74,7 @@ class LatexPrinter(Printer):
         return sign + self.joined(parts), PRODUCT
 
     def quotient(self, number: Fraction, factors: list[Formula], under: list[Formula]) -> str:
-        """A fraction; sums stand beside it, where a line can break."""
+        """A fraction; sums stand beside it, so that a line can break in them."""
         beside = [self.inside(factor, UNARY) for factor in factors if isinstance(factor, Sum)]
         above = [self.inside(factor, UNARY) for factor in factors if not isinstance(factor, Sum)]
         below = [self.inside(factor, UNARY if len(under) > 1 else SUM) for factor in under]
@@ -82,7 +85,7 @@ class LatexPrinter(Printer):
         return self.joined([rf"\frac{{{self.joined(above)}}}{{{self.joined(below)}}}", *beside])
 
     def joined(self, parts: list[str]) -> str:
-        """Factors side by side: plain letters as they are, others with a thin space between."""
+        """Factors side by side: a dot before digits, a plain space between letters, else ``space``."""
         text = parts[0]
         for before, part in pairwise(parts):
             if part[0].isdigit():
@@ -154,7 +157,7 @@ class LatexPrinter(Printer):
 
 
 def letters(program: Program) -> dict[str, str]:
-    """How every letter of a program prints; ``moment@0``, ``moment@1`` ... are its moments, an empty text being 1."""
+    """The LaTeX of every letter of a program; ``moment@0``, ``moment@1`` ... are its moments, an empty text is 1."""
     found = {field.letter: field.latex for field in program.fields}
     found |= {definition.letter: definition.latex for definition in program.definitions}
     for stream in program.streams:
@@ -200,14 +203,14 @@ def side_by_side(words: list[str]) -> str:
 
 
 def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:
-    """The sum that a moment is, each length with the index of its item."""
+    """A moment as a sum, each length with the index of its item."""
     if moment.items == ONCE:
         return printer.text(moment.formula)
     return over_items(r"\sum", moment, program, printer)
 
 
 def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
-    """A number of items, a sum of lengths; a length with a hat for the longest, one that is computed by its name."""
+    """The symbol of a statistic: that of a moment for a sum, a letter with a hat for a maximum."""
     words = statistic.name.partition("_")[2].replace("_plus_", "+").replace("_", r"\ ")
     if statistic.kind == "sum":
         symbol = moment_symbol(Moment("", statistic.items, statistic.formula), 0, LatexPrinter(names))
@@ -218,7 +221,7 @@ def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
 
 
 def moment_rows(program: Program, names: Mapping[str, str], printer: LatexPrinter) -> list[tuple[str, str, str]]:
-    """Moments: symbol, sum, and what it is over; what they hold of the batch as a whole stands before. No symbol twice."""
+    """The statistics and moments of a page, each symbol once: symbol, definition, and the items that it is over."""
     rows: dict[str, tuple[str, str]] = {}
     for statistic in program.statistics:
         definition = over_items(rf"\{statistic.kind}", statistic, program, printer)
@@ -233,7 +236,7 @@ def moment_rows(program: Program, names: Mapping[str, str], printer: LatexPrinte
 
 
 def over_items(word: str, what: Moment | Statistic, program: Program, printer: LatexPrinter) -> str:
-    """A sum or a maximum over items, each length with the index of its item."""
+    """The sum or maximum ``word`` over items, each length with the index of its item."""
     index = next((letter for letter in INDEX if letter not in printer.names), "s")
     mine = [name for stream in program.streams if stream.items == what.items for name in stream.variables]
     marked = {name: f"{printer.symbol(name)}_{{{index}}}" for name in mine if "_" not in printer.symbol(name)}

@@ -1,5 +1,6 @@
-"""What only symbols can give: where attention overtakes all else, what one more token costs, and where the work goes as
-sequences grow. All of it is of one item: one sample, one image.
+"""The analysis of one item (a sample, an image): where attention overtakes all else, the cost of one more token, and growth.
+
+Only symbols give these; no figure of a batch does.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ PASSES = (FORWARD, BOTH)
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """The length at which attention does as much as all else, in one of ``PASSES``.
+    """The length from which on attention costs at least as much as all else, in one of ``PASSES``.
 
-    ``kind`` is ``quotient``, ``root`` (the positive one of ``square z^2 + linear z + constant``), ``always`` or ``never``
-    (at each length), ``ratio`` (both grow alike: a length decides nothing), or ``open`` (no closed form).
-    ``value`` is the first whole length from which on it holds, at the default sizes, where there is one.
+    ``kind`` is ``quotient``, ``root`` (the positive root of ``square z^2 + linear z + constant``), ``always`` or ``never``
+    (at each length), ``ratio`` (both grow alike, so no length decides), or ``open`` (no closed form).
+    ``value`` is the first whole length at the default sizes, if there is one.
     """
 
     work: str
@@ -38,11 +39,10 @@ class Crossover:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What one item costs as a function of one length: by power of it, attention and all else (FLOPs forward).
+    """The forward FLOPs of one item by power of one length, of attention and of all else.
 
-    ``marginal`` is what one more token costs, forward and in both passes, with what that is at the default sizes and typical
-    lengths. ``reach`` is ``long`` or ``short`` where a bound
-    such as a window makes a difference, else empty; ``assumed`` is what has to hold.
+    ``marginal`` is the cost of one more token, forward and in both passes, with its value at the default sizes and typical
+    lengths. ``reach`` is ``long`` or ``short`` if a bound such as a window matters, else empty. ``assumed`` must hold.
     """
 
     unknown: Unknown
@@ -56,7 +56,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Forward FLOPs of one part of one item that grow with a power of its tokens, and their share at the default sizes."""
+    """Forward FLOPs of a part of one item that grow with a power of its tokens, and their share at the default sizes."""
 
     part: str
     work: Formula
@@ -67,7 +67,7 @@ class Share:
 class Order:
     """The work of one item that grows with one ``power`` of its tokens.
 
-    That with the least power is all that is left when sequences are short, that with the greatest when they are long.
+    The least power dominates in short sequences, the greatest in long ones.
     """
 
     power: Fraction
@@ -77,7 +77,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of long sequences, the least power first, or of ``short`` ones where that differs: then the least alone."""
+    """The orders of long sequences, least power first; of ``short`` sequences, if they differ, only the least."""
 
     reach: str
     assumed: tuple[Assumption, ...]
@@ -95,8 +95,9 @@ class ItemAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What symbols give of one regime under one convention; ``lengths`` are those at which values and shares are told,
-    ``tokens`` the letters of products of axes that formulas hold.
+    """The analysis of one regime under one convention.
+
+    ``lengths`` are those of all values and shares, ``tokens`` the products of axes that have a letter in formulas.
     """
 
     regime: str
@@ -119,7 +120,7 @@ def typical_batch(program: Program) -> dict[str, list[Any]]:
 
 
 def typical_lengths(program: Program) -> dict[str, int]:
-    """Each length: 1024 along one axis, 16 along each of several, 1 where a model takes that for what is left out."""
+    """Each length: 1024 along one axis, 16 along each of several axes, 1 for streams that a batch may leave out."""
     assumed = {stream.name for stream in left_out(program)}
     return {
         name: 1 if stream.name in assumed else 1024 if len(stream.variables) == 1 else 16
@@ -129,7 +130,7 @@ def typical_lengths(program: Program) -> dict[str, int]:
 
 
 def left_out(program: Program) -> Iterator[StreamInfo]:
-    """The streams that a batch may leave out while the others of their items are there; their length is 1 then."""
+    """The streams that a batch may leave out, of length 1 then, beside another stream of their items."""
     for stream in program.streams:
         others = (other for other in program.streams if other.items == stream.items and other.name != stream.name)
         if stream.absent and any(other.variables for other in others):

@@ -1,20 +1,20 @@
-"""The length from which on attention does at least as much as all else: in closed form, and at given sizes exactly."""
+"""The length from which on attention costs at least as much as all else: in closed form, and exactly at given sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from math import gcd, isqrt, lcm
+from math import isqrt, lcm
 
 from symflops.emit.page.analysis import Crossover
 from symflops.emit.page.parts import ATTENTION
-from symflops.emit.page.polynomials import Poly, Writer, signs
+from symflops.emit.page.polynomials import Poly, Writer, common_monomial, common_number, signs
 
 Powers = dict[int, Poly]
 
 
 def crossover(work: str, attention: Powers, others: Powers, writer: Writer, value: int | None) -> Crossover:
-    """Where both are equal."""
+    """The crossover of attention and all else in the pass ``work``; ``value`` is the length at default sizes."""
     powers = difference(attention, others)
     if len(powers) < 2:
         sign = sum(signs(poly) for poly in powers.values())
@@ -34,27 +34,23 @@ def crossover(work: str, attention: Powers, others: Powers, writer: Writer, valu
 
 
 def difference(attention: Powers, others: Powers) -> Powers:
-    """Attention less all else, by the power of the length."""
+    """Attention minus all else, by power of the length."""
     powers = {power: attention.get(power, Poly({})) - others.get(power, Poly({})) for power in {*attention, *others}}
     return {power: poly for power, poly in powers.items() if poly}
 
 
 def cancelled(*polys: Poly) -> tuple[Poly, ...]:
-    """Polynomials without what all have in common."""
-    some = [poly for poly in polys if poly]
-    shared = dict(some[0].common[0])
-    for poly in some[1:]:
-        powers = dict(poly.common[0])
-        shared = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in shared.items()}
-        shared |= {atom: exponent for atom, exponent in powers.items() if exponent < 0 and atom not in shared}
-    numbers = [poly.common[1] for poly in some]
-    number = Fraction(gcd(*(each.numerator for each in numbers)), lcm(*(each.denominator for each in numbers)))
-    divisor = frozenset((atom, exponent) for atom, exponent in shared.items() if exponent)
-    return tuple(poly.over(divisor, number) for poly in polys)
+    """Polynomials divided by their common factor."""
+    monomials, numbers = zip(*(poly.common for poly in polys if poly), strict=True)
+    return tuple(poly.over(common_monomial(monomials), common_number(numbers)) for poly in polys)
 
 
 def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
-    """The first whole number, ``start`` or above, from which on a polynomial of degree two at most is not negative."""
+    """The first integer from ``start`` on after which a polynomial of degree at most two is never negative.
+
+    >>> first_from({1: Fraction(2), 0: Fraction(-5)})
+    3
+    """
     scale = lcm(*(value.denominator for value in powers.values())) if powers else 1
     a, b, c = (int(powers.get(power, Fraction(0)) * scale) for power in (2, 1, 0))
     if a < 0 or (a == 0 and b < 0) or (a == b == 0 and c < 0):
@@ -70,13 +66,13 @@ def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
 
 
 def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
-    """The powers of attention, and of all else."""
+    """The cost of attention and of all else, by power."""
     others = merged(powers for part, powers in cost.items() if part != ATTENTION)
     return cost.get(ATTENTION, {}), others
 
 
 def merged(parts: Iterable[Powers]) -> Powers:
-    """The sum of polynomials by power."""
+    """The sum of several costs, by power."""
     found: Powers = {}
     for powers in parts:
         for power, poly in powers.items():

@@ -1,4 +1,4 @@
-"""Finds the analysis of a regime: the cost of one item as a polynomial in its lengths, part by part."""
+"""Computes the analysis of a regime: the cost of one item as a polynomial in its lengths, by part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from symflops.model.program import Line, Moment, Program
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
-    """What symbols give of a regime under a convention; ``sizes`` are the defaults, where there are defaults.
+    """The analysis of a regime under a convention; ``sizes`` are the default sizes, None if a size has no default.
 
     Raises:
         KeyError: there is no such regime.
@@ -66,7 +66,7 @@ class _Analyser:
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
-        """The coefficients of each part, by moment."""
+        """The coefficients of each part, by position of the moment."""
         pairs, unseen = dict(self.program.pairs)[self.convention], dict(self.program.unseen)[self.convention]
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:
@@ -82,20 +82,20 @@ class _Analyser:
         return found
 
     def analysis(self) -> Analysis:
-        """All of it."""
+        """The analysis of all items."""
         sets = dict.fromkeys(stream.items for stream in self.program.streams if stream.variables)
         found = tuple(item for items in sets for item in self.of_items(items))
         return Analysis(self.regime, self.convention, found, tuple(self.lengths.items()), tuple(self.products))
 
     def of_items(self, items: str) -> Iterator[ItemAnalysis]:
-        """The items of one set, where they cost something."""
+        """The analysis of one index set, if its items cost anything."""
         growth = tuple(found for unknowns in self.unknowns(items) for found in self.first_of(unknowns))
         orders = tuple(self.orders(items))
         if growth or orders:
             yield ItemAnalysis(items, growth, orders)
 
     def unknowns(self, items: str) -> Iterator[tuple[Sequence[Unknown], ...]]:
-        """What may vary, with what else may where that gives no polynomials."""
+        """The lengths that may vary, as alternatives: the first that gives polynomials counts."""
         streams = [stream for stream in self.streams if stream.items == items]
         for stream in streams:
             axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
@@ -108,13 +108,13 @@ class _Analyser:
             yield ([Unknown(items, "equal", tuple(stream.name for stream in streams), names, f"equal@{items}")],)
 
     def first_of(self, alternatives: Sequence[Sequence[Unknown]]) -> list[Growth]:
-        """The growth with the first of these that gives polynomials."""
+        """The growth by the first of ``alternatives`` that gives polynomials."""
         return next(filter(None, ([one for each in some for one in self.growths(each)] for some in alternatives)), [])
 
     # one length
 
     def growths(self, unknown: Unknown) -> Iterator[Growth]:
-        """The costs as functions of one length, of long sequences and of short ones where that differs."""
+        """The cost as a function of one length: of long sequences, and of short ones if a bound matters."""
         for reach in (LONG, SHORT):
             same = {name: Sym(unknown.letter) for name in unknown.variables} if unknown.kind == "equal" else {}
             varying = frozenset({*unknown.variables, unknown.letter})
@@ -130,12 +130,16 @@ class _Analyser:
                 return
 
     def matters(self, powers: Powers) -> bool:
-        """Whether the length costs anything, at the default sizes where there are some."""
+        """Whether the cost depends on the length, at the default sizes if all are known."""
         grows = [self.values.of(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
         return any(value is None or value for value in grows)
 
     def by_power(self, cost: Mapping[str, Powers], unknown: Unknown, lengths: Lengths) -> dict[str, Powers]:
-        """Per part, coefficients by the power of the unknown."""
+        """The coefficients of each part, by power of the unknown.
+
+        Raises:
+            NotPolynomialError: the cost is no polynomial of the unknown.
+        """
         found = {}
         for part, terms in cost.items():
             total = self.total(terms, unknown.items, lengths).without(lengths.given)
@@ -159,7 +163,7 @@ class _Analyser:
         return found
 
     def set_of(self, moment: Moment) -> str:
-        """The index set whose items a moment is of; ``once`` where it is of none, or of several together."""
+        """The index set of a moment; ``once`` if it belongs to none, or to several."""
         if moment.items != ONCE:
             return moment.items
         names = set(symbols(moment.formula))
@@ -169,7 +173,7 @@ class _Analyser:
     def growth(
         self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
     ) -> Growth:
-        """What is told of one length."""
+        """The growth by one length."""
         attention, others = sides(costs[FORWARD])
         crossovers = tuple(
             self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
@@ -178,13 +182,13 @@ class _Analyser:
         return Growth(unknown, reach, assumed, self.written(attention), self.written(others), crossovers, marginal)
 
     def written(self, powers: Powers) -> tuple[tuple[int, Formula], ...]:
-        """Coefficients as formulas, the greatest power first."""
+        """Coefficients as formulas, greatest power first."""
         return tuple((power, self.writer.factored(powers[power])) for power in sorted(powers, reverse=True))
 
     def marginal(
         self, work: str, powers: Powers, unknown: Unknown, assumed: Sequence[Assumption]
     ) -> tuple[str, Formula, int | None]:
-        """What one more costs: ``p(z + 1) - p(z)``, by the power of the length."""
+        """The cost of one more token, ``p(z + 1) - p(z)``: pass, formula, and value at typical lengths."""
         z = Poly.atom(Sym(unknown.letter))
         steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
         formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
@@ -194,7 +198,7 @@ class _Analyser:
         return work, formula, None if value is None else round(value)
 
     def ordered(self, poly: Poly, lengths: frozenset[str]) -> Formula:
-        """A polynomial by products of lengths, each with its coefficient, the greatest degree first."""
+        """A polynomial as a sum over products of lengths, greatest degree first, each with its coefficient."""
         parts = poly.split(lambda atom: any(name in lengths for name in symbols(atom)))
 
         def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
@@ -207,7 +211,7 @@ class _Analyser:
     def crossover(
         self, work: str, attention: Powers, others: Powers, unknown: Unknown, assumed: Sequence[Assumption]
     ) -> Crossover:
-        """Where attention and all else are equal."""
+        """The length from which on attention costs at least as much as all else."""
         powers = difference(attention, others)
         values = {power: self.values.of(self.writer.plain(poly)) for power, poly in powers.items()}
         known = {power: value for power, value in values.items() if value is not None}

@@ -1,6 +1,6 @@
-"""What a function of lengths becomes where one of them varies: a polynomial, under assumptions that are said.
+"""Functions of lengths as polynomials in the length that varies, under recorded assumptions.
 
-``min(x, W)`` is ``W`` in sequences that are longer, ``x`` in shorter ones; ``x // c`` is ``x / c`` where ``c`` divides ``x``.
+``min(x, W)`` is ``W`` in longer sequences and ``x`` in shorter ones; ``x // c`` is ``x / c`` if ``c`` divides ``x``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LONG, SHORT = "long", "short"
 
 
 class NotPolynomialError(Exception):
-    """No polynomial, whatever is assumed."""
+    """The function is no polynomial under any assumption."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What holds of a length: ``relation`` is ``multiple``, ``at_least``, ``at_most`` or ``equal``."""
+    """A condition on a length; ``relation`` is ``multiple``, ``at_least``, ``at_most`` or ``equal``."""
 
     relation: str
     left: Formula
@@ -32,10 +32,10 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A length that varies, as ``letter``, while all others stay.
+    """A length that varies, as ``letter``, while all others are fixed.
 
-    ``kind`` is ``axis`` for one variable, ``tokens`` for a product of what the axes of a stream are in the model (``axes``),
-    ``equal`` where several streams are of one length.
+    ``kind`` is ``axis`` (one variable), ``tokens`` (the product of ``axes``, what the axes of a stream become in the model) or
+    ``equal`` (several streams of one length).
     """
 
     items: str
@@ -48,10 +48,18 @@ class Unknown:
 
 @dataclass(slots=True)
 class Lengths:
-    """Expands formulas of lengths; ``varying`` are those that vary, ``stands`` what a letter stands for.
+    """Expands formulas of lengths.
 
-    ``reach`` is ``long`` or ``short``; what had to be assumed is in ``assumed``, and ``bounded`` tells whether it mattered.
-    What is beyond a bound is of models that have one: the brackets in ``given`` are 1 then. Axes of ``products`` stay whole.
+    Attributes:
+        varying: the letters that vary.
+        reach: whether sequences are ``long`` or ``short`` against bounds.
+        writer: writes polynomials as formulas.
+        stands: formulas in place of letters.
+        assumed: what had to be assumed so far.
+        bounded: whether a bound mattered so far, so that ``reach`` makes a difference.
+        given: brackets that are 1, since a sequence beyond a bound belongs to a model that has one.
+        products: products whose axes stay atoms.
+        known: cache of expanded atoms.
     """
 
     varying: frozenset[str]
@@ -73,7 +81,7 @@ class Lengths:
         return expanded(formula, self.rule)
 
     def rule(self, formula: Formula) -> Poly | None:
-        """What an atom stands for."""
+        """The polynomial of an atom; None if it stays an atom."""
         if self.axis(formula):
             return None
         if isinstance(formula, Sym):
@@ -85,23 +93,23 @@ class Lengths:
         return None
 
     def axis(self, formula: Formula) -> bool:
-        """Whether it is an axis of a product."""
+        """Whether a formula is an axis of a product."""
         return any(formula in product.axes for product in self.products)
 
     def touched(self, formula: Formula) -> bool:
-        """Whether it reads what varies, or a letter that stands for something."""
+        """Whether a formula contains a letter that varies or has a formula in its place."""
         return any(name in self.varying or name in self.stands for name in symbols(formula))
 
     def varies(self, poly: Poly) -> bool:
-        """Whether it holds a letter that varies."""
+        """Whether a polynomial contains a letter that varies."""
         return any(self.letters(atom) for monomial in poly.terms for atom, _ in monomial)
 
     def letters(self, atom: Formula) -> bool:
-        """Whether an atom holds a letter that varies."""
+        """Whether an atom contains a letter that varies."""
         return any(name in self.varying for name in symbols(atom))
 
     def settled(self, formula: Apply | Bracket | TallyOf) -> Poly:
-        """An atom that varies as a polynomial."""
+        """An atom as a polynomial."""
         if isinstance(formula, TallyOf):
             raise NotPolynomialError
         arguments = [self.of(argument) for argument in formula.arguments]
@@ -124,12 +132,12 @@ class Lengths:
         raise NotPolynomialError
 
     def parted(self, poly: Poly) -> tuple[Poly, Poly]:
-        """What varies of a sum, and what does not."""
+        """A sum as (varying part, fixed part)."""
         free = {chosen: factor for chosen, factor in poly.terms.items() if any(self.letters(atom) for atom, _ in chosen)}
         return Poly(free), Poly({chosen: factor for chosen, factor in poly.terms.items() if chosen not in free})
 
     def rounded(self, function: str, above: Poly, below: Poly) -> Poly:
-        """A quotient, or its rest, of what the divisor divides where it varies."""
+        """A rounded quotient or remainder, if the divisor divides the varying part."""
         if self.varies(below):
             raise NotPolynomialError
         free, rest = self.parted(above)
@@ -138,7 +146,7 @@ class Lengths:
         return left if function == "mod" else divided(free, below, self.writer) + left
 
     def of_constants(self, function: str, above: Poly, below: Poly) -> Poly:
-        """A quotient, or its rest, in which nothing varies."""
+        """A rounded quotient or remainder in which nothing varies."""
         if not above:
             return Poly({})
         one, two = (poly.number for poly in (above, below))
@@ -167,7 +175,7 @@ class Lengths:
         return bound if (function == "min") == (self.reach == LONG) else free[0]
 
     def excess(self, inner: Poly) -> Poly:
-        """What is above zero; of what is counted there is always one."""
+        """``max(0, inner)``; of ``x - 1`` there is always at least one item."""
         free, rest = self.parted(inner)
         found = signs(free), signs(rest)
         if 0 in found and rest:
@@ -197,7 +205,7 @@ class Lengths:
         raise NotPolynomialError
 
     def assume(self, relation: str, left: Poly, right: Poly) -> None:
-        """Remember what is assumed, that ``h`` is a multiple of 4 rather than ``h / 2`` of 2; of what always is no word."""
+        """Record an assumption without fractions (``h`` is a multiple of 4, not ``h / 2`` of 2), unless it always holds."""
         if relation == "multiple" and len(left.terms) == 1:
             ((monomial, factor),) = left.terms.items()
             under = frozenset((atom, -exponent) for atom, exponent in monomial if exponent < 0)
@@ -209,12 +217,12 @@ class Lengths:
         self.assumed.setdefault(Assumption(relation, self.writer.plain(left), self.writer.plain(right)))
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What is assumed, without what follows from the rest."""
+        """The assumptions, without those that follow from others."""
         return tuple(one for one in self.assumed if not any(other is not one and follows(one, other) for other in self.assumed))
 
 
 def follows(one: Assumption, other: Assumption) -> bool:
-    """Whether a multiple of a number is one because it is a multiple of another number, which the first divides."""
+    """Whether ``one`` follows from ``other``: a multiple of 4 is a multiple of 2."""
     if not one.relation == other.relation == "multiple" or one.left != other.left:
         return False
     small, large = (coefficient(assumption.right) for assumption in (one, other))
@@ -230,7 +238,7 @@ def divided(above: Poly, below: Poly, writer: Writer) -> Poly:
 
 
 def holds(assumption: Assumption, left: Fraction, right: Fraction) -> bool:
-    """Whether an assumption holds of the values of its sides."""
+    """Whether an assumption holds for the values of its sides."""
     match assumption.relation:
         case "multiple":
             return bool(right) and (left / right).denominator == 1

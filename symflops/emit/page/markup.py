@@ -15,6 +15,11 @@ from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Field
 
 
+def joined(rows: Sequence[str], end: str, usual: str = r" \\") -> str:
+    """Rows of an alignment, with ``end`` or the ``usual`` end after each but the last."""
+    return f"{end or usual}\n".join(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Markup:
     """How one markup sets text, names and formulas within a line.
@@ -29,7 +34,7 @@ class Markup:
         note: a format of the superscript letter of a note.
         listed: a format of the default of a size that is a list.
         line: the width of a line of an alignment, in points.
-        end: the end of a row of an alignment.
+        block: joins the rows of an alignment; the second argument ends each but the last, or is empty for the usual end.
     """
 
     page: Page
@@ -41,7 +46,7 @@ class Markup:
     note: str
     listed: Callable[[list[Any]], str] = str
     line: float = LINE
-    end: str = r" \\"
+    block: Callable[[Sequence[str], str], str] = joined
 
     def context(self) -> dict[str, Any]:
         """The names that the templates of all markups use."""
@@ -59,15 +64,15 @@ class Markup:
         """A closed form as rows of an alignment, with ``end`` after each but the last."""
         names = [self.letters[f"moment@{position}"] for position, _ in form.terms]
         terms = [self.printer.term(formula, name, self.line) for (_, formula), name in zip(form.terms, names, strict=True)]
-        return f"{end or self.end}\n".join(aligned(form.name, terms))
+        return self.block(aligned(form.name, terms), end)
 
-    def rows(self, display: Display) -> str:
-        """The rows of an alignment."""
-        return f"{self.end}\n".join(display.rows)
+    def rows(self, *displays: Display) -> str:
+        """Several displays as rows of one alignment."""
+        return self.block([row for display in displays for row in display.rows], "")
 
     def total(self, head: str, formula: Formula, end: str = "") -> str:
         """A count as rows of an alignment, with ``end`` after each but the last."""
-        return f"{end or self.end}\n".join(aligned(head, [fold(self.printer.text(formula), self.line)]))
+        return self.block(aligned(head, [fold(self.printer.text(formula), self.line)]), end)
 
     def short(self, formula: Formula) -> str:
         """A formula within a line; empty if it is too wide."""

@@ -1,4 +1,4 @@
-"""Names that differ in numbers alone, as one: ``resnets.0.conv1`` and ``resnets.1.conv1`` are ``resnets.{0,1}.conv1``."""
+"""Merges names that differ only in numbers: ``resnets.0.conv1`` and ``resnets.1.conv1`` are ``resnets.{0,1}.conv1``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ NUMBER = re.compile(r"\d+")
 
 
 def folded(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[tuple[str, tuple[int, ...]]]:
-    """Names with the places of those that each stands for, in the order of the first; ``alike`` says what else is equal."""
+    """Merged names, each with the positions of its names, in order of the first; only names equal in ``alike`` merge.
+
+    >>> folded(["a.0.x", "b", "a.1.x"])
+    [('a.{0,1}.x', (0, 2)), ('b', (1,))]
+    """
     groups: dict[Hashable, dict[tuple[int, ...], int]] = {}
     for place, name in enumerate(names):
         key = (NUMBER.sub("#", name), alike[place] if alike else None)
@@ -28,7 +32,7 @@ def folded(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[tuple[s
 
 
 def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int]]:
-    """The group in parts that each hold all combinations of some numbers."""
+    """The group in blocks that each contain all combinations of some numbers."""
     columns = [set(column) for column in zip(*group, strict=True)]
     if prod(map(len, columns)) == len(group):
         return [group]
@@ -41,7 +45,7 @@ def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int
 
 
 def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[tuple[int, ...], int]]:
-    """Blocks that differ in one number alone, put together."""
+    """The blocks, merged where they differ only in the number at ``column``."""
     found: dict[Hashable, dict[tuple[int, ...], int]] = {}
     for block in blocks:
         rest = frozenset(numbers[:column] + numbers[column + 1 :] for numbers in block)
@@ -50,13 +54,13 @@ def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[
 
 
 def _pattern(name: str, numbers: list[tuple[int, ...]]) -> str:
-    """A name with the numbers that stand in each place."""
+    """A name with the set of numbers in each place."""
     columns = iter([sorted(set(column)) for column in zip(*numbers, strict=True)])
     return NUMBER.sub(lambda _: _numbers(next(columns)), name)
 
 
 def _numbers(values: list[int]) -> str:
-    """``3``, ``{0,2}``, or ``{0-3}`` where three or more follow each other."""
+    """``3``, ``{0,2}``, or ``{0-3}`` for three or more consecutive numbers."""
     if len(values) == 1:
         return str(values[0])
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:

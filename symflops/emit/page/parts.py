@@ -1,4 +1,4 @@
-"""The parts that pages divide the work into: by the roles of operators, the same for every model."""
+"""The parts of the work by the roles of operators, the same for every model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from symflops.emit.grouping import grouped
 from symflops.model.program import Case, Line, Program
 from symflops.runtime.interpreted import InterpretedEstimator
 
@@ -18,25 +19,23 @@ PARTS = {
     "text_in": "first and last projections", "merger": "first and last projections", "pooler": "first and last projections",
 }  # fmt: skip
 LINEARS, EXPERTS = "linears", "experts"
-
-
 ORDER = (LINEARS, EXPERTS, *(part for part in dict.fromkeys(PARTS.values()) if part != ATTENTION), ATTENTION)
-"""From the bottom of a picture to its top."""
+"""The order of parts from the bottom of a plot to its top."""
 
 
 def part_of(line: Line) -> str:
-    """The part that a line belongs to."""
+    """The part of a line."""
     if line.role == "linear" and "experts" in line.regions:
         return EXPERTS
     return PARTS.get(line.role, LINEARS)
 
 
 def of_parts(program: Program, config: Mapping[str, Any], case: Case) -> dict[str, InterpretedEstimator]:
-    """An estimator for each part of the work of one regime under one convention; their figures add up to those of all."""
+    """An estimator for each part of the work of one regime under one convention; their figures sum to the whole."""
     regime = program.regime(case.regime)
-    found = {}
-    for part in sorted(set(map(part_of, regime.lines)), key=ORDER.index):
-        lines = tuple(line for line in regime.lines if part_of(line) == part)
-        mine = replace(program, regimes=(replace(regime, lines=lines),))
-        found[part] = InterpretedEstimator(mine, config, regime=case.regime, convention=case.convention)
-    return found
+    parts = grouped((part_of(line), line) for line in regime.lines)
+    programs = {part: replace(program, regimes=(replace(regime, lines=tuple(parts[part])),)) for part in ORDER if part in parts}
+    return {
+        part: InterpretedEstimator(each, config, regime=case.regime, convention=case.convention)
+        for part, each in programs.items()
+    }

@@ -63,9 +63,8 @@ class AnalysisWords:
 
     def others(self, growth: Growth) -> list[str]:
         """The other lengths that the work depends on, as math."""
-        shown = [formula for _, formula in (*growth.attention, *growth.others)]
-        shown += [formula for _, formula, _ in growth.marginal]
-        used = {name for formula in shown for name in symbols(formula)}
+        formulas = [formula for _, formula in (*growth.attention, *growth.others)] + [step for _, step, _ in growth.marginal]
+        used = {name for formula in formulas for name in symbols(formula)}
         found = [name for name, _ in self.page.analysis.lengths if name in used - set(growth.unknown.variables)]
         products = [each for each in self.page.analysis.tokens if each.letter in used - {growth.unknown.letter}]
         return [self.printer.symbol(name) for name in found] + [

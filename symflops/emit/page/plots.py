@@ -1,4 +1,4 @@
-"""Pictures of an analysis, with matplotlib: what parts take over a length, and how figures compare over it."""
+"""Plots of an analysis with matplotlib: shares of parts, and ratios of figures, over a length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.page.parts import ORDER
 
-# told apart by those who see few colours, too (Okabe and Ito)
+# distinguishable with colour blindness (Okabe and Ito)
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 TINTS = ("#0072B2", "#56B4E9", "#999999", "#F0E442", "#009E73", "#CC79A7", "#D55E00", "#8C6D31", "#332288", "#E69F00")
 SHADES = dict(zip(ORDER, TINTS, strict=True))
@@ -20,7 +20,7 @@ SIZE = (7.0, 4.2)
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Batches whose items grow along one stream: of several axes the last two, as far as there are two."""
+    """Batches whose items grow along one stream; of several axes, the last two grow."""
 
     batch: Mapping[str, Any]
     stream: str
@@ -28,29 +28,29 @@ class Sweep:
 
     @property
     def sides(self) -> list[int]:
-        """What the axes that grow are, one after the other."""
+        """The lengths of the axes that grow, in order."""
         return [2**power for power in (range(7, 18) if isinstance(self.entry, int) else range(3, 10))]
 
     def grown(self, side: int) -> Any:
-        """The entry of an item at one of its sizes."""
+        """The entry of an item whose axes have grown to ``side``."""
         return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
 
     @property
     def label(self) -> str:
-        """What the picture is over."""
+        """The label of the horizontal axis."""
         what = "tokens" if isinstance(self.entry, int) else "positions"
         return f"{what} of {self.stream} in an item"
 
     def tokens(self, side: int) -> int:
-        """The tokens of an item."""
+        """The number of tokens of an item."""
         return side if isinstance(self.entry, int) else prod(self.grown(side))
 
     def at(self, side: int) -> dict[str, Any]:
-        """The batch."""
+        """The batch whose axes have grown to ``side``."""
         return {**self.batch, self.stream: [self.grown(side)] * len(self.batch[self.stream])}
 
     def first(self, holds: Callable[[dict[str, Any]], bool]) -> int | None:
-        """The tokens from which on something holds, where it does not at first but does in the end."""
+        """The tokens from which on ``holds`` is true, if it is false at first and true in the end; else None."""
         low, *_, high = self.sides
         if holds(self.at(low)) or not holds(self.at(high)):
             return None
@@ -61,7 +61,7 @@ class Sweep:
 
 
 def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
-    """The sweep over a stream of a batch, the first one by default.
+    """The sweep over a stream of a batch, by default its first.
 
     Raises:
         SymflopsError: the batch has no such stream, or none with lengths.
@@ -76,7 +76,7 @@ def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
 
 
 def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:
-    """The share of each part over the length of a stream, stacked; where attention overtakes all else is marked."""
+    """The stacked share of each part over the length of a stream, with a line at the crossover of attention."""
     figure, axes = _axes(title, label)
     totals = [sum(values) or 1 for values in zip(*parts.values(), strict=True)]
     shares = [[100 * value / total for value, total in zip(values, totals, strict=True)] for values in parts.values()]
@@ -84,8 +84,8 @@ def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str,
     axes.stackplot(tokens, *shares, labels=list(parts), colors=colours, alpha=0.9)
     if crossover is not None:
         axes.axvline(crossover, color="black", linewidth=1.2, linestyle="--")
-        told, away = f"half is attention\nfrom {crossover:,}", {"xytext": (-6, 0), "textcoords": "offset points"}
-        axes.annotate(told, (crossover, 97), ha="right", va="top", **away)
+        text, offset = f"half is attention\nfrom {crossover:,}", {"xytext": (-6, 0), "textcoords": "offset points"}
+        axes.annotate(text, (crossover, 97), ha="right", va="top", **offset)
     axes.set_ylim(0, 100)
     axes.set_xlim(tokens[0], tokens[-1])
     axes.set_ylabel("share of the FLOPs of a step, %")
@@ -95,7 +95,7 @@ def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str,
 
 
 def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Sequence[float | None]], to: str) -> Any:
-    """Ratios over the length of a stream, a line for each name."""
+    """Ratios to ``to`` over the length of a stream, a line per name."""
     figure, axes = _axes(title, label)
     for place, (name, values) in enumerate(lines.items()):
         numbers = [float("nan") if value is None else value for value in values]
@@ -111,7 +111,7 @@ def _axes(title: str, label: str) -> tuple[Any, Any]:
     """A figure with one plot over a length.
 
     Raises:
-        SymflopsError: matplotlib is not there.
+        SymflopsError: matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure
@@ -126,10 +126,10 @@ def _axes(title: str, label: str) -> tuple[Any, Any]:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a picture, in the format that the ending of its file says.
+    """Write a plot to ``path``, in the format of its file ending.
 
     Raises:
-        SymflopsError: the file cannot be written, or has an ending that is no format.
+        SymflopsError: the file cannot be written, or its ending names no format.
     """
     try:
         figure.savefig(path, bbox_inches="tight", dpi=160)

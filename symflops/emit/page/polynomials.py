@@ -1,11 +1,11 @@
-"""Formulas multiplied out and put together again: polynomials over what formulas are made of, free of sympy.
+"""Formulas multiplied out and factored again: polynomials over atoms of formulas, without sympy.
 
-An atom is a letter, or anything that stays whole: a bracket, a rounded quotient, a count of iterations.
+An atom is a letter or an opaque formula: a bracket, a rounded quotient, a count of iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
 from functools import reduce
 from math import gcd, lcm
@@ -19,23 +19,23 @@ CONSTANT: Monomial = frozenset()
 
 
 class Poly(Sparse[Formula]):
-    """A sum of products of atoms with rational factors."""
+    """A polynomial over atoms of formulas, with rational factors and integer exponents."""
 
     __slots__ = ()
 
     @classmethod
     def constant(cls, value: Factor) -> Poly:
-        """A number."""
+        """A constant polynomial."""
         return cls({CONSTANT: ratio(value, 1)})
 
     @classmethod
     def atom(cls, formula: Formula, exponent: int = 1) -> Poly:
-        """A formula that stays whole."""
+        """A formula as an atom."""
         return cls({frozenset(((formula, exponent),)): 1})
 
     @staticmethod
     def product(left: Monomial, right: Monomial) -> Monomial:
-        """Two products as one; a bracket is its own square."""
+        """The product of two monomials; a bracket is its own square."""
         if not left or not right:
             return left or right
         powers = dict(left)
@@ -47,7 +47,7 @@ class Poly(Sparse[Formula]):
         return reduce(lambda found, _: found * self, range(exponent), Poly.constant(1))
 
     def without(self, brackets: frozenset[Formula]) -> Poly:
-        """The polynomial where these atoms are one."""
+        """The polynomial with ``brackets`` set to 1."""
         terms: dict[Monomial, Factor] = {}
         for monomial, factor in self.terms.items():
             kept = frozenset(pair for pair in monomial if pair[0] not in brackets)
@@ -55,41 +55,44 @@ class Poly(Sparse[Formula]):
         return Poly(terms)
 
     def powers(self, atom: Formula) -> dict[int, Poly]:
-        """The coefficients by the exponent of ``atom``."""
+        """The coefficients by exponent of ``atom``."""
         return {dict(chosen).get(atom, 0): part for chosen, part in self.split(lambda other: other == atom).items()}
 
     def over(self, divisor: Monomial, number: Factor = 1) -> Poly:
-        """The quotient by one product, which may leave negative exponents."""
+        """The quotient by ``number`` times a monomial; exponents may become negative."""
         inverse = frozenset((atom, -exponent) for atom, exponent in divisor)
         return self * Poly({inverse: ratio(1, number)})
 
     @property
     def number(self) -> Fraction | None:
-        """The number that it is, or None."""
+        """The value of a constant polynomial, else None."""
         return None if any(self.terms.keys() - {CONSTANT}) else Fraction(self.terms.get(CONSTANT, 0))
 
     @property
     def common(self) -> tuple[Monomial, Fraction]:
-        """What all terms have in common: atoms, and the greatest number that leaves whole ones."""
-        if not self.terms:
-            return CONSTANT, Fraction(1)
-        shared = dict(next(iter(self.terms)))
-        for monomial in self.terms:
-            powers = dict(monomial)
-            shared = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in shared.items()}
-            for atom, exponent in monomial:
-                if exponent < 0 and atom not in shared:
-                    shared[atom] = exponent
-        numbers = self.terms.values()
-        content = Fraction(gcd(*(abs(f.numerator) for f in numbers)), lcm(*(f.denominator for f in numbers)))
-        return frozenset((atom, exponent) for atom, exponent in shared.items() if exponent), content
+        """The common factor of all terms: a monomial, and the greatest number that leaves integer factors."""
+        return (common_monomial(self.terms), common_number(self.terms.values())) if self.terms else (CONSTANT, Fraction(1))
+
+
+def common_monomial(monomials: Iterable[Monomial]) -> Monomial:
+    """The greatest monomial by which all can be divided; a negative exponent in one is common to all."""
+    first, *others = map(dict, monomials)
+    for powers in others:
+        first = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in first.items()}
+        first |= {atom: exponent for atom, exponent in powers.items() if exponent < 0 and atom not in first}
+    return frozenset((atom, exponent) for atom, exponent in first.items() if exponent)
+
+
+def common_number(numbers: Collection[Factor]) -> Fraction:
+    """The greatest number by which all can be divided with integer results."""
+    return Fraction(gcd(*(abs(n.numerator) for n in numbers)), lcm(*(n.denominator for n in numbers)))
 
 
 Rule = Callable[[Formula], "Poly | None"]
 
 
 def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
-    """``formula`` multiplied out; ``rule`` says what an atom stands for, None where for itself."""
+    """``formula`` multiplied out; ``rule`` returns the polynomial of an atom, or None for the atom itself."""
     match formula:
         case Num():
             return Poly.constant(formula.value)
@@ -110,7 +113,7 @@ def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
 
 
 class Writer:
-    """Polynomials as people write them; ``letters`` is the order of letters, ``counts`` are how often things repeat."""
+    """Writes polynomials as formulas; ``letters`` is the order of letters, ``counts`` are atoms that count iterations."""
 
     def __init__(self, letters: Iterable[str], counts: frozenset[Formula] = frozenset()) -> None:
         self.rank = {name: place for place, name in enumerate(dict.fromkeys(letters))}
@@ -118,21 +121,21 @@ class Writer:
         self.keys: dict[Formula, tuple[int, str]] = {}
 
     def key(self, atom: Formula) -> tuple[int, str]:
-        """Where an atom stands in a product."""
+        """The place of an atom in a product, as a sort key."""
         if atom not in self.keys:
             ranks = [self.rank[name] for name in symbols(atom) if name in self.rank]
             self.keys[atom] = (min(ranks, default=len(self.rank)), atom.name if isinstance(atom, Sym) else repr(atom))
         return self.keys[atom]
 
     def term(self, monomial: Monomial, factor: Factor) -> Formula:
-        """One product."""
+        """One term."""
         factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
         for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
             factors.append(atom if exponent == 1 else Power(atom, exponent))
         return product_of(factors)
 
     def plain(self, poly: Poly) -> Formula:
-        """A sum of products: higher degree first, then by letters, what is taken away last."""
+        """A sum of products: by degree, then by letters; negative terms last."""
 
         def order(item: tuple[Monomial, Factor]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
             atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
@@ -142,7 +145,7 @@ class Writer:
         return sum_of(terms)
 
     def factored(self, poly: Poly) -> Formula:
-        """By what repeats, what is common to all terms before a bracket of the rest."""
+        """Per iteration count, the common factor of all terms times a bracket of the rest."""
         groups = poly.split(lambda atom: atom in self.counts)
 
         def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
@@ -166,6 +169,6 @@ class Writer:
 
 
 def signs(poly: Poly) -> int:
-    """1 or -1 where all terms have that sign, else 0."""
+    """1 or -1 if all terms have that sign, else 0."""
     found = {1 if factor > 0 else -1 for factor in poly.terms.values()}
     return found.pop() if len(found) == 1 else 0

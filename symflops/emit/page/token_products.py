@@ -1,4 +1,4 @@
-"""The tokens of a stream that has several axes: the product of what the axes are in the model, such as patches of them."""
+"""The tokens of a stream with several axes: the product of what the axes become in the model, such as patches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from symflops.model.program import Program, StreamInfo
 
 
 def product_of(program: Program, stream: StreamInfo) -> Unknown | None:
-    """The product of the axes of a stream, where each is one thing in all moments; None where it is not, or has one axis."""
+    """The product of the axes of a stream, if each axis appears as one function in all moments; else None.
+
+    None also for a stream with one axis.
+    """
     axes: dict[str, set[Formula]] = {name: set() for name in stream.variables}
     for moment in program.moments:
         for atom in outermost(moment.formula, axes.keys()):
@@ -25,7 +28,7 @@ def product_of(program: Program, stream: StreamInfo) -> Unknown | None:
 
 
 def outermost(formula: Formula, names: Collection[str]) -> Iterator[Formula]:
-    """The atoms of a formula that hold one of ``names``, what is inside of another one being a part of it."""
+    """The outermost atoms of a formula that contain one of ``names``."""
     if isinstance(formula, (Sum, Prod, Power)):
         for part in parts(formula):
             yield from outermost(part, names)
@@ -34,7 +37,7 @@ def outermost(formula: Formula, names: Collection[str]) -> Iterator[Formula]:
 
 
 def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
-    """A polynomial with a letter for the product of all axes, as it is where they do not stand together everywhere."""
+    """``total`` with ``letter`` for the product of all axes; unchanged if a term has them at different powers."""
     found: dict[Monomial, Factor] = {}
     for monomial, factor in total.terms.items():
         powers = {dict(monomial).get(axis, 0) for axis in axes}

@@ -1,4 +1,4 @@
-"""What a derivation page shows, free of any markup: the types of its tables and formulas."""
+"""The types of the tables and formulas of a derivation page, free of markup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symflops.model.verification import Verification
 
 @dataclass(frozen=True, slots=True)
 class AmountRow:
-    """What contractions run over, in moments: the useful part and all that is executed."""
+    """What contractions run over, in moments: the useful part, and the executed whole."""
 
     name: str
     useful: Formula
@@ -23,7 +23,7 @@ class AmountRow:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A module that computes: what it runs over, its parameters in one block, and its forward term."""
+    """A module that computes: the amounts it runs over, its parameters in one block, and its forward term."""
 
     group: str
     module: str
@@ -34,7 +34,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one amount of work flows through within one block (outside of all blocks where ``group`` is empty), and its term."""
+    """The modules that one amount flows through in one block (``group``; empty outside of blocks), and their term."""
 
     amount: str
     group: str
@@ -44,7 +44,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How often a gradient is computed, and the letter of the note that says why not always."""
+    """How often a gradient is computed, and the letter of the note on why not always."""
 
     count: Formula
     note: str
@@ -67,9 +67,10 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why some gradients are not always computed, and which: (times, of how many, and whose: operands, block, modules).
+    """Why some gradients are not always computed.
 
-    ``missing`` is the work that is not done, useful work only.
+    ``groups`` are (times computed, of how many, whose), and the last are (operands, block, modules). ``missing`` is the useful
+    work that these gradients save.
     """
 
     letter: str
@@ -80,7 +81,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A numbered closed form, or the number of the same one that came before (``same``)."""
+    """A numbered closed form; ``same`` is the number of an equal form before it, or 0."""
 
     name: str
     number: int
@@ -90,7 +91,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class FormGroup:
-    """The closed forms that some conventions share."""
+    """The closed forms of conventions that count alike."""
 
     conventions: tuple[str, ...]
     forms: tuple[Form, ...]
@@ -98,9 +99,10 @@ class FormGroup:
 
 @dataclass(frozen=True, slots=True)
 class RegimePage:
-    """One regime: both passes operator by operator, and the closed forms.
+    """One regime: both passes by operator, and the closed forms.
 
-    ``ratios`` are the coefficients at the default sizes: (moment, forward, backward, backward / forward).
+    ``everything`` says whether all parameters train, ``trains`` whether any gradient is computed. ``ratios`` are coefficients
+    at the default sizes: (moment, forward, backward, backward / forward).
     """
 
     name: str
@@ -116,7 +118,7 @@ class RegimePage:
 
 @dataclass(frozen=True, slots=True)
 class TensorRow:
-    """A parameter: the shape of one copy, how many copies there are, and the elements of all."""
+    """A parameter: the shape of one copy, the number of copies, and the elements of all."""
 
     group: str
     name: str
@@ -127,10 +129,10 @@ class TensorRow:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything that a derivation page shows, in its order; streams come with the inputs that carry them and their layout.
+    """The contents of a derivation page, in order; streams come with the inputs that carry them and their layouts.
 
-    ``analysis`` is of the first regime and convention; ``letters`` are those of its formulas that the program has not, with
-    their LaTeX. ``worked`` are figures of a typical batch, where all sizes have defaults.
+    ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
+    ``worked`` are figures of a typical batch, if all sizes have defaults.
     """
 
     program: Program

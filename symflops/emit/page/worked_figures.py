@@ -1,4 +1,4 @@
-"""Worked figures: what regimes and conventions make of one typical batch at the default sizes, as exact integers."""
+"""Worked figures: the FLOPs of one typical batch at the default sizes, by regime and by convention, as exact integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from symflops.runtime.stored import stored_of
 
 @dataclass(frozen=True, slots=True)
 class RegimeFigures:
-    """FLOPs of one step of a regime; ratios count recomputed work, to the first regime and to three times forward."""
+    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to three times its forward pass."""
 
     name: str
     doc: str
@@ -30,13 +30,13 @@ class RegimeFigures:
 
     @property
     def executed(self) -> int:
-        """Forward, backward and recomputed."""
+        """FLOPs forward, backward and recomputed."""
         return self.forward + self.backward + self.recomputed
 
 
 @dataclass(frozen=True, slots=True)
 class ConventionFigures:
-    """FLOPs of one step that a convention counts, in both passes, its ratio to the first one, and the main reason."""
+    """FLOPs of one step under a convention, their ratio to the first convention, and the main reason of the difference."""
 
     name: str
     total: int
@@ -46,7 +46,7 @@ class ConventionFigures:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """Figures of one step: ``batch`` is one entry per stream, ``convention`` that of the regimes."""
+    """Figures of one step: ``batch`` has one entry per stream, ``convention`` counts the regimes."""
 
     batch: tuple[tuple[str, object], ...]
     convention: str
@@ -55,9 +55,9 @@ class Worked:
 
 
 def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> Worked | None:
-    """The figures of all regimes of ``program`` under its first convention; None where sizes lack defaults.
+    """The figures of all regimes under the first convention, and of ``conventions`` or the program's own.
 
-    Without ``conventions`` those of the program are told.
+    None if a size has no default, or the model does not accept the typical lengths.
     """
     sizes = default_sizes(program)
     if sizes is None or not program.cases:
@@ -66,10 +66,9 @@ def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> W
     try:
         figures = _Figures(program, sizes, batch)
     except SymflopsError:
-        return None  # a model that takes no such lengths
-    told = {name: entries[0] if isinstance(entries, list) else entries for name, entries in batch.items()}
-    shown = tuple(conventions) or tuple(figures.conventions())
-    return Worked(tuple(told.items()), program.conventions[0], tuple(figures.regimes()), shown)
+        return None
+    entries = tuple((name, given[0] if isinstance(given, list) else given) for name, given in batch.items())
+    return Worked(entries, program.conventions[0], tuple(figures.regimes()), tuple(conventions) or tuple(figures.conventions()))
 
 
 class _Figures:
@@ -80,12 +79,12 @@ class _Figures:
         self.moments = {side: moments_of(stored, batch, sizes, side) for side in ("lengths", "padded")}
 
     def value(self, case: Case, terms: Sequence[tuple[int, Any]]) -> Any:
-        """A closed form as a number."""
+        """The value of a closed form."""
         side = "padded" if dict(self.program.lengths)[case.convention] == "padded" else "lengths"
         return sum(evaluate(formula, self.sizes) * self.moments[side][position] for position, formula in terms)
 
     def regimes(self) -> Iterator[RegimeFigures]:
-        """Regime by regime."""
+        """The figures of each regime."""
         first = 0
         for regime in self.program.regimes:
             case = self.program.case(regime.name, self.program.conventions[0])
@@ -98,7 +97,7 @@ class _Figures:
             )  # fmt: skip
 
     def conventions(self) -> Iterator[ConventionFigures]:
-        """The program's own conventions, in its first regime."""
+        """The figures of the program's own conventions in its first regime."""
         first = 0
         for name in self.program.conventions:
             case = self.program.case(self.program.regimes[0].name, name)
@@ -108,29 +107,29 @@ class _Figures:
             yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason)
 
     def reason(self, name: str) -> str:
-        """Why a convention of the program counts other work than its first one."""
+        """The main reason why a convention counts other work than the first one."""
         lines, own = self.program.regimes[0].lines, self.program.conventions[0]
-        told = []
+        reasons = []
         pairs, unseen = dict(self.program.pairs), dict(self.program.unseen)
         if pairs[name] != pairs[own] and any(line.amount.useful != line.amount.executed for line in lines):
-            told.append("all pairs, not the pairs that a mask leaves")
+            reasons.append("all pairs, not the pairs that a mask leaves")
         if unseen[name] != unseen[own] and not all(line.seen for line in lines):
-            told.append("no work that profilers do not see")
-        return ", and ".join(told)
+            reasons.append("no work that profilers do not see")
+        return ", and ".join(reasons)
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:
-    """Every letter at its default, or as it decided the structure; None where a config must give one."""
+    """The value of every letter: its default, or the size that the structure was built for; None if one has no default."""
     found: dict[str, Any] = {}
     fixed = dict(program.fixed)
     for field in program.fields:
         if field.letter in fixed:
             found[field.letter] = fixed[field.letter]
-            continue
-        if field.required:
+        elif field.required:
             return None
-        plain = field.default is None or isinstance(field.default, (bool, str, tuple))
-        found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
+        else:
+            plain = field.default is None or isinstance(field.default, (bool, str, tuple))
+            found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
     for definition in program.definitions:
         found[definition.letter] = evaluate(definition.formula, found)
     return found

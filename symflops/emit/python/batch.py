@@ -122,11 +122,11 @@ def column_context(program: Program) -> dict[str, Any]:
 
 
 def quick(program: Program) -> tuple[list[str], list[str]]:
-    """The conditions under which a batch is plain lists of ints, and their columns; empty for models with other streams."""
+    """The conditions under which a batch is lists of ints, and their columns; empty for models with other streams."""
     rows = stream_rows(program)
     if not rows or any(optional or len(axes) != 1 or items != rows[0][1] for _, items, axes, optional in rows):
         return [], []
     first, *others = [name for name, _, _, _ in rows]
-    conditions = [f"type({name}) is list" for name, _, _, _ in rows] + [first]
-    conditions += [f"len({name}) == len({first})" for name in others] + [f"type({name}[0]) is int" for name, _, _, _ in rows]
-    return conditions, [f"_numbers({name})" for name, _, _, _ in rows]
+    tests = ("type({}) is list", "type({}[0]) is int", "_numbers({})")
+    lists, ints, numbers = ([test.format(name) for name in (first, *others)] for test in tests)
+    return [*lists, first, *(f"len({name}) == len({first})" for name in others), *ints], numbers

@@ -1,20 +1,21 @@
-"""The Python target: a module that a training framework can vendor, standard library only, Python 3.10 and later."""
+"""The Python target: a module for Python 3.10 and later that needs only the standard library, so that anyone can vendor it."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from symflops.emit.code.batches import stream_groups, stream_rows
 from symflops.emit.code.tables import Tables, work_context
+from symflops.emit.grouping import grouped
 from symflops.emit.python.batch import column_context, figure, signature, slots, total
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import Python
 from symflops.emit.rendering import template
 from symflops.model.formula import Num, Sym
-from symflops.model.program import Field, Program
+from symflops.model.program import Case, Field, Program
 from symflops.model.verification import Verification
 from symflops.runtime.layouts import inputs_of
 
@@ -103,19 +104,16 @@ def fixed_sizes(program: Program) -> dict[str, str]:
 
 def closed_forms(program: Program) -> list[tuple[str, str, list[str]]]:
     """The closed forms as lines of text: (regime, conventions, lines); conventions with equal forms are merged."""
-    found: list[tuple[str, str, list[str]]] = []
-    for case in program.cases:
-        lines = []
-        for name, form in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
-            if form:
-                terms = [f"({PRINT.text(formula)}) * {program.moments[position].name}" for position, formula in form]
-                lines.extend(wrapped(name, terms))
-        same = next((item for item in found if item[0] == case.regime and item[2] == lines), None)
-        if same:
-            found[found.index(same)] = (same[0], f"{same[1]}, {case.convention}", lines)
-        else:
-            found.append((case.regime, case.convention, lines))
-    return found
+    found = grouped(((case.regime, tuple(form_lines(case, program))), case.convention) for case in program.cases)
+    return [(regime, ", ".join(conventions), list(lines)) for (regime, lines), conventions in found.items()]
+
+
+def form_lines(case: Case, program: Program) -> Iterator[str]:
+    """The closed forms of one case as lines of text."""
+    for name, form in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
+        if form:
+            terms = [f"({PRINT.text(formula)}) * {program.moments[position].name}" for position, formula in form]
+            yield from wrapped(name, terms)
 
 
 def wrapped(name: str, terms: Sequence[str]) -> list[str]:

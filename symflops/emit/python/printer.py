@@ -13,7 +13,7 @@ CALLS = {"excess": "max(0, {})", "item": "{}[{}]", "each": "_each({}, {})", "cou
 
 
 class PythonPrinter(CodePrinter):
-    """Python source."""
+    """Python expressions; truth values are bools."""
 
     def number(self, value: Fraction) -> tuple[str, int]:
         return super().number(value) if value.denominator == 1 else (f"{value.numerator}/{value.denominator}", PRODUCT)

@@ -1,4 +1,4 @@
-"""How Python writes the tables of an estimator."""
+"""The tables of an estimator in Python."""
 
 from __future__ import annotations
 
