@@ -17,7 +17,8 @@ from symflops.frontend.entries import BlockText, Entries
 from symflops.frontend.extends import extended, no_bases
 from symflops.frontend.fields import DOCUMENT, INPUT, SIZE, STREAM, TYPES
 from symflops.frontend.variants import read_variants
-from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
+from symflops.model.layout import Layout
+from symflops.model.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
 from symflops.ops.fields import words_of
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import CLASS, CONFIG_KEY, MODULE, why_not_latex

@@ -13,9 +13,9 @@ from symflops.derive.token_loops import added, executions, spread
 from symflops.lower.batch_statistics import without_padding
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.graph import Graph, Length
+from symflops.model.layout import Layout
 from symflops.model.nodes import Loop, Node, mentions
 from symflops.model.path import running_texts
-from symflops.model.spec import Layout
 
 
 def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:

@@ -1,14 +1,13 @@
 """The one program that every target prints: sizes, moments, work and closed forms, as formulas in a fixed order."""
 
-from __future__ import annotations
-
+# Annotations are types here, not strings: serialisation reads them, and never evaluates text.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symflops.model.formula import ZERO, Formula, Num, symbols
 from symflops.model.index_sets import ONCE
-from symflops.model.spec import Layout
+from symflops.model.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ class Program:
         sums += [statistic.formula for statistic in self.statistics if statistic.kind == "sum"]
         return any(not largest.isdisjoint(symbols(formula)) for formula in sums)
 
-    def showing(self, regimes: Sequence[str]) -> Program:
+    def showing(self, regimes: Sequence[str]) -> "Program":
         """The program with some of its regimes, for a page that shows no more."""
         kept = tuple(regime for regime in self.regimes if regime.name in regimes)
         return replace(self, regimes=kept, cases=tuple(case for case in self.cases if case.regime in regimes))

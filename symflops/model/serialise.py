@@ -11,9 +11,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from functools import cache
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 from symflops.model import formula as nodes
 from symflops.model.format import FORMAT, FormatError, check_format, leading
@@ -73,10 +72,9 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-@cache
-def _hints(record: Any) -> dict[str, Any]:
+def _types(record: Any) -> dict[str, Any]:
     """The types of a record's fields."""
-    return get_type_hints(record)
+    return {field.name: field.type for field in fields(record)}
 
 
 class _Writer:
@@ -111,7 +109,7 @@ class _Writer:
             derived = DERIVED.get((kind, field.name))
             default = derived(found) if derived else field.default
             if field.compare and (value != default or type(value) is not type(default)):
-                found[field.name] = self.plain(value) if _is_open(_hints(kind)[field.name]) else self.value(value)
+                found[field.name] = self.plain(value) if _is_open(_types(kind)[field.name]) else self.value(value)
         return found
 
     def plain(self, value: Any) -> Any:
@@ -162,7 +160,7 @@ class _Reader:
 
     def record(self, kind: type, given: Mapping[str, Any]) -> Any:
         """A record of type ``kind``."""
-        hints: dict[str, Any] = _hints(kind)
+        hints: dict[str, Any] = _types(kind)
         found = {name: self.value(hint, given[name]) for name, hint in hints.items() if name in given}
         for (of, name), derived in DERIVED.items():
             if of is kind and name not in found:

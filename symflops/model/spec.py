@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.diagnostics.findings import Source, Span
+from symflops.model.layout import Layout
 from symflops.syntax.expression import Expression
 
 
@@ -70,20 +71,6 @@ class StreamSpec:
     over: str
     parts: tuple[PartSpec, ...]
     doc: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The layout of a real tensor: one word per dimension, ``b`` for the items; or the lengths that its values hold.
-
-    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression. ``values`` names the columns of a tensor with
-    one row per item. ``counts`` names the stream whose length is the sum of each row.
-    """
-
-    axes: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    counts: str = ""
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

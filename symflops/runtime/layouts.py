@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from symflops.model import spec
+    from symflops.model import layout as model
     from symflops.model.program import InputInfo, Program
     from symflops.runtime.stored import Input, Layout, Stored
 
-    AnyLayout = Layout | spec.Layout
+    AnyLayout = Layout | model.Layout
 
     Items = list[dict[str, int]]
 

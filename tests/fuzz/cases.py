@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,6 +25,7 @@ from symflops.catalog import lookup
 from symflops.catalog.library import roots, specs_in
 from symflops.diagnostics.findings import Source, Span, SymflopsError
 from symflops.emit.emit import ENDINGS, emit
+from symflops.model.serialise import document_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.syntax.expression import parse_expression
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_yaml, replace_token, token
@@ -115,14 +116,12 @@ class Stock:
         """The streams of a batch for a spec, with the number of their axes."""
         return {stream.name: len(stream.variables) for stream in self.programs[name].streams if stream.given}
 
-    def generated(self, name: str) -> tuple[Any, Any] | None:
-        """The catalog of a spec whose module is read once, where there is one."""
+    def generated(self, name: str) -> Any:
+        """The catalog of a spec whose stored programs are read once, None if it has none."""
         if name not in self.modules:
             try:
                 catalog = lookup.by_name(name)
-                module = catalog.module(name)
-                read = catalog.module
-                catalog.module = lambda _, variant="", module=module: read(name, variant) if variant else module  # type: ignore
+                catalog.program = cache(catalog.program)  # type: ignore[method-assign]
                 self.modules[name] = catalog
             except SymflopsError:
                 self.modules[name] = None
@@ -204,15 +203,10 @@ def whole_batch(streams: dict[str, int]) -> dict[str, Any]:
 
 def _estimate(program: Any, config: Any, batch: dict[str, Any], regime: str = "full", convention: str = "symflops") -> Any:
     estimator = InterpretedEstimator(program, config, regime=regime, convention=convention)
-    found = lookup.result(lookup_module(program), estimator, batch)
+    found = lookup.result(estimator, batch)
     estimator.by_module(estimator.moments(**batch))
     estimator.tensors()
     return json.loads(json.dumps(found))
-
-
-def lookup_module(program: Any) -> Any:
-    """Stands for the module of a program that has none."""
-    return type("Module", (), {"NAME": program.name})
 
 
 SPAN = Span(Source("expression", ""), 1, 1, 2)
@@ -281,9 +275,12 @@ def _batch(stock: Stock, case: Case) -> Callable[[], str]:
     return run
 
 
-def _interpreted(_: str, name: str, config: Any, sizes: Any, asked: tuple[str, str], tell: Any) -> tuple[Any, Any]:
-    model = load(name)
-    return lookup_module(model.spec), model.estimator(config, *asked)
+WRONG = (SymflopsError, ArithmeticError, LookupError, TypeError, ValueError)  # what a generated module raises for a wrong batch
+
+
+def _derived(_: str, name: str, config: Any, sizes: Any, asked: tuple[str, str], tell: Any) -> Any:
+    """The program of a config, which is not kept."""
+    return document_of(load(name).program([asked[0]], [asked[1]], config))
 
 
 def _both(catalog: Any, program: Any, config: Any, batch: Any, regime: str, convention: str) -> str:
@@ -291,11 +288,16 @@ def _both(catalog: Any, program: Any, config: Any, batch: Any, regime: str, conv
     found = []
     if catalog is not None:
         try:
-            with patch.object(spot, "derived", _interpreted):  # which would write what it derives
-                module, model = lookup.estimator(catalog, program.name, config, regime, convention)
-            found.append(lookup.result(module, model, batch))
+            with patch.object(spot, "cached", _derived):  # which would write what it derives
+                model = lookup.estimator(catalog, program.name, config, regime, convention)[1]
         except SymflopsError:
             found.append(None)
+        else:
+            try:
+                m = model.moments(**batch)
+                found.append({"parameters": model.parameters, "forward": model.forward(m), "backward": model.backward(m)})
+            except WRONG:
+                found.append(None)
     try:
         found.append(_estimate(program, config, batch, regime, convention))
     except SymflopsError:

@@ -28,8 +28,8 @@ from symflops.emit.page.types import (
 )
 from symflops.emit.page.worked_figures import Worked, default_sizes
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
+from symflops.model.layout import Layout
 from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
-from symflops.model.spec import Layout
 from symflops.model.verification import Verification
 
 
