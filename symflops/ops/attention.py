@@ -12,212 +12,217 @@ from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.diagnostics.findings import did_you_mean
-from symflops.model.contraction import Extent, Pairs
+from symflops.model.contraction import Extent, Operand, Pairs
 from symflops.model.nodes import Part, Value
 from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, Operand, cases
+from symflops.ops.kind import Call, cases, operator_kind
 
 BOUNDS = ("prefix", "sliding", "local", "chunked")
 
 
-class Attention:
-    """Scores of queries and keys, and the mix of values by them."""
+@operator_kind(
+    "attention",
+    "softmax attention: scores = q k^T, mix = p v",
+    Field("query", Form.VALUES, "queries; a list is a concatenation along tokens", required=True),
+    Field("key", Form.VALUES, "keys", required=True),
+    Field("value", Form.VALUES, "values, row for row with the keys", required=True),
+    Field("heads", Form.EXPRESSION, "query heads", required=True),
+    Field("kv_heads", Form.EXPRESSION, "key and value heads; default: as many as query heads"),
+    Field("mask", Form.WORD, "which pairs are useful", default="full", words=("full", "causal", "prefix", "block")),
+    Field("prefix", Form.EXPRESSION, "keys that a prefix mask lets everybody see"),
+    Field("sliding", Form.EXPRESSION, "only the last this many keys"),
+    Field("local", Form.EXPRESSION, "only keys at most this far away, on both sides"),
+    Field("chunked", Form.EXPRESSION, "only keys of the same chunk of this many tokens"),
+    Field("fold", Form.VALUES, "axes that become batch"),
+    Field("window", Form.WINDOW, "axes that are cut into windows of this size"),
+    Field("bias", Form.VALUES, "values that are added to the scores"),
+)
+def attention(call: Call) -> None:
+    """Two contractions; as many results as queries, of width ``heads * width of one value head``."""
+    queries, keys, values = (call.values[name] for name in ("query", "key", "value"))
+    heads = call.number("heads")
+    groups = call.number("kv_heads") if call.has("kv_heads") else heads
+    inner = head_widths(call, queries, keys, heads, groups)
+    mixed = mixed_width(call, values, heads, groups)
+    check_rows(call, keys, values)
+    items = queries[0].stream.items
+    if any(value.stream.items != items for value in (*queries, *keys)):
+        call.fail(
+            "index-set-mismatch",
+            "queries and keys belong to different index sets",
+            "key",
+            also=(*queries[0].long, *keys[0].long),
+        )
+    extent = extent_of(call, queries, keys)
+    bias = call.values.get("bias", ())
+    q = Operand("q", tuple(value.id for value in queries))
+    k = Operand("k", tuple(value.id for value in keys))
+    v = Operand("v", tuple(value.id for value in values))
+    p = Operand("p", tuple(value.id for value in bias), inner=("scores = qk",))
+    call.contract("scores = qk", q, k, inner, items, extent, "attention")
+    call.contract("mix = pv", p, v, mixed, items, extent, "attention")
+    call.caption = f"{heads} heads"
+    for query in queries:
+        call.result(query.stream, mixed)
 
-    name = "attention"
-    doc = "softmax attention: scores = q k^T, mix = p v"
-    saves = "operands"
-    fields = (
-        Field("query", Form.VALUES, "queries; a list is a concatenation along tokens", required=True),
-        Field("key", Form.VALUES, "keys", required=True),
-        Field("value", Form.VALUES, "values, row for row with the keys", required=True),
-        Field("heads", Form.EXPRESSION, "query heads", required=True),
-        Field("kv_heads", Form.EXPRESSION, "key and value heads; default: as many as query heads"),
-        Field("mask", Form.WORD, "which pairs are useful", default="full", words=("full", "causal", "prefix", "block")),
-        Field("prefix", Form.EXPRESSION, "keys that a prefix mask lets everybody see"),
-        Field("sliding", Form.EXPRESSION, "only the last this many keys"),
-        Field("local", Form.EXPRESSION, "only keys at most this far away, on both sides"),
-        Field("chunked", Form.EXPRESSION, "only keys of the same chunk of this many tokens"),
-        Field("fold", Form.VALUES, "axes that become batch"),
-        Field("window", Form.WINDOW, "axes that are cut into windows of this size"),
-        Field("bias", Form.VALUES, "values that are added to the scores"),
-    )
 
-    def apply(self, call: Call) -> None:
-        """Two contractions; as many results as queries, of width ``heads * width of one value head``."""
-        queries, keys, values = (call.values[name] for name in ("query", "key", "value"))
-        heads = call.number("heads")
-        groups = call.number("kv_heads") if call.has("kv_heads") else heads
-        inner = self.head_widths(call, queries, keys, heads, groups)
-        mixed = self.mixed_width(call, values, heads, groups)
-        self.check_rows(call, keys, values)
-        items = queries[0].stream.items
-        if any(value.stream.items != items for value in (*queries, *keys)):
-            call.fail(
-                "index-set-mismatch",
-                "queries and keys belong to different index sets",
-                "key",
-                also=(*queries[0].long, *keys[0].long),
+def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
+    """``heads * width of one query head``; checks that all query and key heads are equally wide."""
+    width = call.equally_wide(queries, "query", "queries are equally wide")
+    one = call.definitions.divide(width, heads)
+    if (one is None or not one.is_integer) and not allows_rounding(call, width, heads):
+        refuse_heads(call, queries[0], heads, "heads")
+    for key in keys:
+        if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
+            needed = width * groups / heads
+            message = (
+                f"'{key.name}' has width {key.width}; {groups} key heads as wide as "
+                f"the {heads} query heads of '{queries[0].name}' ({width}) need {needed}"
             )
-        extent = self.extent(call, queries, keys)
-        bias = call.values.get("bias", ())
-        q = Operand("q", tuple(value.id for value in queries))
-        k = Operand("k", tuple(value.id for value in keys))
-        v = Operand("v", tuple(value.id for value in values))
-        p = Operand("p", tuple(value.id for value in bias), inner=("scores = qk",))
-        call.contract("scores = qk", q, k, inner, items, extent, "attention")
-        call.contract("mix = pv", p, v, mixed, items, extent, "attention")
-        call.caption = f"{heads} heads"
-        for query in queries:
-            call.result(query.stream, mixed)
+            hint = f"give '{key.name}' the width {needed}, or change 'heads' or 'kv_heads'"
+            call.too_wide(key, needed, "key", f"{needed} is expected here", hint, queries[0].wide, message)
+    return width
 
-    def head_widths(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-        """``heads * width of one query head``; checks that all query and key heads are equally wide."""
-        width = call.equally_wide(queries, "query", "queries are equally wide")
-        one = call.definitions.divide(width, heads)
-        if (one is None or not one.is_integer) and not self.allows_rounding(call, width, heads):
-            self.undivided(call, queries[0], heads, "heads")
-        for key in keys:
-            if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
-                needed = width * groups / heads
-                message = (
-                    f"'{key.name}' has width {key.width}; {groups} key heads as wide as "
-                    f"the {heads} query heads of '{queries[0].name}' ({width}) need {needed}"
-                )
-                hint = f"give '{key.name}' the width {needed}, or change 'heads' or 'kv_heads'"
-                call.too_wide(key, needed, "key", f"{needed} is expected here", hint, queries[0].wide, message)
+
+def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
+    """Refuse a width that is not a multiple of the number of heads."""
+    message = f"the width of '{value.name}', {value.width}, does not divide into {heads} heads"
+    hint = f"the width is {heads} times that of one head"
+    call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.formulas_of(value.width, heads))
+
+
+def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
+    """Whether a width may divide into heads at run time, which the model's own class checks.
+
+    A width that a config gives may. If heads are a number or in a list, so may a multiple of that width: both change from
+    stage to stage.
+    """
+    if heads.is_Integer or isinstance(heads, Reading):
+        width = width.as_coeff_Mul()[1]
+    return isinstance(width, Reading) or (bool(width.is_Symbol) and width not in call.definitions.pairs)
+
+
+def mixed_width(call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
+    """``heads * width of one value head``."""
+    width = call.equally_wide(values, "value", "values are equally wide")
+    if call.definitions.equal(heads, groups):
         return width
+    mixed = call.definitions.divide(width * heads, groups)
+    if mixed is None:
+        refuse_heads(call, values[0], groups, "value")
+    return mixed
 
-    @staticmethod
-    def undivided(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
-        """Refuse a width that is not a multiple of the number of heads."""
-        message = f"the width of '{value.name}', {value.width}, does not divide into {heads} heads"
-        hint = f"the width is {heads} times that of one head"
-        call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.formulas_of(value.width, heads))
 
-    @staticmethod
-    def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
-        """Whether a width may divide into heads at run time, which the model's own class checks.
-
-        A width that a config gives may. If heads are a number or in a list, so may a multiple of that width: both change from
-        stage to stage.
-        """
-        if heads.is_Integer or isinstance(heads, Reading):
-            width = width.as_coeff_Mul()[1]
-        return isinstance(width, Reading) or (bool(width.is_Symbol) and width not in call.definitions.pairs)
-
-    def mixed_width(self, call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-        """``heads * width of one value head``."""
-        width = call.equally_wide(values, "value", "values are equally wide")
-        if call.definitions.equal(heads, groups):
-            return width
-        mixed = call.definitions.divide(width * heads, groups)
-        if mixed is None:
-            self.undivided(call, values[0], groups, "value")
-        return mixed
-
-    def check_rows(self, call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
-        """Check that keys and values come in pairs of equal rows."""
-        if len(keys) != len(values):
-            hint = "each list of keys has its values, in the same order"
-            call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value", hint)
-        for key, value in zip(keys, values, strict=True):
-            if not key.stream.alike(value.stream):
-                call.fail(
-                    "row-mismatch",
-                    f"'{key.name}' and '{value.name}' have different rows",
-                    "value",
-                    also=(*key.long, *value.long),
-                )
-
-    def extent(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> Extent:
-        """Pairs per item: the executed ones, and the useful ones under the mask."""
-        folded = call.fields.get("fold") or ()
-        windows = call.fields.get("window") or {}
-        fold, lq = self.lengths(call, queries, folded, "query")
-        other, lk = self.lengths(call, keys, folded, "key")
-        if folded and not call.definitions.equal(fold, other):
-            hint = "an axis that becomes batch is as long for queries as for keys"
-            call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold", hint)
-        masks, heads = self.masks(call), call.number("heads")
-        if windows:
-            self.refuse_masks(call, masks)
-            pairs = fold * self.windowed(call, queries, folded, windows)
-            return Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))
-        return self.masked(masks, heads, fold, lq, lq if call.definitions.equal(lq, lk) else lk, bool(folded))
-
-    def masked(self, masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
-        """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: the executed and, under ``masks``, the useful ones."""
-        useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
-        names = dict.fromkeys(mask.name or "full" for mask in masks)
-        square = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
-        name = "" if list(names) == ["full"] else " or ".join(names)
-        pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
-        return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)
-
-    def masks(self, call: Call) -> dict[Mask, Truth]:
-        """The masks that the fields describe, each with its condition."""
-        base = call.fields["mask"]
-        if base == "prefix" and "prefix" not in call.places:
-            call.fail("missing-field", "the mask 'prefix' needs 'prefix', the number of keys that everybody sees", "mask")
-        if base != "prefix" and call.has("prefix"):
-            call.fail("bad-field", f"'prefix' belongs to the mask 'prefix', not to '{base}'", "prefix")
-        found: dict[Mask, Truth] = {}
-        for bounds in product(*(self.bound(call, name) for name in BOUNDS)):
-            case = all_of(truth for truth, _ in bounds)
-            if case is not NO:
-                mask = Mask(base, **{name: size for name, (_, size) in zip(BOUNDS, bounds, strict=True)})
-                found[mask] = found.get(mask, NO).plus(case)
-        return found
-
-    def bound(self, call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
-        """The sizes of the bound ``name``, each with its condition; None is no bound."""
-        found: list[tuple[Truth, Expr | None]] = []
-        for case, value in cases(call.fields.get(name)):
-            null = is_null(value)
-            size = value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
-            if null is not YES and not isinstance(size, Expr):
-                call.fail("bad-field", f"'{name}' must be a number or null", name)
-            if null is not YES and size.is_Number and size < int(name in ("sliding", "chunked")):
-                call.fail("bad-field", f"'{name}' cannot be {size}", name, "write null where there is no bound")
-            if null is not NO and null is not YES and name == "chunked":
-                size = Most(size, Integer(1))  # a null size reads as 0, which nothing divides by
-            found += [(case & null, None), (case & ~null, size)]
-        return [(case, size) for case, size in found if case is not NO]
-
-    def refuse_masks(self, call: Call, masks: dict[Mask, Truth]) -> None:
-        """Refuse a mask within windows: its pairs would depend on how the tokens of a window are numbered."""
-        for name in (mask.name for mask in masks if mask.name):
+def check_rows(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
+    """Check that keys and values come in pairs of equal rows."""
+    if len(keys) != len(values):
+        hint = "each list of keys has its values, in the same order"
+        call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value", hint)
+    for key, value in zip(keys, values, strict=True):
+        if not key.stream.alike(value.stream):
             call.fail(
-                "mask-unsupported",
-                f"the mask '{name}' is not known within windows of axes",
-                "window",
-                "take 'mask', or 'window', away",
+                "row-mismatch",
+                f"'{key.name}' and '{value.name}' have different rows",
+                "value",
+                also=(*key.long, *value.long),
             )
 
-    def lengths(self, call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
-        """The product of the folded axes, and the number of tokens along the others."""
-        fold: Expr = Integer(1)
-        rest: list[Expr] = []
-        for part in (part for value in values for part in value.stream.parts):
-            missing = [axis for axis in folded if part.get(axis) is None]
-            if missing:
-                axes = ", ".join(axis for axis, _ in part.axes)
-                hint = did_you_mean(missing[0], [axis for axis, _ in part.axes], "name axes of the queries and keys")
-                call.fail("fold-mismatch", f"a {field} has no axis '{missing[0]}' to fold (it has {axes})", "fold", hint)
-            fold = Mul(*(part.get(axis) for axis in folded))
-            rest.append(Mul(*(length for axis, length in part.axes if axis not in folded)))
-        return fold, Add(*rest)
 
-    def windowed(self, call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]) -> Expr:
-        """Pairs within windows of the axes, with a smaller window at the edge; other axes contribute their square."""
-        parts: list[Part] = [part for value in queries for part in value.stream.parts]
-        if len(parts) != 1:
-            call.fail("bad-field", "windows need queries of one part", "window")
-        pairs: list[Expr] = []
-        for axis, length in parts[0].axes:
-            if axis in windows:
-                size = windows[axis]
-                pairs.append(size**2 * FloorDiv(length, size) + Modulo(length, size) ** 2)
-            elif axis not in folded:
-                pairs.append(length**2)
-        return Mul(*pairs)
+def extent_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> Extent:
+    """Pairs per item: the executed ones, and the useful ones under the mask."""
+    folded = call.fields.get("fold") or ()
+    windows = call.fields.get("window") or {}
+    fold, lq = lengths(call, queries, folded, "query")
+    other, lk = lengths(call, keys, folded, "key")
+    if folded and not call.definitions.equal(fold, other):
+        hint = "an axis that becomes batch is as long for queries as for keys"
+        call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold", hint)
+    masks, heads = masks_of(call), call.number("heads")
+    if windows:
+        refuse_masks(call, masks)
+        pairs = fold * windowed(call, queries, folded, windows)
+        return Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))
+    return masked(masks, heads, fold, lq, lq if call.definitions.equal(lq, lk) else lk, bool(folded))
+
+
+def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
+    """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: the executed and, under ``masks``, the useful ones."""
+    useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
+    names = dict.fromkeys(mask.name or "full" for mask in masks)
+    square = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
+    name = "" if list(names) == ["full"] else " or ".join(names)
+    pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
+    return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)
+
+
+def masks_of(call: Call) -> dict[Mask, Truth]:
+    """The masks that the fields describe, each with its condition."""
+    base = call.fields["mask"]
+    if base == "prefix" and "prefix" not in call.places:
+        call.fail("missing-field", "the mask 'prefix' needs 'prefix', the number of keys that everybody sees", "mask")
+    if base != "prefix" and call.has("prefix"):
+        call.fail("bad-field", f"'prefix' belongs to the mask 'prefix', not to '{base}'", "prefix")
+    found: dict[Mask, Truth] = {}
+    for bounds in product(*(bounds_of(call, name) for name in BOUNDS)):
+        case = all_of(truth for truth, _ in bounds)
+        if case is not NO:
+            mask = Mask(base, **{name: size for name, (_, size) in zip(BOUNDS, bounds, strict=True)})
+            found[mask] = found.get(mask, NO).plus(case)
+    return found
+
+
+def bounds_of(call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
+    """The sizes of the bound ``name``, each with its condition; None is no bound."""
+    found: list[tuple[Truth, Expr | None]] = []
+    for case, value in cases(call.fields.get(name)):
+        null = is_null(value)
+        size = value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
+        if null is not YES and not isinstance(size, Expr):
+            call.fail("bad-field", f"'{name}' must be a number or null", name)
+        if null is not YES and size.is_Number and size < int(name in ("sliding", "chunked")):
+            call.fail("bad-field", f"'{name}' cannot be {size}", name, "write null where there is no bound")
+        if null is not NO and null is not YES and name == "chunked":
+            size = Most(size, Integer(1))  # a null size reads as 0, which nothing divides by
+        found += [(case & null, None), (case & ~null, size)]
+    return [(case, size) for case, size in found if case is not NO]
+
+
+def refuse_masks(call: Call, masks: dict[Mask, Truth]) -> None:
+    """Refuse a mask within windows: its pairs would depend on how the tokens of a window are numbered."""
+    for name in (mask.name for mask in masks if mask.name):
+        call.fail(
+            "mask-unsupported",
+            f"the mask '{name}' is not known within windows of axes",
+            "window",
+            "take 'mask', or 'window', away",
+        )
+
+
+def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
+    """The product of the folded axes, and the number of tokens along the others."""
+    fold: Expr = Integer(1)
+    rest: list[Expr] = []
+    for part in (part for value in values for part in value.stream.parts):
+        missing = [axis for axis in folded if part.get(axis) is None]
+        if missing:
+            axes = ", ".join(axis for axis, _ in part.axes)
+            hint = did_you_mean(missing[0], [axis for axis, _ in part.axes], "name axes of the queries and keys")
+            call.fail("fold-mismatch", f"a {field} has no axis '{missing[0]}' to fold (it has {axes})", "fold", hint)
+        fold = Mul(*(part.get(axis) for axis in folded))
+        rest.append(Mul(*(length for axis, length in part.axes if axis not in folded)))
+    return fold, Add(*rest)
+
+
+def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]) -> Expr:
+    """Pairs within windows of the axes, with a smaller window at the edge; other axes contribute their square."""
+    parts: list[Part] = [part for value in queries for part in value.stream.parts]
+    if len(parts) != 1:
+        call.fail("bad-field", "windows need queries of one part", "window")
+    pairs: list[Expr] = []
+    for axis, length in parts[0].axes:
+        if axis in windows:
+            size = windows[axis]
+            pairs.append(size**2 * FloorDiv(length, size) + Modulo(length, size) ** 2)
+        elif axis not in folded:
+            pairs.append(length**2)
+    return Mul(*pairs)

@@ -5,36 +5,31 @@ from __future__ import annotations
 from symflops.model.contraction import Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, whole
+from symflops.ops.kind import Call, operator_kind, whole
 
 
-class Bilinear:
-    """``y_o = x1 W_o x2 + b_o``, row by row."""
-
-    name = "bilinear"
-    doc = "a form in two values, row by row; PyTorch's counter does not see it"
-    saves = "operands"
-    fields = (
-        Field("from", Form.VALUES, "both values", required=True),
-        Field("width", Form.EXPRESSION, "width of the result", required=True),
-        Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
-    )
-
-    def apply(self, call: Call) -> None:
-        """``W x2`` and its product with ``x1``: ``out * in1 * in2`` and ``out * in1`` multiply-adds per row."""
-        operands = call.values["from"]
-        if len(operands) != 2:
-            call.fail("operand-count", f"a bilinear form takes two values, not {len(operands)}", "from", "from: [a, b]")
-        left, right = operands
-        rows_match(call.fail, left, right, "from")
-        out, first, second = call.number("width"), call.width(left), call.width(right)
-        weight = call.parameter("weight", (out, first, second))
-        call.parameter("bias", (out,), when=call.truth("bias"))
-        stream = left.stream
-        table = Operand("W", parameters=weight)
-        inner = Operand("u", inner=("u = W x2",))
-        items, rows = stream.items, stream.rows
-        call.contract("u = W x2", whole(right), table, out * first * second, items, rows, "product", seen=False)
-        call.contract("y = x1 u", whole(left), inner, out * first, items, rows, "product", seen=False)
-        call.caption = f"{first}, {second} -> {out}"
-        call.result(stream, out)
+@operator_kind(
+    "bilinear",
+    "a form in two values, row by row; PyTorch's counter does not see it",
+    Field("from", Form.VALUES, "both values", required=True),
+    Field("width", Form.EXPRESSION, "width of the result", required=True),
+    Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
+)
+def bilinear(call: Call) -> None:
+    """``y_o = x1 W_o x2 + b_o``: ``out * in1 * in2`` multiply-adds per row for ``W x2``, ``out * in1`` for ``x1 u``."""
+    operands = call.values["from"]
+    if len(operands) != 2:
+        call.fail("operand-count", f"a bilinear form takes two values, not {len(operands)}", "from", "from: [a, b]")
+    left, right = operands
+    rows_match(call.fail, left, right, "from")
+    out, first, second = call.number("width"), call.width(left), call.width(right)
+    weight = call.parameter("weight", (out, first, second))
+    call.parameter("bias", (out,), when=call.truth("bias"))
+    stream = left.stream
+    table = Operand("W", parameters=weight)
+    inner = Operand("u", inner=("u = W x2",))
+    items, rows = stream.items, stream.rows
+    call.contract("u = W x2", whole(right), table, out * first * second, items, rows, "product", seen=False)
+    call.contract("y = x1 u", whole(left), inner, out * first, items, rows, "product", seen=False)
+    call.caption = f"{first}, {second} -> {out}"
+    call.result(stream, out)

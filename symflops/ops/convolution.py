@@ -6,134 +6,135 @@ from sympy import Expr, Integer, Mul
 
 from symflops.algebra.functions import FloorDiv, Reading, text_of
 from symflops.algebra.polynomial import Polynomial
+from symflops.model.contraction import Operand
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, Operand, whole
+from symflops.ops.kind import Call, operator_kind, whole
 
 
-class Conv:
-    """A convolution over as many axes as the kernel has entries; axes before those are rows."""
+@operator_kind(
+    "conv",
+    "a convolution over the last axes of a stream, as many as the kernel has entries",
+    FROM,
+    Field("width", Form.EXPRESSION, "channels of the result", required=True),
+    Field("kernel", Form.EXPRESSION, "sides of the kernel, a list or one number", required=True),
+    Field("stride", Form.EXPRESSION, "steps, per axis or one for all", default="1"),
+    Field("padding", Form.EXPRESSION, "rows added on both sides, or a word", default="0", words=("same", "valid")),
+    Field("dilation", Form.EXPRESSION, "distance of kernel entries, per axis or one for all", default="1"),
+    Field("groups", Form.EXPRESSION, "groups of channels that do not mix", default="1"),
+    Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
+    Field("transposed", Form.EXPRESSION, "whether it is the transpose of a convolution", default="false"),
+    Field("output_padding", Form.EXPRESSION, "rows added to a transposed one, per axis or one for all", default="0"),
+    Field("weight_norm", Form.EXPRESSION, "the weight is made of a direction and a norm along all dimensions but this one"),
+    Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
+    Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+)
+def conv(call: Call) -> None:
+    """One contraction of ``in * out / groups * prod(kernel)`` multiply-adds per output row (transposed: input row)."""
+    x = call.operand()
+    inner, outer, kernel = call.width(x), call.number("width"), call.numbers("kernel")
+    per_group_in, per_group_out = divided(call, inner, "from"), divided(call, outer, "width")
+    transposed = bool(call.truth("transposed").terms)
+    shape = (inner, per_group_out, *kernel) if transposed else (outer, per_group_in, *kernel)
+    weight = weight_parameters(call, shape)
+    call.parameter("bias", (outer,), when=call.truth("bias"), field="bias_name")
+    stream = result_stream(call, x, kernel, transposed)
+    rows = x.stream.rows if transposed else stream.rows
+    size = Mul(inner, per_group_out, *kernel)
+    call.contract("y = xW", whole(x), Operand("W", parameters=weight), size, x.stream.items, rows, "conv")
+    call.caption = f"{text_of(inner)} -> {text_of(outer)}, {' x '.join(map(text_of, kernel))}"
+    call.result(stream, outer)
 
-    name = "conv"
-    doc = "a convolution over the last axes of a stream, as many as the kernel has entries"
-    saves = "operands"
-    fields = (
-        FROM,
-        Field("width", Form.EXPRESSION, "channels of the result", required=True),
-        Field("kernel", Form.EXPRESSION, "sides of the kernel, a list or one number", required=True),
-        Field("stride", Form.EXPRESSION, "steps, per axis or one for all", default="1"),
-        Field("padding", Form.EXPRESSION, "rows added on both sides, or a word", default="0", words=("same", "valid")),
-        Field("dilation", Form.EXPRESSION, "distance of kernel entries, per axis or one for all", default="1"),
-        Field("groups", Form.EXPRESSION, "groups of channels that do not mix", default="1"),
-        Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
-        Field("transposed", Form.EXPRESSION, "whether it is the transpose of a convolution", default="false"),
-        Field("output_padding", Form.EXPRESSION, "rows added to a transposed one, per axis or one for all", default="0"),
-        Field("weight_norm", Form.EXPRESSION, "the weight is made of a direction and a norm along all dimensions but this one"),
-        Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
-        Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
-    )
 
-    def apply(self, call: Call) -> None:
-        """One contraction of ``in * out / groups * prod(kernel)`` multiply-adds per output row (transposed: input row)."""
-        x = call.operand()
-        inner, outer, kernel = call.width(x), call.number("width"), call.numbers("kernel")
-        per_group_in, per_group_out = self.divided(call, inner, "from"), self.divided(call, outer, "width")
-        transposed = bool(call.truth("transposed").terms)
-        shape = (inner, per_group_out, *kernel) if transposed else (outer, per_group_in, *kernel)
-        weight = self.weight(call, shape)
-        call.parameter("bias", (outer,), when=call.truth("bias"), field="bias_name")
-        stream = self.stream(call, x, kernel, transposed)
-        rows = x.stream.rows if transposed else stream.rows
-        size = Mul(inner, per_group_out, *kernel)
-        call.contract("y = xW", whole(x), Operand("W", parameters=weight), size, x.stream.items, rows, "conv")
-        call.caption = f"{text_of(inner)} -> {text_of(outer)}, {' x '.join(map(text_of, kernel))}"
-        call.result(stream, outer)
+def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
+    """The parameters of the weight: itself, or its norm and direction. A gradient of either needs that of the weight."""
+    if not call.has("weight_norm"):
+        return call.parameter("weight", shape, field="weight")
+    kept = call.number("weight_norm")
+    if kept not in range(len(shape)):
+        call.fail(
+            "bad-field",
+            f"the weight has the dimensions 0 to {len(shape) - 1}, not {kept}",
+            "weight_norm",
+            "the dimension that keeps a norm of its own for each index",
+        )
+    norm = tuple(size if position == kept else Integer(1) for position, size in enumerate(shape))
+    path = "parametrizations.weight.original"
+    return (*call.parameter(f"{path}0", norm), *call.parameter(f"{path}1", shape))
 
-    def weight(self, call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
-        """The parameters of the weight: itself, or its norm and direction. A gradient of either needs that of the weight."""
-        if not call.has("weight_norm"):
-            return call.parameter("weight", shape, field="weight")
-        kept = call.number("weight_norm")
-        if kept not in range(len(shape)):
-            call.fail(
-                "bad-field",
-                f"the weight has the dimensions 0 to {len(shape) - 1}, not {kept}",
-                "weight_norm",
-                "the dimension that keeps a norm of its own for each index",
-            )
-        norm = tuple(size if position == kept else Integer(1) for position, size in enumerate(shape))
-        path = "parametrizations.weight.original"
-        return (*call.parameter(f"{path}0", norm), *call.parameter(f"{path}1", shape))
 
-    def divided(self, call: Call, width: Expr, field: str) -> Expr:
-        """``width / groups``; a plain size may divide at run time."""
-        groups = call.number("groups")
-        quotient = call.definitions.divide(width, groups)
-        if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
-            if not (width.is_Symbol or isinstance(width, Reading)):
-                hint = "'groups' divides the operand's width and the result's"
-                call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field, hint)
-            return FloorDiv(width, groups)
-        return quotient
+def divided(call: Call, width: Expr, field: str) -> Expr:
+    """``width / groups``; a plain size may divide at run time."""
+    groups = call.number("groups")
+    quotient = call.definitions.divide(width, groups)
+    if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
+        if not (width.is_Symbol or isinstance(width, Reading)):
+            hint = "'groups' divides the operand's width and the result's"
+            call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field, hint)
+        return FloorDiv(width, groups)
+    return quotient
 
-    def stream(self, call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
-        """The stream of the result: the last axes keep their names and get new lengths."""
-        parts = x.stream.parts
-        if len(parts) != 1:
-            call.fail("bad-field", f"'{x.name}' has {len(parts)} parts: a convolution needs one", "from", "split it first")
-        axes = parts[0].axes
-        if len(axes) < len(kernel):
-            known = ", ".join(name for name, _ in axes) or "none"
-            message = f"a kernel of {len(kernel)} sides needs as many axes of '{x.name}' ({known})"
-            call.fail("axis-mismatch", message, "kernel", "one side for each of the last axes that it moves along", also=x.long)
-        first = len(axes) - len(kernel)
-        changed = [
-            (
-                name,
-                self.transposed_length(call, position, length, side)
-                if transposed
-                else self.length(call, position, length, side),
-            )
-            for position, ((name, length), side) in enumerate(zip(axes[first:], kernel, strict=True))
-        ]
-        return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
 
-    def length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
-        """``(n + 2p - d(k-1) - 1) // s + 1``, with multiples of ``s`` taken out of the division."""
-        stride = self.along(call, "stride", position)
-        if call.fields["padding"] == "same":
-            if stride != 1:
-                call.fail("bad-field", "'same' padding goes with a stride of 1", "padding", "say the padding as a number")
-            return length
-        border = 2 * self.padding(call, position) - self.along(call, "dilation", position) * (side - 1) - 1
-        steps, all_of_it = (self.exactly(call, amount, stride) for amount in (border, length))
-        if steps is not None:
-            return (FloorDiv(length, stride) if all_of_it is None else all_of_it) + steps + 1
-        return FloorDiv(length + border + stride, stride)
+def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
+    """The stream of the result: the last axes keep their names and get new lengths."""
+    parts = x.stream.parts
+    if len(parts) != 1:
+        call.fail("bad-field", f"'{x.name}' has {len(parts)} parts: a convolution needs one", "from", "split it first")
+    axes = parts[0].axes
+    if len(axes) < len(kernel):
+        known = ", ".join(name for name, _ in axes) or "none"
+        message = f"a kernel of {len(kernel)} sides needs as many axes of '{x.name}' ({known})"
+        call.fail("axis-mismatch", message, "kernel", "one side for each of the last axes that it moves along", also=x.long)
+    first = len(axes) - len(kernel)
+    changed = [
+        (
+            name,
+            transposed_length(call, position, length, side) if transposed else plain_length(call, position, length, side),
+        )
+        for position, ((name, length), side) in enumerate(zip(axes[first:], kernel, strict=True))
+    ]
+    return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
 
-    @staticmethod
-    def exactly(call: Call, amount: Expr, stride: Expr) -> Expr | None:
-        """``amount / stride`` if that is a whole number for all sizes."""
-        quotient = call.definitions.divide(amount, stride)
-        whole = quotient is not None and all(factor.denominator == 1 for factor in Polynomial.of(quotient).terms.values())
-        return quotient if whole else None
 
-    def transposed_length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
-        """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
-        if call.fields["padding"] == "same":
-            call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding", "say the padding as a number")
-        stride, dilation, extra = (self.along(call, field, position) for field in ("stride", "dilation", "output_padding"))
-        grown = (length - 1) * stride - 2 * self.padding(call, position) + dilation * (side - 1) + extra + 1
-        return Polynomial.of(grown).expr
+def plain_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
+    """``(n + 2p - d(k-1) - 1) // s + 1``, with multiples of ``s`` taken out of the division."""
+    stride = along(call, "stride", position)
+    if call.fields["padding"] == "same":
+        if stride != 1:
+            call.fail("bad-field", "'same' padding goes with a stride of 1", "padding", "say the padding as a number")
+        return length
+    border = 2 * padding(call, position) - along(call, "dilation", position) * (side - 1) - 1
+    steps, all_of_it = (exact_quotient(call, amount, stride) for amount in (border, length))
+    if steps is not None:
+        return (FloorDiv(length, stride) if all_of_it is None else all_of_it) + steps + 1
+    return FloorDiv(length + border + stride, stride)
 
-    def padding(self, call: Call, position: int) -> Expr:
-        """Rows added on each side of one axis."""
-        return Integer(0) if call.fields["padding"] == "valid" else self.along(call, "padding", position)
 
-    def along(self, call: Call, field: str, position: int) -> Expr:
-        """The number in ``field`` for one axis."""
-        numbers, rank = call.numbers(field), len(call.numbers("kernel"))
-        if len(numbers) not in (1, rank):
-            hint = f"one number for all axes, or {rank} of them"
-            call.fail("bad-field", f"'{field}' has {len(numbers)} numbers, the kernel {rank}", field, hint)
-        return numbers[position] if len(numbers) > 1 else numbers[0]
+def exact_quotient(call: Call, amount: Expr, stride: Expr) -> Expr | None:
+    """``amount / stride`` if that is a whole number for all sizes."""
+    quotient = call.definitions.divide(amount, stride)
+    whole = quotient is not None and all(factor.denominator == 1 for factor in Polynomial.of(quotient).terms.values())
+    return quotient if whole else None
+
+
+def transposed_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
+    """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
+    if call.fields["padding"] == "same":
+        call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding", "say the padding as a number")
+    stride, dilation, extra = (along(call, field, position) for field in ("stride", "dilation", "output_padding"))
+    grown = (length - 1) * stride - 2 * padding(call, position) + dilation * (side - 1) + extra + 1
+    return Polynomial.of(grown).expr
+
+
+def padding(call: Call, position: int) -> Expr:
+    """Rows added on each side of one axis."""
+    return Integer(0) if call.fields["padding"] == "valid" else along(call, "padding", position)
+
+
+def along(call: Call, field: str, position: int) -> Expr:
+    """The number in ``field`` for one axis."""
+    numbers, rank = call.numbers(field), len(call.numbers("kernel"))
+    if len(numbers) not in (1, rank):
+        hint = f"one number for all axes, or {rank} of them"
+        call.fail("bad-field", f"'{field}' has {len(numbers)} numbers, the kernel {rank}", field, hint)
+    return numbers[position] if len(numbers) > 1 else numbers[0]

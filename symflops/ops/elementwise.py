@@ -9,7 +9,7 @@ from symflops.algebra.unknown_size import unequal_widths
 from symflops.model.index_sets import SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call
+from symflops.ops.kind import Call, operator_kind
 
 Refuse = Callable[..., NoReturn]
 
@@ -33,94 +33,69 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
     refuse("row-mismatch", message, field, hint, about=other, also=(*other.long, *first.long))
 
 
-class Mul:
-    """An elementwise product or activation."""
-
-    name = "mul"
-    doc = "an elementwise product or activation; it saves its operands"
-    saves = "operands"
-    fields = (FROM, Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"))
-
-    def apply(self, call: Call) -> None:
-        """The first operand's rows; the other operands broadcast to it."""
-        first = call.operand()
-        for other in call.values["from"][1:]:
-            rows_match(call.fail, first, other, "from")
-        call.result(first.stream, call.number("width") if call.has("width") else first.width)
+@operator_kind(
+    "mul",
+    "an elementwise product or activation; it saves its operands",
+    FROM,
+    Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
+)
+def mul(call: Call) -> None:
+    """The first operand's rows; the other operands broadcast to it."""
+    first = call.operand()
+    for other in call.values["from"][1:]:
+        rows_match(call.fail, first, other, "from")
+    call.result(first.stream, call.number("width") if call.has("width") else first.width)
 
 
-class Add:
-    """A sum."""
-
-    name = "add"
-    doc = "an elementwise sum; it saves nothing"
-    saves = "nothing"
-    fields = (FROM,)
-
-    def apply(self, call: Call) -> None:
-        """Operands of equal width; the first one's rows."""
-        first = call.operand()
-        for other in call.values["from"][1:]:
-            rows_match(call.fail, first, other, "from")
-            if not call.definitions.equal(call.width(first), call.width(other)):
-                message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
-                unknown = unequal_widths((call.width(first), call.width(other)), message, call.places.get("from", call.span))
-                if unknown is not None:
-                    raise unknown
-                call.too_wide(other, call.width(first), "from", "", "the terms of a sum are equally wide", first.wide, message)
-        call.result(first.stream, first.width)
+@operator_kind("add", "an elementwise sum; it saves nothing", FROM, saves="nothing")
+def add(call: Call) -> None:
+    """Operands of equal width; the first one's rows."""
+    first = call.operand()
+    for other in call.values["from"][1:]:
+        rows_match(call.fail, first, other, "from")
+        if not call.definitions.equal(call.width(first), call.width(other)):
+            message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
+            unknown = unequal_widths((call.width(first), call.width(other)), message, call.places.get("from", call.span))
+            if unknown is not None:
+                raise unknown
+            call.too_wide(other, call.width(first), "from", "", "the terms of a sum are equally wide", first.wide, message)
+    call.result(first.stream, first.width)
 
 
-class Map:
-    """Anything elementwise or data-moving with a meaning of its own."""
-
-    name = "map"
-    doc = "anything elementwise or data-moving with a meaning of its own"
-    saves = "operands"
-    fields = (
-        FROM,
-        Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
-        Field("saves", Form.EXPRESSION, "null when autograd keeps nothing of it", default="true"),
-    )
-
-    def apply(self, call: Call) -> None:
-        """The first operand's rows, a width that may be written."""
-        first = call.operand()
-        if call.fields.get("saves") is None:
-            call.saves = "nothing"
-        call.result(first.stream, call.number("width") if call.has("width") else first.width)
+@operator_kind(
+    "map",
+    "anything elementwise or data-moving with a meaning of its own",
+    FROM,
+    Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
+    Field("saves", Form.EXPRESSION, "null when autograd keeps nothing of it", default="true"),
+)
+def map_values(call: Call) -> None:
+    """The first operand's rows, a width that may be written."""
+    first = call.operand()
+    if call.fields.get("saves") is None:
+        call.saves = "nothing"
+    call.result(first.stream, call.number("width") if call.has("width") else first.width)
 
 
-class Detach:
-    """A stop for gradients."""
-
-    name = "detach"
-    doc = "the same value, through which no gradient passes"
-    saves = "nothing"
-    fields = (FROM,)
-
-    def apply(self, call: Call) -> None:
-        """The operand, without its gradient."""
-        call.flows = False
-        call.result(call.operand().stream, call.operand().width)
+@operator_kind("detach", "the same value, through which no gradient passes", FROM, saves="nothing")
+def detach(call: Call) -> None:
+    """The operand, without its gradient."""
+    call.flows = False
+    call.result(call.operand().stream, call.operand().width)
 
 
-class Zeros:
-    """A constant."""
-
-    name = "zeros"
-    doc = "a constant of a stream and width; it needs no gradient"
-    saves = "nothing"
-    fields = (
-        Field("stream", Form.AXES, "the stream of the value: its name, or its axes"),
-        Field("like", Form.VALUES, "take the stream of this value, or (with the axes under 'stream') its index set"),
-        Field("width", Form.EXPRESSION, "its width", required=True),
-    )
-
-    def apply(self, call: Call) -> None:
-        """A value without operands."""
-        like = call.values.get("like")
-        if not like and not call.has("stream"):
-            call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")
-        stream = call.stream(like[0].stream if like else Stream(SAMPLES, (Part(()),)))
-        call.result(stream, call.number("width"))
+@operator_kind(
+    "zeros",
+    "a constant of a stream and width; it needs no gradient",
+    Field("stream", Form.AXES, "the stream of the value: its name, or its axes"),
+    Field("like", Form.VALUES, "take the stream of this value, or (with the axes under 'stream') its index set"),
+    Field("width", Form.EXPRESSION, "its width", required=True),
+    saves="nothing",
+)
+def zeros(call: Call) -> None:
+    """A value without operands."""
+    like = call.values.get("like")
+    if not like and not call.has("stream"):
+        call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")
+    stream = call.stream(like[0].stream if like else Stream(SAMPLES, (Part(()),)))
+    call.result(stream, call.number("width"))

@@ -6,9 +6,9 @@ nothing of counting rules, gradients or output languages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from sympy import Expr
 
@@ -20,29 +20,6 @@ from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.nodes import Parameter, Stream, Value
 from symflops.model.path import Path
 from symflops.ops.fields import Field
-
-
-class Kind(Protocol):
-    """An operator kind."""
-
-    @property
-    def name(self) -> str:
-        """The word under ``op``."""
-
-    @property
-    def doc(self) -> str:
-        """One line of documentation."""
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """Its own fields, beside the common ones."""
-
-    @property
-    def saves(self) -> str:
-        """The tensors that autograd saves: ``operands``, ``factors``, ``result`` or ``nothing``."""
-
-    def apply(self, call: Call) -> None:
-        """Declare parameters, contractions and results on ``call``."""
 
 
 @dataclass
@@ -236,6 +213,30 @@ class Call:
         self.results.append((stream, width))
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An operator kind.
+
+    Attributes:
+        name: The word under ``op``.
+        doc: One line of documentation.
+        fields: Its own fields, beside the common ones.
+        apply: Declares parameters, contractions and results on a call.
+        saves: The tensors that autograd saves: ``operands``, ``factors``, ``result`` or ``nothing``.
+    """
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+    apply: Callable[[Call], None]
+    saves: str = "operands"
+
+
+def operator_kind(name: str, doc: str, *fields: Field, saves: str = "operands") -> Callable[[Callable[[Call], None]], Kind]:
+    """Make the decorated function, which declares the work of a call, an operator kind; arguments as of :class:`Kind`."""
+    return lambda apply: Kind(name, doc, fields, apply, saves)
+
+
 def operand_place(field: str, value: Value) -> str:
     """The key of the span at which ``field`` names ``value``."""
     return f"{field} {value.id}"
@@ -254,6 +255,3 @@ def whole(value: Value, label: str = "") -> Operand:
 def cases(value: Any) -> tuple[tuple[Truth, Any], ...]:
     """The cases of ``value``, each with its condition."""
     return value.cases if isinstance(value, Choice) else ((YES, value),)
-
-
-__all__ = ["Call", "Kind", "Operand", "cases", "whole"]

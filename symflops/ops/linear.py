@@ -5,50 +5,45 @@ from __future__ import annotations
 from sympy import Add, Integer
 
 from symflops.algebra.functions import text_of
+from symflops.model.contraction import Operand
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, Operand, whole
+from symflops.ops.kind import Call, operator_kind, whole
 
 
-class Linear:
-    """A matrix product with a weight, row by row."""
-
-    name = "linear"
-    doc = "a matrix product with a weight, row by row"
-    saves = "factors"
-    fields = (
-        FROM,
-        Field("width", Form.EXPRESSION, "width of the result", required=True),
-        Field("in", Form.EXPRESSION, "assert the width of the operand"),
-        Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
-        Field("split", Form.EXPRESSION, "cut the result into these widths, one result each"),
-        Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
-        Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
-        Field("shape", Form.EXPRESSION, "the stored shape of the weight, with as many elements"),
-        Field("rows_of", Form.EXPRESSION, "the weight is a slice of a packed one with this many rows"),
-        Field("in_out", Form.EXPRESSION, "the weight is stored (in, out)", default="false"),
-    )
-
-    def apply(self, call: Call) -> None:
-        """One contraction of ``in * out`` multiply-adds per row."""
-        x = call.operand()
-        inner, outer = call.width(x), call.number("width")
-        if call.has("in") and not call.definitions.equal(call.number("in"), inner):
-            wanted = call.number("in")
-            call.too_wide(
-                x, wanted, "in", f"'{call.path}' expects {wanted}", f"give '{x.name}' the width {wanted}, or change 'in'"
-            )
-        rows = call.number("rows_of") if call.has("rows_of") else outer
-        shape = (inner, rows) if call.fields["in_out"] and call.truth("in_out").terms else (rows, inner)
-        if call.has("shape"):
-            shape = call.numbers("shape")
-        weight = call.parameter("weight", shape, field="weight")
-        call.parameter("bias", (rows,), when=call.truth("bias"), field="bias_name")
-        call.contract("y = xW", whole(x), Operand("W", parameters=weight), inner * outer, x.stream.items, x.stream.rows)
-        call.caption = f"{text_of(inner)} -> {text_of(outer)}"
-        widths = call.numbers("split") if call.has("split") else (outer,)
-        if not call.definitions.equal(Add(*widths), outer):
-            total = Add(Integer(0), *widths)
-            message, note = f"the parts sum to {total}, the width is {outer}", call.definitions.formulas_of(total, outer)
-            call.fail("split-mismatch", message, "split", "the widths under 'split' sum to 'width'", note=note)
-        for width in widths:
-            call.result(x.stream, width)
+@operator_kind(
+    "linear",
+    "a matrix product with a weight, row by row",
+    FROM,
+    Field("width", Form.EXPRESSION, "width of the result", required=True),
+    Field("in", Form.EXPRESSION, "assert the width of the operand"),
+    Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
+    Field("split", Form.EXPRESSION, "cut the result into these widths, one result each"),
+    Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
+    Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+    Field("shape", Form.EXPRESSION, "the stored shape of the weight, with as many elements"),
+    Field("rows_of", Form.EXPRESSION, "the weight is a slice of a packed one with this many rows"),
+    Field("in_out", Form.EXPRESSION, "the weight is stored (in, out)", default="false"),
+    saves="factors",
+)
+def linear(call: Call) -> None:
+    """One contraction of ``in * out`` multiply-adds per row."""
+    x = call.operand()
+    inner, outer = call.width(x), call.number("width")
+    if call.has("in") and not call.definitions.equal(call.number("in"), inner):
+        wanted = call.number("in")
+        call.too_wide(x, wanted, "in", f"'{call.path}' expects {wanted}", f"give '{x.name}' the width {wanted}, or change 'in'")
+    rows = call.number("rows_of") if call.has("rows_of") else outer
+    shape = (inner, rows) if call.fields["in_out"] and call.truth("in_out").terms else (rows, inner)
+    if call.has("shape"):
+        shape = call.numbers("shape")
+    weight = call.parameter("weight", shape, field="weight")
+    call.parameter("bias", (rows,), when=call.truth("bias"), field="bias_name")
+    call.contract("y = xW", whole(x), Operand("W", parameters=weight), inner * outer, x.stream.items, x.stream.rows)
+    call.caption = f"{text_of(inner)} -> {text_of(outer)}"
+    widths = call.numbers("split") if call.has("split") else (outer,)
+    if not call.definitions.equal(Add(*widths), outer):
+        total = Add(Integer(0), *widths)
+        message, note = f"the parts sum to {total}, the width is {outer}", call.definitions.formulas_of(total, outer)
+        call.fail("split-mismatch", message, "split", "the widths under 'split' sum to 'width'", note=note)
+    for width in widths:
+        call.result(x.stream, width)

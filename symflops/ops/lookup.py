@@ -5,46 +5,37 @@ from __future__ import annotations
 from sympy import Integer
 
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call
+from symflops.ops.kind import Call, operator_kind
 
 
-class Embedding:
-    """A table that indices look up."""
-
-    name = "embedding"
-    doc = "a table that indices look up"
-    saves = "operands"
-    fields = (
-        FROM,
-        Field("rows", Form.EXPRESSION, "rows of the table", required=True),
-        Field("width", Form.EXPRESSION, "width of a row", required=True),
-        Field("weight", Form.TEMPLATE, "path of the table, relative to the entry's parent"),
-    )
-
-    def apply(self, call: Call) -> None:
-        """No contraction: a look-up moves data."""
-        rows, width = call.number("rows"), call.number("width")
-        call.parameter("weight", (rows, width), field="weight")
-        call.caption = f"{rows} rows of {width}"
-        call.result(call.operand().stream, width)
+@operator_kind(
+    "embedding",
+    "a table that indices look up",
+    FROM,
+    Field("rows", Form.EXPRESSION, "rows of the table", required=True),
+    Field("width", Form.EXPRESSION, "width of a row", required=True),
+    Field("weight", Form.TEMPLATE, "path of the table, relative to the entry's parent"),
+)
+def embedding(call: Call) -> None:
+    """No contraction: a look-up moves data."""
+    rows, width = call.number("rows"), call.number("width")
+    call.parameter("weight", (rows, width), field="weight")
+    call.caption = f"{rows} rows of {width}"
+    call.result(call.operand().stream, width)
 
 
-class RawParameter:
-    """A parameter that is itself a value."""
-
-    name = "parameter"
-    doc = "a parameter that is itself a value; the path is the parameter's own"
-    saves = "nothing"
-    fields = (
-        Field("shape", Form.EXPRESSION, "its shape", required=True),
-        Field("stream", Form.WORD, "the stream of the value; default: one for the whole batch"),
-        Field("width", Form.EXPRESSION, "width of the value; default: the last dimension"),
-        Field("trainable", Form.EXPRESSION, "whether it is ever trained", default="true"),
-    )
-
-    def apply(self, call: Call) -> None:
-        """A parameter of ``shape`` and its value."""
-        shape = call.numbers("shape")
-        call.parameter("", shape, trainable=bool(call.truth("trainable").terms))
-        stream = call.streams.named(call.fields.get("stream") or "once", call)
-        call.result(stream, call.number("width") if call.has("width") else shape[-1] if shape else Integer(1))
+@operator_kind(
+    "parameter",
+    "a parameter that is itself a value; the path is the parameter's own",
+    Field("shape", Form.EXPRESSION, "its shape", required=True),
+    Field("stream", Form.WORD, "the stream of the value; default: one for the whole batch"),
+    Field("width", Form.EXPRESSION, "width of the value; default: the last dimension"),
+    Field("trainable", Form.EXPRESSION, "whether it is ever trained", default="true"),
+    saves="nothing",
+)
+def raw_parameter(call: Call) -> None:
+    """A parameter of ``shape`` and its value."""
+    shape = call.numbers("shape")
+    call.parameter("", shape, trainable=bool(call.truth("trainable").terms))
+    stream = call.streams.named(call.fields.get("stream") or "once", call)
+    call.result(stream, call.number("width") if call.has("width") else shape[-1] if shape else Integer(1))

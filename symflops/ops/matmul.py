@@ -8,48 +8,45 @@ from symflops.algebra.truth import NO, YES
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, whole
+from symflops.ops.kind import Call, operator_kind, whole
 
 
-class MatMul:
-    """A contraction of two values over named index sizes."""
+@operator_kind(
+    "matmul",
+    "the product of two values: linear attention, states of a scan, batch-wide logits",
+    FROM,
+    Field("dims", Form.LENGTHS, "every index size of the product, contracted ones once", required=True),
+    Field("axes_of", Form.VALUES, "the value whose axes 'dims' may name, and 'tokens', their product"),
+    Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
+    Field("like", Form.VALUES, "take the stream of this value"),
+    Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
+    Field("seen", Form.EXPRESSION, "false where it is written as products and sums, which no counter sees", default="true"),
+    saves="factors",
+)
+def matmul(call: Call) -> None:
+    """``prod(dims)`` multiply-adds per item."""
+    operands = call.values["from"]
+    if len(operands) != 2:
+        call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from", "from: [a, b]")
+    sets = {value.stream.items for value in operands} - {ONCE}
+    if len(sets) > 1:
+        hint = "'view' with 'as: batch' takes the items of a batch together, to multiply all of one set with all of another"
+        call.fail("index-set-mismatch", f"these are items of {' and '.join(sorted(sets))}", "from", hint)
+    base = base_of(call, operands)
+    streams = tuple(value.stream for value in operands)
+    dims = call.streams.lengths(call.fields["dims"], base.stream, streams)
+    left, right = (whole(value) for value in operands)
+    seen = call.truth("seen")
+    if seen not in (YES, NO):
+        call.fail("bad-field", "whether a counter sees a product depends on no size", "seen", "write true or false")
+    call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=seen is YES)
+    call.caption = " x ".join(str(size) for size in dims)
+    target = call.values["like"][0].stream if call.values.get("like") else call.stream(base.stream, streams)
+    call.result(target, call.number("width") if call.has("width") else Integer(1))
 
-    name = "matmul"
-    doc = "the product of two values: linear attention, states of a scan, batch-wide logits"
-    saves = "factors"
-    fields = (
-        FROM,
-        Field("dims", Form.LENGTHS, "every index size of the product, contracted ones once", required=True),
-        Field("axes_of", Form.VALUES, "the value whose axes 'dims' may name, and 'tokens', their product"),
-        Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
-        Field("like", Form.VALUES, "take the stream of this value"),
-        Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
-        Field("seen", Form.EXPRESSION, "false where it is written as products and sums, which no counter sees", default="true"),
-    )
 
-    def apply(self, call: Call) -> None:
-        """``prod(dims)`` multiply-adds per item."""
-        operands = call.values["from"]
-        if len(operands) != 2:
-            call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from", "from: [a, b]")
-        sets = {value.stream.items for value in operands} - {ONCE}
-        if len(sets) > 1:
-            hint = "'view' with 'as: batch' takes the items of a batch together, to multiply all of one set with all of another"
-            call.fail("index-set-mismatch", f"these are items of {' and '.join(sorted(sets))}", "from", hint)
-        base = self.base(call, operands)
-        streams = tuple(value.stream for value in operands)
-        dims = call.streams.lengths(call.fields["dims"], base.stream, streams)
-        left, right = (whole(value) for value in operands)
-        seen = call.truth("seen")
-        if seen not in (YES, NO):
-            call.fail("bad-field", "whether a counter sees a product depends on no size", "seen", "write true or false")
-        call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=seen is YES)
-        call.caption = " x ".join(str(size) for size in dims)
-        target = call.values["like"][0].stream if call.values.get("like") else call.stream(base.stream, streams)
-        call.result(target, call.number("width") if call.has("width") else Integer(1))
-
-    def base(self, call: Call, operands: tuple[Value, ...]) -> Value:
-        """The value whose axes ``dims`` may name: that of ``axes_of``, else the first with rows that vary."""
-        if call.values.get("axes_of"):
-            return call.values["axes_of"][0]
-        return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])
+def base_of(call: Call, operands: tuple[Value, ...]) -> Value:
+    """The value whose axes ``dims`` may name: that of ``axes_of``, else the first with rows that vary."""
+    if call.values.get("axes_of"):
+        return call.values["axes_of"][0]
+    return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from symflops.algebra.functions import text_of
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call
+from symflops.ops.kind import Call, Kind
 
 
-class Norm:
-    """A normalisation over the width, or over part of it."""
+def normalisation(name: str, bias: bool) -> Kind:
+    """The kind of a normalisation over the width, or over part of it; ``bias`` is whether it has a bias by default."""
+    fields = (
+        FROM,
+        Field("affine", Form.EXPRESSION, "whether it has a weight", default="true"),
+        Field("dim", Form.EXPRESSION, "elements of the weight; default: the width"),
+        Field("bias", Form.EXPRESSION, "whether it has a bias", default=str(bias).lower()),
+        Field("shape", Form.EXPRESSION, "the stored shape of weight and bias, with as many elements"),
+        Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
+        Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+    )
+    return Kind(name, f"{name.replace('_', ' ')}: a normalisation without contractions", fields, normalise)
 
-    saves = "operands"
 
-    def __init__(self, name: str, bias: bool) -> None:
-        self.name = name
-        self.doc = f"{name.replace('_', ' ')}: a normalisation without contractions"
-        self.fields = (
-            FROM,
-            Field("affine", Form.EXPRESSION, "whether it has a weight", default="true"),
-            Field("dim", Form.EXPRESSION, "elements of the weight; default: the width"),
-            Field("bias", Form.EXPRESSION, "whether it has a bias", default=str(bias).lower()),
-            Field("shape", Form.EXPRESSION, "the stored shape of weight and bias, with as many elements"),
-            Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
-            Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
-        )
-
-    def apply(self, call: Call) -> None:
-        """A weight and perhaps a bias of ``dim`` elements; the value keeps its rows and width."""
-        x = call.operand()
-        dim = call.number("dim") if call.has("dim") else call.width(x)
-        affine = call.truth("affine")
-        shape = call.numbers("shape") if call.has("shape") else (dim,)
-        call.parameter("weight", shape, when=affine, field="weight")
-        call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
-        call.caption = f"over {text_of(dim)}"
-        call.result(x.stream, x.width)
+def normalise(call: Call) -> None:
+    """A weight and perhaps a bias of ``dim`` elements; the value keeps its rows and width."""
+    x = call.operand()
+    dim = call.number("dim") if call.has("dim") else call.width(x)
+    affine = call.truth("affine")
+    shape = call.numbers("shape") if call.has("shape") else (dim,)
+    call.parameter("weight", shape, when=affine, field="weight")
+    call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
+    call.caption = f"over {text_of(dim)}"
+    call.result(x.stream, x.width)

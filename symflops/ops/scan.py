@@ -5,36 +5,33 @@ from __future__ import annotations
 from symflops.model.contraction import Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, whole
+from symflops.ops.kind import Call, operator_kind, whole
 
 
-class Scan:
-    """``h_t = exp(dt_t A) h_{t-1} + dt_t B_t u_t``: one state of ``state`` numbers per channel, for every token.
+@operator_kind(
+    "scan",
+    "a diagonal recurrence over tokens; written as products and sums, which PyTorch's counter does not see",
+    FROM,
+    Field("dt", Form.VALUES, "the steps, one per channel", required=True),
+    Field("write", Form.VALUES, "what is written to the state (B),", required=True),
+    Field("decay", Form.VALUES, "the decay (A), a parameter"),
+    Field("state", Form.EXPRESSION, "numbers per channel", required=True),
+)
+def scan(call: Call) -> None:
+    """``channels * state`` multiply-adds per row to write the state, as many for its decay; the result is all states.
+
+    ``h_t = exp(dt_t A) h_{t-1} + dt_t B_t u_t``: one state of ``state`` numbers per channel, for every token.
 
     Source: Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces" (2023), algorithm 2.
     """
-
-    name = "scan"
-    doc = "a diagonal recurrence over tokens; written as products and sums, which PyTorch's counter does not see"
-    saves = "operands"
-    fields = (
-        FROM,
-        Field("dt", Form.VALUES, "the steps, one per channel", required=True),
-        Field("write", Form.VALUES, "what is written to the state (B),", required=True),
-        Field("decay", Form.VALUES, "the decay (A), a parameter"),
-        Field("state", Form.EXPRESSION, "numbers per channel", required=True),
-    )
-
-    def apply(self, call: Call) -> None:
-        """``channels * state`` multiply-adds per row to write the state, as many for its decay; the result is all states."""
-        u, dt, write = call.operand(), call.operand("dt"), call.operand("write")
-        for other, field in ((dt, "dt"), (write, "write")):
-            rows_match(call.fail, u, other, field)
-        size = call.width(u) * call.number("state")
-        items, rows = u.stream.items, u.stream.rows
-        decays = tuple(value.id for value in (dt, *call.values.get("decay", ())))
-        call.contract("b = dt B u", whole(u), Operand("B", (write.id, dt.id)), size, items, rows, "scan", seen=False)
-        inner = Operand("b", inner=("b = dt B u",))
-        call.contract("h = a h + b", Operand("a", decays), inner, size, items, rows, "scan", seen=False)
-        call.caption = f"{call.number('state')} per channel"
-        call.result(u.stream, size)
+    u, dt, write = call.operand(), call.operand("dt"), call.operand("write")
+    for other, field in ((dt, "dt"), (write, "write")):
+        rows_match(call.fail, u, other, field)
+    size = call.width(u) * call.number("state")
+    items, rows = u.stream.items, u.stream.rows
+    decays = tuple(value.id for value in (dt, *call.values.get("decay", ())))
+    call.contract("b = dt B u", whole(u), Operand("B", (write.id, dt.id)), size, items, rows, "scan", seen=False)
+    inner = Operand("b", inner=("b = dt B u",))
+    call.contract("h = a h + b", Operand("a", decays), inner, size, items, rows, "scan", seen=False)
+    call.caption = f"{call.number('state')} per channel"
+    call.result(u.stream, size)

@@ -13,7 +13,7 @@ from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.model.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call
+from symflops.ops.kind import Call, operator_kind
 
 STACK = Field("stack", Form.WORD, "the name of the stack", required=True)
 Entry = tuple[Value, Truth, Span]
@@ -60,46 +60,37 @@ class Stacks:
                 yield Diagnostic("stack-left", message, entries[0][2], "each 'push' needs a 'pop', or a 'gather' of all")
 
 
-class Push:
-    """Puts a value on a stack."""
-
-    name = "push"
-    doc = "put a value on a stack"
-    saves = "nothing"
-    fields = (FROM, STACK)
-
-    def apply(self, call: Call) -> None:
-        """No work and no result."""
-        call.stacks.of(call, filled=False).append((call.operand(), call.guard, call.span))
-        call.moved = ()
+@operator_kind("push", "put a value on a stack", FROM, STACK, saves="nothing")
+def push(call: Call) -> None:
+    """No work and no result."""
+    call.stacks.of(call, filled=False).append((call.operand(), call.guard, call.span))
+    call.moved = ()
 
 
-class Pop:
-    """Takes a value from a stack."""
+@operator_kind(
+    "pop",
+    "take a value from a stack: the last one put there, or the first",
+    STACK,
+    Field("take", Form.WORD, "which one", default="last", words=("last", "first")),
+    saves="nothing",
+)
+def pop(call: Call) -> None:
+    """The pushed value."""
+    stack = call.stacks.of(call)
+    value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
+    call.moved = ((value, present),)
 
-    name = "pop"
-    doc = "take a value from a stack: the last one put there, or the first"
-    saves = "nothing"
-    fields = (STACK, Field("take", Form.WORD, "which one", default="last", words=("last", "first")))
 
-    def apply(self, call: Call) -> None:
-        """The pushed value."""
-        stack = call.stacks.of(call)
-        value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
-        call.moved = ((value, present),)
-
-
-class Gather:
-    """Takes everything from a stack, as one value."""
-
-    name = "gather"
-    doc = "take everything from a stack, as one value: rows like those of another one"
-    saves = "nothing"
-    fields = (STACK, Field("like", Form.VALUES, "the value whose rows the result has", required=True))
-
-    def apply(self, call: Call) -> None:
-        """One value that depends on all pushed ones."""
-        stack = call.stacks.of(call)
-        call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
-        call.result(call.values["like"][0].stream, stack[0][0].width)
-        stack.clear()
+@operator_kind(
+    "gather",
+    "take everything from a stack, as one value: rows like those of another one",
+    STACK,
+    Field("like", Form.VALUES, "the value whose rows the result has", required=True),
+    saves="nothing",
+)
+def gather(call: Call) -> None:
+    """One value that depends on all pushed ones."""
+    stack = call.stacks.of(call)
+    call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
+    call.result(call.values["like"][0].stream, stack[0][0].width)
+    stack.clear()

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from symflops.ops.attention import Attention
-from symflops.ops.bilinear import Bilinear
-from symflops.ops.convolution import Conv
-from symflops.ops.elementwise import Add, Detach, Map, Mul, Zeros
+from symflops.ops.attention import attention
+from symflops.ops.bilinear import bilinear
+from symflops.ops.convolution import conv
+from symflops.ops.elementwise import add, detach, map_values, mul, zeros
 from symflops.ops.kind import Kind
-from symflops.ops.linear import Linear
-from symflops.ops.lookup import Embedding, RawParameter
-from symflops.ops.matmul import MatMul
-from symflops.ops.norms import Norm
-from symflops.ops.reshape import Concat, Split, View
-from symflops.ops.scan import Scan
-from symflops.ops.stacks import Gather, Pop, Push
-from symflops.ops.triangular import TriangularInverse, TriangularSolve
+from symflops.ops.linear import linear
+from symflops.ops.lookup import embedding, raw_parameter
+from symflops.ops.matmul import matmul
+from symflops.ops.norms import normalisation
+from symflops.ops.reshape import concat, split, view
+from symflops.ops.scan import scan
+from symflops.ops.stacks import gather, pop, push
+from symflops.ops.triangular import triangular_inverse, triangular_solve
 
 ALL: tuple[Kind, ...] = (
-    Linear(),
-    Conv(),
-    Embedding(),
-    RawParameter(),
-    Norm("rms_norm", bias=False),
-    Norm("layer_norm", bias=True),
-    Norm("group_norm", bias=True),
-    Norm("batch_norm", bias=True),
-    Attention(),
-    MatMul(),
-    Bilinear(),
-    Scan(),
-    TriangularSolve(),
-    TriangularInverse(),
-    Mul(),
-    Add(),
-    Map(),
-    Detach(),
-    Zeros(),
-    Concat(),
-    Split(),
-    View(),
-    Push(),
-    Pop(),
-    Gather(),
+    linear,
+    conv,
+    embedding,
+    raw_parameter,
+    normalisation("rms_norm", bias=False),
+    normalisation("layer_norm", bias=True),
+    normalisation("group_norm", bias=True),
+    normalisation("batch_norm", bias=True),
+    attention,
+    matmul,
+    bilinear,
+    scan,
+    triangular_solve,
+    triangular_inverse,
+    mul,
+    add,
+    map_values,
+    detach,
+    zeros,
+    concat,
+    split,
+    view,
+    push,
+    pop,
+    gather,
 )
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}
