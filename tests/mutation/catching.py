@@ -21,10 +21,11 @@ from symflops.frontend.read import read
 from symflops.model.needs_size import NeedsSize
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.witness.random_regimes import NAMES, derived
+from symflops.witness.bench import NAMES
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written
+from tests.witness.random_regimes import derived_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "truth"
@@ -149,7 +150,7 @@ def alone(model: Model, row: Any, single: Any) -> bool:
     train = (single["train"],) if "train" in single else ()
     regime = Regime("alone", train=train, adapters=adapters, recompute=recompute)
     try:
-        found = derived(model, regime, row["config"], row["batch"], known=True)
+        found = derived_of(model, regime, row["config"], row["batch"], known=True)
     except SymflopsError:
         return False
     return found == tuple(single["figures"])

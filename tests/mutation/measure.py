@@ -21,12 +21,13 @@ from typing import Any
 from symflops.catalog.library import find_spec
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.regime import Recompute
+from symflops.witness.bench import Choice
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.module_work import starred
-from symflops.witness.random_regimes import Bench, Choice
 from tests.mutation.catching import PARTIAL, RANK, Subject, alone, useful
 from tests.mutation.test_specs import listed
 from tests.mutation.trees import written
+from tests.witness.random_regimes import RandomBench
 
 ADAPTED = "*_proj"
 RECORDS = Path(__file__).parent / "records.json"
@@ -78,7 +79,7 @@ def rows(subject: Subject) -> Iterator[dict[str, Any]]:
     """What each live case measures."""
     model = subject.model(subject.name, subject.documents[subject.name])
     for position, case in enumerate((*cases_of(find_spec(subject.name)), *FURTHER.get(subject.name, ()))):
-        bench = Bench(model, case)
+        bench = RandomBench(model, case)
         whole = bench.measured(Choice(("*",)))
         found = [single(bench, train=pattern, recompute=group) for pattern, group in regimes(bench, position == 0)]
         if any(fnmatchcase(name, ADAPTED) for name in bench.linears):
@@ -86,7 +87,7 @@ def rows(subject: Subject) -> Iterator[dict[str, Any]]:
         yield {"config": bench.config, "batch": dict(case.batch), "useful_forward": whole[1] - masked(bench), "measured": found}
 
 
-def regimes(bench: Bench, blocks: bool) -> Iterator[tuple[str, str]]:
+def regimes(bench: RandomBench, blocks: bool) -> Iterator[tuple[str, str]]:
     """What trains, and which group of modules is recomputed."""
     yield "*", ""
     yield from (("*", f"{name}.*.{part}") for name, parts in bench.parts.items() for part in parts)
@@ -99,7 +100,7 @@ def regimes(bench: Bench, blocks: bool) -> Iterator[tuple[str, str]]:
             yield from ((name, f"{over}.*") for over in bench.lists if name.startswith(f"{over}."))
 
 
-def single(bench: Bench, train: str = "", recompute: str = "", targets: str = "") -> dict[str, Any]:
+def single(bench: RandomBench, train: str = "", recompute: str = "", targets: str = "") -> dict[str, Any]:
     """One measurement: what trains, is recomputed and gets adapters, as far as anything is, and the figures."""
     linears = tuple(name for name in bench.linears if targets and fnmatchcase(name, targets))
     given = {key: value for key, value in (("train", train), ("recompute", recompute), ("targets", targets)) if value}
@@ -107,7 +108,7 @@ def single(bench: Bench, train: str = "", recompute: str = "", targets: str = ""
     return {**given, "figures": bench.measured(Choice((train,) if train else (), targets=linears, rank=RANK, recompute=again))}
 
 
-def masked(bench: Bench) -> int:
+def masked(bench: RandomBench) -> int:
     """Forward FLOPs of the real model on pairs that its own masks leave out; fused attention must be given no mask."""
     import torch
 

@@ -11,9 +11,10 @@ from symflops.catalog.library import SpecFile, find_spec
 from symflops.diagnostics.findings import Source
 from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
+from symflops.witness.bench import Choice
 from symflops.witness.cases import cases_of
 from symflops.witness.module_work import rolled_up
-from symflops.witness.random_regimes import Bench, Choice
+from tests.witness.random_regimes import RandomBench
 
 SPEC = """name: visited
 sizes: {D: width, L: layers}
@@ -78,7 +79,7 @@ def test_recomputation_is_of_what_runs_in_the_group(groups: tuple[str, ...], uni
 @pytest.mark.parametrize(("early_stop", "reentrant"), [(True, False), (False, False), (True, True)])
 def test_the_head_of_dit_calls_into_the_first_block(group: str, early_stop: bool, reentrant: bool) -> None:
     """As PyTorch does it."""
-    bench = Bench(load("dit"), cases_of(find_spec("dit"))[1])
+    bench = RandomBench(load("dit"), cases_of(find_spec("dit"))[1])
     choice = Choice(("*",), (), (), 4, Recompute((group,), early_stop=early_stop, reentrant=reentrant))
     outcome = bench.check(choice)
     assert outcome.exact, outcome

@@ -1,4 +1,4 @@
-"""Random regimes on the real models: ``python tests/witness/nightly.py --count 5000``; exit 1 where any draw differs."""
+"""Random regimes on the real models: ``python -m tests.witness.nightly --count 5000``; exit 1 where any draw differs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from random import Random
 from symflops.api import load
 from symflops.catalog.library import find_spec
 from symflops.diagnostics.findings import SymflopsError
+from symflops.witness.bench import Choice
 from symflops.witness.cases import cases_of
-from symflops.witness.random_regimes import Bench, Choice, benches
+from tests.witness.random_regimes import RandomBench, benches
 
 MODELS = ("llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 
 
-def wrong(bench: Bench, choice: Choice, known: bool) -> str:
+def wrong(bench: RandomBench, choice: Choice, known: bool) -> str:
     """What differs, empty where nothing does."""
     try:
         outcome = bench.check(choice, known)

@@ -9,9 +9,10 @@ from peft import LoraConfig, get_peft_model
 
 from symflops.api import load, regime_of
 from symflops.catalog.library import find_spec
+from symflops.witness.bench import Bench
 from symflops.witness.cases import cases_of
 from symflops.witness.live import run
-from symflops.witness.random_regimes import Bench, derived
+from tests.witness.random_regimes import derived_of
 
 # model, case, targets as peft takes them: the ends of module paths
 CASES = (
@@ -33,13 +34,13 @@ def test_adapters_of_peft(case: tuple[str, int, tuple[str, ...]], kind: str) -> 
     passes = run(adapted.base_model.model, bench.arguments, bench.case, train=True, modules=False)
     trained = sum(tensor.numel() for tensor in adapted.parameters() if tensor.requires_grad)
     regime = regime_of(f"lora:r=4,targets={'|'.join(patterns)},kind={kind},names=peft")
-    found = derived(bench.model, regime, bench.config, bench.case.batch, known=True)
+    found = derived_of(bench.model, regime, bench.config, bench.case.batch, known=True)
     assert found == (trained, *(counts.total for counts in passes))
     assert trained and all(found)
 
 
 def test_dora_costs_more_than_lora() -> None:
     bench = Bench(load("llama"), cases_of(find_spec("llama"))[0])
-    figures = [derived(bench.model, regime_of(f"lora:r=4,targets=*.q_proj,kind={kind}"), bench.config, bench.case.batch) for kind in KINDS]
+    figures = [derived_of(bench.model, regime_of(f"lora:r=4,targets=*.q_proj,kind={kind}"), bench.config, bench.case.batch) for kind in KINDS]
     assert figures[0] == figures[1] != figures[2]
     assert figures[2][1] > figures[0][1]

@@ -10,9 +10,9 @@ import pytest
 from symflops.api import load
 from symflops.catalog.library import find_spec
 from symflops.model.regime import Recompute
+from symflops.witness.bench import Choice
 from symflops.witness.cases import cases_of
-from symflops.witness.random_choices import pattern_of
-from symflops.witness.random_regimes import Bench, Choice
+from tests.witness.random_regimes import RandomBench, pattern_of
 
 # model, case, draws
 CASES = (
@@ -23,8 +23,8 @@ CASES = (
 
 
 @cache
-def bench(name: str, row: int) -> Bench:
-    return Bench(load(name), cases_of(find_spec(name))[row])
+def bench(name: str, row: int) -> RandomBench:
+    return RandomBench(load(name), cases_of(find_spec(name))[row])
 
 
 def test_enough_draws() -> None:

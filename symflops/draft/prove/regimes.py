@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.draft.sample.family import starred
 from symflops.model.regime import Adapter, Regime
-from symflops.witness.random_regimes import NAMES, lora
+from symflops.witness.bench import NAMES, lora
 from symflops.witness.tensors import needed
 
 SHARES = (0.15, 0.5)  # of the parameters that train
