@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from math import gcd, lcm
-from typing import Any
 
 from sympy import Add, Expr, Mul, Pow
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.functions import text_of
-from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
-from symflops.algebra.sparse import Factor
-from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
+from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.model.formula import ONE, Apply, Bracket, Formula, Power, Prod, Sym, TallyOf, Text
+from symflops.model.formula_writer import FormulaWriter, factors_of
 
 APPLY: dict[type, str] = {
     fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",
@@ -22,14 +20,13 @@ APPLY: dict[type, str] = {
 }  # fmt: skip
 BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given: "given", fn.Contains: "contains"}
 
-Order = Callable[[Expr], Any]
 
+class Formulas(FormulaWriter[Expr, Polynomial]):
+    """Converts expressions to formulas; ``rank`` orders letters: loop counts first, then sizes as declared."""
 
-class Formulas:
-    """Converts expressions to formulas; ``rank`` orders letters (loop counts first, then sizes as declared)."""
-
-    def __init__(self, rank: dict[str, int]) -> None:
+    def __init__(self, rank: dict[str, int], counts: frozenset[Expr] = frozenset()) -> None:
         self.rank = rank
+        self.counts = counts
         self._atoms: dict[Expr, Formula] = {}
         self._keys: dict[Expr, tuple[int, str]] = {}
         self._known: dict[Expr | int, Formula] = {}
@@ -51,30 +48,6 @@ class Formulas:
         if expr not in self._known:
             self._known[expr] = self.plain(Polynomial.of(expr))
         return self._known[expr]
-
-    def plain(self, polynomial: Polynomial) -> Formula:
-        """A polynomial as a sum of products."""
-        terms = [self.term(monomial, factor) for monomial, factor in self.ordered(polynomial)]
-        return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
-
-    def ordered(self, polynomial: Polynomial) -> list[tuple[Monomial, Factor]]:
-        """Terms: higher degree first, then by letters."""
-
-        def order(item: tuple[Monomial, Factor]) -> tuple[int, Any]:
-            atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
-            return (-sum(exponent for _, exponent in item[0]), atoms)
-
-        positive = [item for item in polynomial.terms.items() if item[1] > 0]
-        negative = [item for item in polynomial.terms.items() if item[1] < 0]
-        return sorted(positive, key=order) + sorted(negative, key=order)
-
-    def term(self, monomial: Monomial, factor: Factor) -> Formula:
-        """One product."""
-        factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
-        for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
-            base = self.atom(atom)
-            factors.append(base if exponent == 1 else Power(base, exponent))
-        return factors[0] if len(factors) == 1 else Prod(tuple(factors))
 
     def atom(self, atom: Expr) -> Formula:
         """A symbol, a rounded quotient, a bracket."""
@@ -105,14 +78,6 @@ class Formulas:
             return self.of(atom)
         raise TypeError(f"no formula for {atom!r}")
 
-    def factored(self, polynomial: Polynomial, counts: frozenset[Expr]) -> Formula:
-        """A polynomial factored per loop count: the common factor of all terms, times a bracket of the rest."""
-        groups = polynomial.split(lambda atom: atom in counts)
-        keys = sorted(groups, key=lambda monomial: (-len(monomial), sorted(self.key(atom) for atom, _ in monomial)))
-        terms = [self.group(monomial, groups[monomial]) for monomial in keys if groups[monomial]]
-        terms.sort(key=is_negative)
-        return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
-
     def group(self, counts: Monomial, polynomial: Polynomial) -> Formula:
         """``number * counts * common * (rest)``."""
         if len(polynomial.terms) == 1:
@@ -130,19 +95,4 @@ class Formulas:
         outside = self.term(frozenset((*counts, *shared)), content)
         if outside == ONE:
             return self.plain(rest)
-        factors = outside.factors if isinstance(outside, Prod) else (outside,)
-        return Prod((*factors, self.plain(rest)))
-
-
-def constant(polynomial: Polynomial) -> Fraction | None:
-    """The value of a constant polynomial, else None."""
-    if not polynomial.terms:
-        return Fraction(0)
-    factor = polynomial.terms.get(CONSTANT) if len(polynomial.terms) == 1 else None
-    return None if factor is None else Fraction(factor)
-
-
-def is_negative(formula: Formula) -> bool:
-    """Whether a term prints with a minus; such terms follow the others."""
-    first = formula.factors[0] if isinstance(formula, Prod) else formula
-    return isinstance(first, Num) and first.value < 0
+        return Prod((*factors_of(outside), self.plain(rest)))

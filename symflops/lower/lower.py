@@ -67,12 +67,12 @@ class _Lowering:
         self.counted = {name: [spread_all(one, symbols) for one in ones] for name, ones in counted.items()}
         self.conventions = conventions
         every = [*self.derivations, *(one for ones in self.counted.values() for one in ones)]
-        self.count_atoms = count_atoms(every)
+        atoms = count_atoms(every)
         letters = letters_in_order(graph)
-        self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))})
+        self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))}, atoms)
         self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
-        self.parameters = Parameters(self.formulas, self.count_atoms)
+        self.parameters = Parameters(self.formulas)
         self.moments = Moments(graph, every, lengths, self.formulas, letters)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
@@ -102,7 +102,7 @@ class _Lowering:
     def count(self, expr: Expr) -> Formula:
         """A number of executions as a formula."""
         if expr not in self.counts:
-            self.counts[expr] = self.formulas.factored(Polynomial.of(expr), self.count_atoms)
+            self.counts[expr] = self.formulas.factored(Polynomial.of(expr))
         return self.counts[expr]
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
@@ -119,7 +119,7 @@ class _Lowering:
             for key, part in self.moments.vector(items, extent).items():
                 parts.setdefault(key, []).append(part * cost)
         totals = {self.moments.index[key]: Polynomial.total(some) for key, some in parts.items()}
-        formulas = {position: self.formulas.factored(total, self.count_atoms) for position, total in totals.items() if total}
+        formulas = {position: self.formulas.factored(total) for position, total in totals.items() if total}
         return tuple(sorted(formulas.items(), key=itemgetter(0)))
 
     def case(self, derivation: Derivation, convention: Convention) -> Case:

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sympy import Expr
-
 from symflops.algebra.polynomial import Polynomial
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import enclosing
@@ -27,11 +25,10 @@ class Measure(NamedTuple):
 
 
 class Parameters:
-    """Lowers parameters and sums their elements; ``counts`` are the atoms that count iterations."""
+    """Lowers parameters and sums their elements."""
 
-    def __init__(self, formulas: Formulas, counts: frozenset[Expr]) -> None:
+    def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
-        self.counts = counts
         self.known: dict[object, Measure] = {}
 
     def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
@@ -50,7 +47,7 @@ class Parameters:
         times = Counter(map(identity, entries))
         some = {identity(entry): entry for entry in entries}
         elements = (self.measure(some[equal]).elements.scale(number) for equal, number in times.items())
-        return self.formulas.factored(Polynomial.total(elements), self.counts)
+        return self.formulas.factored(Polynomial.total(elements))
 
     def measure(self, entry: ParameterCount) -> Measure:
         """The measure of a parameter, from the cache if an equal one has come before."""

@@ -16,9 +16,9 @@ from sympy import Add
 from symflops.algebra.masks import bound_of
 from symflops.algebra.polynomial import Monomial, Polynomial
 from symflops.api import Model, convention_of
-from symflops.derive.token_loops import executions
 from symflops.emit.python.printer import PythonPrinter
 from symflops.lower.formulas import Formulas
+from symflops.lower.lower import count_atoms
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.derivation import Derivation
 from symflops.model.regime import Regime
@@ -127,7 +127,7 @@ class Comparison:
         for moment in dict.fromkeys([*before, *after]):
             change = after.get(moment, Polynomial({})) - before.get(moment, Polynomial({}))
             if change:
-                formula = self.formulas[0].factored(change.scale(Fraction(-1 if negative else 1)), self.formulas[1])
+                formula = self.formulas.factored(change.scale(Fraction(-1 if negative else 1)))
                 found.append((self.moment_in_words(moment), PythonPrinter().text(formula)))
         return tuple(found)
 
@@ -143,14 +143,11 @@ class Comparison:
         return f"* {Polynomial({moment: Fraction(1)}).expr}"
 
 
-def formulas_of(derivation: Derivation) -> tuple[Formulas, frozenset[Any]]:
-    """The writer of coefficients, and the atoms that count executions."""
+def formulas_of(derivation: Derivation) -> Formulas:
+    """The writer of coefficients."""
     graph = derivation.graph
     letters = [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
-    atoms = frozenset(
-        atom for work in derivation.work for expr in executions(work) for term in Polynomial.of(expr).terms for atom, _ in term
-    )
-    return Formulas({letter: rank for rank, letter in enumerate(letters)}), atoms
+    return Formulas({letter: rank for rank, letter in enumerate(letters)}, count_atoms([derivation]))
 
 
 def between(one: Convention, two: Convention, masks: Iterable[str]) -> Iterator[tuple[str, Convention]]:

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Generic, TypeVar
 
 from symflops.emit.code.printer import CodePrinter
-from symflops.emit.code.terms import is_negative
 from symflops.model.formula import Bracket, Formula, Num, Power, Sym, TallyOf, Text, parts, walk
+from symflops.model.formula_writer import is_negative
 
 T = TypeVar("T")
 LEAST = 8

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import prod
 
 from symflops.algebra.sparse import Factor
-from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym
+from symflops.model.formula import ONE, Bracket, Formula, Num, Power, Prod, Sum, Sym
+from symflops.model.formula_writer import factors_of, product_of, sum_of
 from symflops.model.program import Program
 
 Terms = tuple[tuple[int, Formula], ...]
@@ -35,28 +36,6 @@ def times(*formulas: Formula) -> Formula:
     if number == 0 or not rest:
         return Num(Fraction(number))
     return product_of(rest if number == 1 else [Num(Fraction(number)), *rest])
-
-
-def factors_of(formula: Formula) -> tuple[Formula, ...]:
-    """The factors of a product; any other formula is its own factor."""
-    return formula.factors if isinstance(formula, Prod) else (formula,)
-
-
-def product_of(factors: Sequence[Formula]) -> Formula:
-    """The product of ``factors`` in this order; one factor stands alone."""
-    return factors[0] if len(factors) == 1 else Prod(tuple(factors))
-
-
-def sum_of(terms: Iterable[Formula]) -> Formula:
-    """The sum of ``terms`` in this order; one term stands alone."""
-    found = tuple(terms)
-    return ZERO if not found else found[0] if len(found) == 1 else Sum(found)
-
-
-def is_negative(formula: Formula) -> bool:
-    """Whether a term prints with a minus."""
-    first = factors_of(formula)[0]
-    return isinstance(first, Num) and first.value < 0
 
 
 def plus(formulas: Sequence[Formula]) -> Formula:

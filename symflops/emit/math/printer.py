@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
-from symflops.emit.code.terms import factors_of, is_negative
 from symflops.emit.math.lines import LINE, fold
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Sum, Sym, TallyOf, symbols
+from symflops.model.formula_writer import factors_of, is_negative
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.program import Moment, Program, Statistic
 from symflops.syntax.identifiers import latex_symbol

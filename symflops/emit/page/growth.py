@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from symflops.emit.code.terms import sum_of
 from symflops.emit.page.analysis import (
     BOTH,
     FORWARD,
@@ -30,6 +29,7 @@ from symflops.emit.page.polynomials import Monomial, Poly, Writer, expanded
 from symflops.emit.page.token_products import in_tokens, product_of
 from symflops.emit.page.typical_values import TypicalValues
 from symflops.model.formula import Formula, Sym, symbols
+from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Line, Moment, Program
 

@@ -11,8 +11,8 @@ from functools import reduce
 from math import gcd, lcm
 
 from symflops.algebra.sparse import Factor, Sparse, ratio
-from symflops.emit.code.terms import factors_of, is_negative, product_of, sum_of
 from symflops.model.formula import ONE, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
+from symflops.model.formula_writer import FormulaWriter, factors_of
 
 Monomial = frozenset[tuple[Formula, int]]
 CONSTANT: Monomial = frozenset()
@@ -112,8 +112,8 @@ def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
     return Poly.atom(formula) if found is None else found
 
 
-class Writer:
-    """Writes polynomials as formulas; ``letters`` is the order of letters, ``counts`` are atoms that count iterations."""
+class Writer(FormulaWriter[Formula, Poly]):
+    """Writes polynomials over formulas; ``letters`` is the order of letters."""
 
     def __init__(self, letters: Iterable[str], counts: frozenset[Formula] = frozenset()) -> None:
         self.rank = {name: place for place, name in enumerate(dict.fromkeys(letters))}
@@ -127,32 +127,8 @@ class Writer:
             self.keys[atom] = (min(ranks, default=len(self.rank)), atom.name if isinstance(atom, Sym) else repr(atom))
         return self.keys[atom]
 
-    def term(self, monomial: Monomial, factor: Factor) -> Formula:
-        """One term."""
-        factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
-        for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
-            factors.append(atom if exponent == 1 else Power(atom, exponent))
-        return product_of(factors)
-
-    def plain(self, poly: Poly) -> Formula:
-        """A sum of products: by degree, then by letters; negative terms last."""
-
-        def order(item: tuple[Monomial, Factor]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
-            atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
-            return (item[1] < 0, -sum(exponent for _, exponent in item[0]), atoms)
-
-        terms = [self.term(monomial, factor) for monomial, factor in sorted(poly.terms.items(), key=order)]
-        return sum_of(terms)
-
-    def factored(self, poly: Poly) -> Formula:
-        """Per iteration count, the common factor of all terms times a bracket of the rest."""
-        groups = poly.split(lambda atom: atom in self.counts)
-
-        def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
-            return (-len(monomial), sorted(self.key(atom) for atom, _ in monomial))
-
-        terms = [self.group(counts, groups[counts]) for counts in sorted(groups, key=order)]
-        return sum_of(sorted(terms, key=is_negative))
+    def atom(self, atom: Formula) -> Formula:
+        return atom
 
     def group(self, counts: Monomial, poly: Poly) -> Formula:
         """``number * counts * common * (rest)``."""
