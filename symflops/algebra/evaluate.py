@@ -15,7 +15,7 @@ from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, same, sizes_behind
-from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS
+from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS, call_function
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
@@ -214,7 +214,7 @@ class _Walker:
             hint = did_you_mean(name, known, f"functions: {', '.join(known)}")
             self.fail("unknown-function", f"there is no function '{name}'", node.func, hint)
         try:
-            return FUNCTIONS[name](self, node, [self.visit(argument) for argument in node.args])
+            return call_function(name, self, node, [self.visit(argument) for argument in node.args])
         except (TypeError, ValueError) as error:
             return self.fail("bad-expression", f"{name}: {error}", node)
 

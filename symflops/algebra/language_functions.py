@@ -22,19 +22,6 @@ def _numbers(walker: Any, node: ast.Call, args: Sequence[Any]) -> list[Expr]:
     return [walker.number(arg, place) for arg, place in zip(args, node.args, strict=True)]
 
 
-def _need(args: Sequence[Any], *counts: int) -> None:
-    if len(args) not in counts:
-        raise ValueError(f"takes {' or '.join(map(str, counts))} values, not {len(args)}")
-
-
-def _minimum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    return reduce(fn.Least, _numbers(walker, node, args))
-
-
-def _maximum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    return reduce(fn.Most, _numbers(walker, node, args))
-
-
 def _sum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     if not args:
         raise ValueError("takes a list, or numbers")
@@ -43,37 +30,28 @@ def _sum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     return Add(*_numbers(walker, node, args))
 
 
-def _product(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    return Mul(*_numbers(walker, node, args))
-
-
 def _int(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 1)
     number = walker.number(args[0], node.args[0])
     return number if number.is_integer else fn.FloorDiv(number, Integer(1))
 
 
 def _ceil(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 1, 2)
     a, b = [*_numbers(walker, node, args), Integer(1)][:2] if len(args) == 2 else (walker.number(args[0], node), Integer(1))
     return fn.CeilDiv(a, b)
 
 
 def _round_up(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 2)
     a, b = _numbers(walker, node, args)
     return b * fn.CeilDiv(a, b)
 
 
 def _len(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 1)
     if _symbolic(args[0]):
         return fn.Length(args[0].symbol)
     return Integer(len(walker.list_of(args[0], node.args[0])))
 
 
 def _count(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 2)
     if _symbolic(args[0]):
         wanted = Str(args[1]) if isinstance(args[1], str) else walker.number(args[1], node.args[1])
         return fn.Occurrences(args[0].symbol, wanted)
@@ -81,7 +59,6 @@ def _count(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
 
 
 def _index(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 2)
     items = walker.list_of(args[0], node.args[0])
     place = next((place for place, item in enumerate(items) if same(item, args[1])), None)
     if place is None:
@@ -90,7 +67,6 @@ def _index(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
 
 
 def _range(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 1, 2, 3)
     bounds = range(*(walker.integer(arg, place) for arg, place in zip(args, node.args, strict=True)))
     if bounds[MAX_ITEMS:]:  # len() fails above the largest C integer
         raise ValueError(f"a list has at most {MAX_ITEMS} items")
@@ -98,7 +74,6 @@ def _range(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
 
 
 def _per(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 2)
     if isinstance(args[0], tuple):
         return args[0]
     if getattr(args[0], "kind", "") == "any":
@@ -111,27 +86,38 @@ def _per(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     return (walker.value(node.args[0]),) * count
 
 
-def _rev(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    _need(args, 1)
-    return walker.list_of(args[0], node.args[0])[::-1]
-
-
 def _symbolic(value: Any) -> bool:
     return getattr(value, "kind", "") == "list"
 
 
-FUNCTIONS: dict[str, Callable[[Any, ast.Call, Sequence[Any]], Any]] = {
-    "min": _minimum,
-    "max": _maximum,
-    "sum": _sum,
-    "prod": _product,
-    "int": _int,
-    "ceil": _ceil,
-    "round_up": _round_up,
-    "len": _len,
-    "count": _count,
-    "index": _index,
-    "range": _range,
-    "per": _per,
-    "rev": _rev,
+Function = Callable[[Any, ast.Call, Sequence[Any]], Any]
+
+FUNCTIONS: dict[str, tuple[tuple[int, ...], Function]] = {
+    "min": ((), lambda *call: reduce(fn.Least, _numbers(*call))),
+    "max": ((), lambda *call: reduce(fn.Most, _numbers(*call))),
+    "sum": ((), _sum),
+    "prod": ((), lambda *call: Mul(*_numbers(*call))),
+    "int": ((1,), _int),
+    "ceil": ((1, 2), _ceil),
+    "round_up": ((2,), _round_up),
+    "len": ((1,), _len),
+    "count": ((2,), _count),
+    "index": ((2,), _index),
+    "range": ((1, 2, 3), _range),
+    "per": ((2,), _per),
+    "rev": ((1,), lambda walker, node, args: walker.list_of(args[0], node.args[0])[::-1]),
 }
+"""Each function with the numbers of values that it takes; empty for one that takes any."""
+
+
+def call_function(name: str, walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    """The value of a function of the language.
+
+    Raises:
+        TypeError: It does not take values of these types.
+        ValueError: It does not take these values, or so many.
+    """
+    counts, function = FUNCTIONS[name]
+    if counts and len(args) not in counts:
+        raise ValueError(f"takes {' or '.join(map(str, counts))} values, not {len(args)}")
+    return function(walker, node, args)

@@ -9,6 +9,7 @@ from sympy import Add, Expr, Integer
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.derive.decode import tokens_run
+from symflops.derive.elementwise_work import is_bias
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.derivation import Derivation, Gradient, Work
 from symflops.model.graph import Graph
@@ -50,11 +51,6 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         times = entry.copies * entry.exists.expr * derivation.regime.passes.runs
         gradient = Gradient("W", "weight", times if entry.trains else Integer(0), "")
         yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
-
-
-def is_bias(operator: Operator, position: int) -> bool:
-    """Whether no contraction of a linear or convolution reads its parameter at ``position``."""
-    return all(position not in side.parameters for work in operator.contractions for side in work.operands)
 
 
 def share(graph: Graph, operator: Operator) -> Expr:

@@ -16,7 +16,7 @@ from symflops.algebra.truth import Truth, any_of
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.graph import Graph
-from symflops.model.nodes import Loop, Node, Operator, Parameter, Value
+from symflops.model.nodes import Node, Operator, Parameter, Value, with_operators
 from symflops.model.path import Path
 from symflops.model.patterns import matches
 from symflops.model.regime import Adapter
@@ -33,7 +33,7 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
     for adapter in adapters:
         last = max((operator.id for operator in graph.operators()), default=0)
         insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), last + 1000)
-        body = insertion.region(graph.body)
+        body = with_operators(graph.body, insertion.replaced)
         graph = replace(graph, body=body, values=tuple(insertion.values))
     return graph
 
@@ -47,16 +47,8 @@ class _Insertion:
     values: list[Value]
     last: int
 
-    def region(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for node in nodes:
-            if isinstance(node, Loop):
-                found.append(replace(node, classes=tuple((truth, self.region(body)) for truth, body in node.classes)))
-            elif isinstance(node, Operator) and node.parameters and self.targeted(node):
-                found.extend(self.adapted(node))
-            else:
-                found.append(node)
-        return tuple(found)
+    def replaced(self, node: Operator) -> list[Node]:
+        return self.adapted(node) if node.parameters and self.targeted(node) else [node]
 
     def targeted(self, node: Operator) -> bool:
         if not any(matches(target, node.path, self.chosen) for target in self.adapter.targets):

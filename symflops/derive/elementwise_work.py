@@ -13,25 +13,18 @@ from sympy import Integer
 
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.graph import Graph
-from symflops.model.nodes import Loop, Node, Operator
+from symflops.model.nodes import Node, Operator, with_operators
 from symflops.model.roles import ROLES, role_of
 
 
 def with_elements(graph: Graph, wanted: frozenset[str]) -> Graph:
     """``graph`` with the element-wise work of the ``wanted`` roles as contractions."""
-    return replace(graph, body=_region(graph, graph.body, wanted)) if wanted else graph
 
+    def extended(operator: Operator) -> list[Node]:
+        more = tuple(work for work in _elements(graph, operator) if work.role in wanted)
+        return [replace(operator, contractions=(*operator.contractions, *more)) if more else operator]
 
-def _region(graph: Graph, nodes: tuple[Node, ...], wanted: frozenset[str]) -> tuple[Node, ...]:
-    found: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Loop):
-            node = replace(node, classes=tuple((truth, _region(graph, body, wanted)) for truth, body in node.classes))
-        elif isinstance(node, Operator):
-            more = tuple(work for work in _elements(graph, node) if work.role in wanted)
-            node = replace(node, contractions=(*node.contractions, *more)) if more else node
-        found.append(node)
-    return tuple(found)
+    return replace(graph, body=with_operators(graph.body, extended)) if wanted else graph
 
 
 def _elements(graph: Graph, operator: Operator) -> Iterator[Contraction]:
@@ -40,10 +33,8 @@ def _elements(graph: Graph, operator: Operator) -> Iterator[Contraction]:
     if ROLES.get(role, ROLES["linear"]).group == "elements" and operator.results:
         yield _work(graph, operator, role, read, tuple(range(len(operator.parameters))))
     elif operator.kind in ("linear", "conv"):
-        used = {position for work in operator.contractions for side in work.operands for position in side.parameters}
-        for position in range(len(operator.parameters)):
-            if position not in used:
-                yield _bias(graph, operator, position)
+        biases = (position for position in range(len(operator.parameters)) if is_bias(operator, position))
+        yield from (_bias(graph, operator, position) for position in biases)
     for work in operator.contractions:
         if work.extent.pairs is not None and work.name.startswith("scores"):
             yield replace(work, name="softmax", size=work.extent.pairs.heads, kind="elements", seen=False, role="softmax")
@@ -66,3 +57,8 @@ def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
     side = Operand("b", parameters=(position,))
     role = "conv_bias" if operator.kind == "conv" else "bias"
     return Contraction(role, (side,), width, results[0].stream.items, rows, "elements", False, role)
+
+
+def is_bias(operator: Operator, position: int) -> bool:
+    """Whether no contraction of a linear or convolution reads its parameter at ``position``."""
+    return all(position not in side.parameters for work in operator.contractions for side in work.operands)

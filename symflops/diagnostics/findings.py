@@ -6,11 +6,15 @@ A finding is an object; ``render`` decides how it looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
+
+COLOURS = {"error": "31", "warning": "33"}  # of a terminal, by severity
+PARTS = {"bold": "1", "frame": "1;34"}  # the message; line numbers, bars and the marks of other places
+Paint = Callable[[str, str], str]  # a part (``head``, ``bold`` or ``frame``) and its text -> the text in its colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,14 @@ class Diagnostic:
 
     def render(self, colour: bool = False) -> str:
         """The finding as a person reads it in a terminal."""
-        paint = Paint(self.severity) if colour else Plain()
-        head = f"{paint.head(f'{self.severity}[{self.code}]')}: {paint.bold(self.message)}"
+        paint = painter(self.severity, colour)
+        head = f"{paint('head', f'{self.severity}[{self.code}]')}: {paint('bold', self.message)}"
         span = self.span
         labels = [*((Label(span, self.label),) if span else ()), *self.also]
         gap = " " * max([2, *(len(str(label.span.line)) for label in labels)])
-        ends = [f"{gap} {paint.frame('=')} {name}: {text}" for name, text in (("note", self.note), ("hint", self.hint)) if text]
+        ends = [
+            f"{gap} {paint('frame', '=')} {name}: {text}" for name, text in (("note", self.note), ("hint", self.hint)) if text
+        ]
         if span is None:
             return "\n".join([head, *ends])
         lines = [f"{span.source.path}:{span.line}:{span.column}: {head}"]
@@ -87,60 +93,34 @@ class Diagnostic:
             here = [label for label in labels if label.span.source.path == path]
             if path != span.source.path:
                 first = here[0].span
-                lines.append(f"{gap} {paint.frame(':::')} {path}:{first.line}:{first.column}")
+                lines.append(f"{gap} {paint('frame', ':::')} {path}:{first.line}:{first.column}")
             lines += excerpt(here, span, gap, paint)
         return "\n".join([*lines, *ends])
 
 
-def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Plain) -> list[str]:
+def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> list[str]:
     """The lines of one file with marks under them: ``^`` at the finding, ``-`` at its other places."""
-    bar = paint.frame("|")
+    bar = paint("frame", "|")
     lines = [f"{gap} {bar}"]
     last = 0
     for number in sorted({label.span.line for label in labels}):
         source = labels[0].span.source.line(number)
         if last and number > last + 1:
-            lines.append(paint.frame("..."))
+            lines.append(paint("frame", "..."))
         last = number
-        lines.append(f"{paint.frame(f'{number:>{len(gap)}} |')} {source}")
+        lines.append(f"{paint('frame', f'{number:>{len(gap)}} |')} {source}")
         here = [label for label in labels if label.span.line == number]
         for label in sorted(here, key=lambda label: (label.span is not primary, label.span.column)):
-            mark = paint.head if label.span is primary else paint.frame
-            marked = caret(source, label.span, "^" if label.span is primary else "-")
-            lines.append(f"{gap} {bar} " + mark(f"{marked} {label.text}".rstrip()))
+            part, mark = ("head", "^") if label.span is primary else ("frame", "-")
+            marked = f"{caret(source, label.span, mark)} {label.text}".rstrip()
+            lines.append(f"{gap} {bar} {paint(part, marked)}")
     return lines
 
 
-class Plain:
-    """Text without colours."""
-
-    def head(self, text: str) -> str:
-        """The kind of the finding, and the marks under its place."""
-        return text
-
-    def bold(self, text: str) -> str:
-        """The message."""
-        return text
-
-    def frame(self, text: str) -> str:
-        """Line numbers, bars and the marks of other places."""
-        return text
-
-
-class Paint(Plain):
-    """Text in the colours of a terminal."""
-
-    def __init__(self, severity: str) -> None:
-        self.colour = {"error": "31", "warning": "33"}.get(severity, "36")
-
-    def head(self, text: str) -> str:
-        return f"\x1b[1;{self.colour}m{text}\x1b[0m"
-
-    def bold(self, text: str) -> str:
-        return f"\x1b[1m{text}\x1b[0m"
-
-    def frame(self, text: str) -> str:
-        return f"\x1b[1;34m{text}\x1b[0m"
+def painter(severity: str, colour: bool) -> Paint:
+    """A function that gives a text the colour of its part; with ``colour`` off, it leaves the text as it is."""
+    parts = {**PARTS, "head": f"1;{COLOURS.get(severity, '36')}"}
+    return lambda part, text: f"\x1b[{parts[part]}m{text}\x1b[0m" if colour else text
 
 
 def caret(source: str, span: Span, mark: str = "^") -> str:

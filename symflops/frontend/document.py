@@ -174,20 +174,14 @@ class Shapes:
         items = self.sequence(node, "a stream")
         if items and all(isinstance(item, MappingNode) for item in items):
             return tuple(self.part(item) for item in items if isinstance(item, MappingNode))
-        axes = []
-        for item in items:
-            name = self.name(item, "an axis")
-            length = self.expression(item, "an axis")
-            if name and length:
-                axes.append((name, length))
-        return (PartSpec(tuple(axes)),)
+        return (PartSpec(self.named(((item, item, "an axis") for item in items), "an axis")),)
 
     def part(self, node: MappingNode) -> PartSpec:
         """One part: axis -> length."""
-        axes = []
-        for key, value in node.entries:
-            name = self.name(key, "an axis")
-            length = self.expression(value, f"the length of axis '{key.text}'")
-            if name and length:
-                axes.append((name, length))
-        return PartSpec(tuple(axes))
+        axes = ((key, value, f"the length of axis '{key.text}'") for key, value in node.entries)
+        return PartSpec(self.named(axes, "an axis"))
+
+    def named(self, pairs: Iterable[tuple[Node, Node, str]], kind: str) -> tuple[tuple[Name, Expression], ...]:
+        """Names of a ``kind`` with their expressions and what each expression is, without those that cannot be read."""
+        found = ((self.name(key, kind), self.expression(value, what)) for key, value, what in pairs)
+        return tuple((name, expression) for name, expression in found if name and expression)

@@ -182,24 +182,20 @@ class _Document:
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
 
     def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
-        found: list[tuple[Name, Expression]] = []
-        for key, value in self.shapes.mapping(node, "'derived'"):
-            name, expression = self.shapes.name(key, "a derived size"), self.shapes.expression(value, f"'{key.text}'")
-            if name and expression:
-                found.append((name, expression))
-        return tuple(found)
+        pairs = self.shapes.mapping(node, "'derived'")
+        return self.shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a derived size")
 
     def streams(self, node: Node | None) -> tuple[StreamSpec, ...]:
         found = []
         for key, value in self.shapes.mapping(node, "'streams'"):
             name = self.shapes.name(key, "a stream")
-            over, axes, doc = "samples", value, ""
+            over, axes = "samples", value
             if isinstance(value, MappingNode) and value.get("over") is not None:
                 given = self.shapes.known(value, words_of(STREAM), "a stream")
                 over = self.shapes.text(given["over"], "'over'")
                 axes = given.get("axes") or MappingNode((), value.span)
             if name:
-                found.append(StreamSpec(name, over, self.shapes.parts(axes), doc))
+                found.append(StreamSpec(name, over, self.shapes.parts(axes)))
         return tuple(found)
 
     def inputs(self, node: Node | None) -> tuple[InputSpec, ...]:

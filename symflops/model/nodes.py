@@ -6,8 +6,8 @@ whatever its count. Iterations are unrolled only if they differ by more than a f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Mul, Symbol
 
@@ -211,6 +211,20 @@ def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
         elif isinstance(node, Loop):
             for _, body in node.classes:
                 yield from walk(body)
+
+
+def with_operators(nodes: tuple[Node, ...], change: Callable[[Operator], Iterable[Node]]) -> tuple[Node, ...]:
+    """A region with the nodes of ``change`` in place of each operator, also in the bodies of loops."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Operator):
+            found.extend(change(node))
+        elif isinstance(node, Loop):
+            classes = tuple((truth, with_operators(body, change)) for truth, body in node.classes)
+            found.append(replace(node, classes=classes))
+        else:
+            found.append(node)
+    return tuple(found)
 
 
 def mentions(nodes: tuple[Node, ...], parameter: Parameter) -> bool:

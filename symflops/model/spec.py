@@ -70,7 +70,6 @@ class StreamSpec:
     name: Name
     over: str
     parts: tuple[PartSpec, ...]
-    doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ dimension stays a number.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, combinations, combinations_with_replacement
+from itertools import chain, combinations, combinations_with_replacement, product
+from math import prod
 
 from symflops.witness.parameter_names import Shape
 
@@ -30,7 +32,8 @@ def in_letters(rows: Sequence[Row]) -> str:
     number = rows[0][0]
     names = sorted(set.intersection(*({*sizes} for _, sizes in rows)))
     names = [name for name in names if all(sizes[name] > 1 for _, sizes in rows)]
-    levels = ((single,), *(() if number <= SMALL else ((multiple, product), (total,), (scaled,), (packed,))))
+    further = ((products(1, FACTORS), products(2, (1,))), (total,), (products(2, FACTORS),), (packed,))
+    levels = ((products(1, (1,)),), *(() if number <= SMALL else further))
     for level in levels if number > 1 else ():
         kinds = chain.from_iterable(kind(names) for kind in level)
         found = [text for text, value in kinds if all(value(sizes) == dimension for dimension, sizes in rows)]
@@ -42,37 +45,23 @@ def in_letters(rows: Sequence[Row]) -> str:
 Expressions = Iterator[tuple[str, Callable[[Sizes], int]]]
 
 
-def single(names: Sequence[str]) -> Expressions:
-    """``D``."""
-    for name in names:
-        yield name, lambda sizes, name=name: sizes[name]  # type: ignore[misc]
+def products(count: int, factors: Sequence[int]) -> Callable[[Sequence[str]], Expressions]:
+    """Products of ``count`` sizes and one of ``factors``: ``D``, ``4*D``, ``H*d``, ``2*H*d``."""
 
+    def found(names: Sequence[str]) -> Expressions:
+        for factor, chosen in product(factors, combinations_with_replacement(names, count)):
+            words = [str(factor)] * (factor > 1) + [
+                name if times == 1 else f"{name}**2" for name, times in Counter(chosen).items()
+            ]
+            yield "*".join(words), lambda sizes, factor=factor, chosen=chosen: factor * prod(sizes[name] for name in chosen)  # type: ignore[misc]
 
-def multiple(names: Sequence[str]) -> Expressions:
-    """``4*D``."""
-    for factor in FACTORS:
-        for name in names:
-            yield f"{factor}*{name}", lambda sizes, name=name, factor=factor: factor * sizes[name]  # type: ignore[misc]
-
-
-def product(names: Sequence[str]) -> Expressions:
-    """``H*d``."""
-    for a, b in combinations_with_replacement(names, 2):
-        yield f"{a}*{b}" if a != b else f"{a}**2", lambda sizes, a=a, b=b: sizes[a] * sizes[b]  # type: ignore[misc]
+    return found
 
 
 def total(names: Sequence[str]) -> Expressions:
     """``D + F``."""
     for a, b in combinations(names, 2):
         yield f"{a} + {b}", lambda sizes, a=a, b=b: sizes[a] + sizes[b]  # type: ignore[misc]
-
-
-def scaled(names: Sequence[str]) -> Expressions:
-    """``2*H*d``."""
-    for factor in FACTORS:
-        for a, b in combinations_with_replacement(names, 2):
-            text = f"{factor}*{a}*{b}" if a != b else f"{factor}*{a}**2"
-            yield text, lambda sizes, a=a, b=b, factor=factor: factor * sizes[a] * sizes[b]  # type: ignore[misc]
 
 
 def packed(names: Sequence[str]) -> Expressions:

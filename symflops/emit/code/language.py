@@ -1,59 +1,42 @@
-"""The interface of a programming language: how it writes statements and rows of tables."""
+"""What a programming language has of its own: how it writes statements and rows of tables."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from symflops.emit.code.printer import CodePrinter
 from symflops.model.program import Field
 
+Line = Callable[[str, str, tuple[str, str], Sequence[str], str, str], list[str]]
 
-class Language(ABC):
-    """Writes the statements and the rows of tables in one language."""
 
-    @abstractmethod
-    def printer(self) -> CodePrinter:
-        """A printer of formulas whose names may be set."""
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How one language writes the statements and the rows of tables.
 
-    @abstractmethod
-    def assigned(self, name: str, text: str) -> str:
-        """The statement that assigns an expression to a name."""
+    Attributes:
+        printer: Makes a printer of formulas whose names may be set.
+        assigned: The statement that assigns an expression to a name.
+        remark: A comment on its own line.
+        size: The expression that reads a size for formulas.
+        given: The condition that a nullable size is not null.
+        vector: A vector over the moments.
+        choice: The choice between the vector of useful pairs and that of all pairs, by convention.
+        line: The cells of a row of work: module, amount, FLOPs of one and times forward, gradients, recomputed, contraction.
+        lines_at: The row for a shared block of work at a path.
+        count: The cells of a row of parameters, from name and elements.
+        counts_at: The row for a shared block of parameters at a path.
+    """
 
-    @abstractmethod
-    def remark(self, text: str) -> str:
-        """A comment on its own line."""
-
-    @abstractmethod
-    def size(self, field: Field) -> str:
-        """The expression that reads a size for formulas."""
-
-    @abstractmethod
-    def given(self, field: Field) -> str:
-        """The condition that a nullable size is not null."""
-
-    @abstractmethod
-    def vector(self, cells: Sequence[str]) -> str:
-        """A vector over the moments."""
-
-    @abstractmethod
-    def choice(self, useful: str, executed: str) -> str:
-        """The choice between the vector of useful pairs and that of all pairs, by convention."""
-
-    @abstractmethod
-    def line(
-        self, path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str
-    ) -> list[str]:
-        """The cells of a row of work: module, amount, FLOPs of one and times forward, gradients, recomputed, contraction."""
-
-    @abstractmethod
-    def lines_at(self, path: str, block: str) -> str:
-        """The row for a shared block of work at a path."""
-
-    @abstractmethod
-    def count(self, name: str, elements: str) -> list[str]:
-        """The cells of a row of parameters."""
-
-    @abstractmethod
-    def counts_at(self, path: str, block: str) -> str:
-        """The row for a shared block of parameters at a path."""
+    printer: Callable[[], CodePrinter]
+    assigned: Callable[[str, str], str]
+    remark: Callable[[str], str]
+    size: Callable[[Field], str]
+    given: Callable[[Field], str]
+    vector: Callable[[Sequence[str]], str]
+    choice: Callable[[str, str], str]
+    line: Line
+    lines_at: Callable[[str, str], str]
+    count: Callable[[str, str], list[str]]
+    counts_at: Callable[[str, str], str]

@@ -80,10 +80,6 @@ class Tables:
         definitions = [item for item in program.definitions if item.letter in wanted]
         return lines + [language.assigned(printer.symbol(item.letter), printer.text(item.formula)) for item in definitions]
 
-    def scope(self, formulas: Sequence[Formula]) -> Scope:
-        """The body of a function that evaluates ``formulas``."""
-        return Scope(self, formulas)
-
     def regimes(self) -> list[Function]:
         """The functions of the regimes' work; a regime may be the first one without gradients."""
         first = self.program.regimes[0]
@@ -101,7 +97,7 @@ class Tables:
         amounts = list(dict.fromkeys(line.amount for line in regime.lines))
         vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
         rows = [(line.module, cells_of(line)) for line in regime.lines]
-        scope = self.scope([*vectors, *(formula for _, cells in rows for formula in formulas_of(cells))])
+        scope = Scope(self, [*vectors, *(formula for _, cells in rows for formula in formulas_of(cells))])
         table = shared(rows, scope.taken)
         scope.share([*vectors, *(formula for cells in table.cells() for formula in formulas_of(cells))])
         moments = ", ".join(moment.name for moment in self.program.moments)
@@ -144,7 +140,7 @@ class Tables:
     def tensors(self, name: str, tensors: Sequence[Tensor]) -> Function:
         """The function that counts elements by name of parameter; tensors of one name are added."""
         counts = {path: tuple(some) for path, some in grouped((tensor.name, tensor.count) for tensor in tensors).items()}
-        scope = self.scope([tensor.count for tensor in tensors])
+        scope = Scope(self, [tensor.count for tensor in tensors])
         table = shared(list(counts.items()), scope.taken)
         scope.share(count for cells in table.cells() for count in cells)
 
@@ -159,7 +155,7 @@ class Tables:
         found = []
         for regime in self.program.regimes:
             if not all(regime.trains):
-                scope = self.scope([regime.trainable])
+                scope = Scope(self, [regime.trainable])
                 scope.share([regime.trainable])
                 name = f"_trained_{identifier(regime.name)}"
                 found.append((regime.name, name, scope.statements, scope.printer.text(regime.trainable)))

@@ -15,7 +15,7 @@ from symflops.emit.code.infix import UNARY
 from symflops.emit.code.tables import Tables, work_context
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
 from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
-from symflops.emit.javascript.tables import READ, JavaScript
+from symflops.emit.javascript.tables import JAVASCRIPT, READ
 from symflops.emit.page.parts import part_of
 from symflops.emit.rendering import template
 from symflops.model.formula import Num, Sym
@@ -28,7 +28,7 @@ PRINT = LengthsPrinter()
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The script of ``program``; the derivation page says what it was verified against."""
     whole = in_whole_numbers(program)
-    tables = Tables(whole, JavaScript())
+    tables = Tables(whole, JAVASCRIPT)
     key, title = key_of(program), program.title or program.name
     fixed = [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
     return template("javascript/estimator.js.jinja").render(

@@ -14,47 +14,38 @@ READ = {"flag": "$flag({})", "rational": "{}[0]", DENOMINATOR: "{}[1]"}
 ABSENT = {"number": "{} ?? 0n", "count": "{} ?? 0n", "list": "{} ?? $nothing"}
 
 
-class JavaScript(Language):
-    """Statements and rows in JavaScript."""
+def size(field: Field) -> str:
+    """The expression that reads a size for formulas."""
+    kinds = {**READ, **ABSENT} if field.nullable else READ
+    return kinds.get(field.kind, "{}").format(f"sizes.{field.attribute}")
 
-    def printer(self) -> JavaScriptPrinter:
-        return JavaScriptPrinter()
 
-    def assigned(self, name: str, text: str) -> str:
-        return f"const {name} = {text};"
+def vector(cells: Sequence[str]) -> str:
+    """An array."""
+    return f"[{', '.join(cells)}]"
 
-    def remark(self, text: str) -> str:
-        return f"// {text}"
 
-    def size(self, field: Field) -> str:
-        kinds = {**READ, **ABSENT} if field.nullable else READ
-        return kinds.get(field.kind, "{}").format(f"sizes.{field.attribute}")
+def line(path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, _: str) -> list[str]:
+    """The cells of a row of work."""
+    cells = (amount, *counts, vector(gradients))
+    return [f"[{json.dumps(path)},", *(f"{cell}," for cell in cells), f"{again}],"]
 
-    def given(self, field: Field) -> str:
-        return f"$given(sizes.{field.attribute})"
 
-    def vector(self, cells: Sequence[str]) -> str:
-        return f"[{', '.join(cells)}]"
+def rows_at(path: str, block: str) -> str:
+    """The row for a shared block of work or of parameters at a path."""
+    return f"...$at({json.dumps(path)}, {block}),"
 
-    def choice(self, useful: str, executed: str) -> str:
-        return f'pairs === "useful" ? {useful} : {executed}'
 
-    def line(
-        self, path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str
-    ) -> list[str]:
-        return [
-            f"[{json.dumps(path)},",
-            f"{amount},",
-            *(f"{count}," for count in counts),
-            f"{self.vector(gradients)},",
-            f"{again}],",
-        ]
-
-    def lines_at(self, path: str, block: str) -> str:
-        return f"...$at({json.dumps(path)}, {block}),"
-
-    def count(self, name: str, elements: str) -> list[str]:
-        return [f"[{json.dumps(name)},", f"{elements}],"]
-
-    def counts_at(self, path: str, block: str) -> str:
-        return f"...$at({json.dumps(path)}, {block}),"
+JAVASCRIPT = Language(
+    printer=JavaScriptPrinter,
+    assigned="const {} = {};".format,
+    remark="// {}".format,
+    size=size,
+    given="$given(sizes.{0.attribute})".format,
+    vector=vector,
+    choice='pairs === "useful" ? {} : {}'.format,
+    line=line,
+    lines_at=rows_at,
+    count=lambda name, elements: [f"[{json.dumps(name)},", f"{elements}],"],
+    counts_at=rows_at,
+)

@@ -12,7 +12,7 @@ from symflops.emit.code.tables import Tables, work_context
 from symflops.emit.grouping import grouped
 from symflops.emit.python.batch import column_context, figure, signature, slots, total
 from symflops.emit.python.printer import PythonPrinter
-from symflops.emit.python.tables import Python
+from symflops.emit.python.tables import PYTHON
 from symflops.emit.rendering import template
 from symflops.model.formula import Num, Sym
 from symflops.model.program import Case, Field, Program
@@ -28,7 +28,7 @@ TYPES = {
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The module of ``program``; the derivation page says what it was verified against."""
-    tables = Tables(program, Python())
+    tables = Tables(program, PYTHON)
     context = head_context(program) | size_context(program) | batch_context(program, tables) | work_context(tables)
     return template("estimator.py.jinja").render(program=program, version=version, print=PRINT.text, **context)
 

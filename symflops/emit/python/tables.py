@@ -12,47 +12,27 @@ from symflops.model.program import Field
 ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
 
 
-class Python(Language):
-    """Statements and rows in Python."""
+def size(field: Field) -> str:
+    """The expression that reads a size for formulas."""
+    return (ABSENT.get(field.kind, "{}") if field.nullable else "{}").format(f"sizes.{field.attribute}")
 
-    def printer(self) -> PythonPrinter:
-        return PythonPrinter()
 
-    def assigned(self, name: str, text: str) -> str:
-        return f"{name} = {text}"
+def line(path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str) -> list[str]:
+    """The cells of a row of work."""
+    head, cells = f'("{path}",', (amount, *counts, tuple_text(gradients))
+    return [head, *(f"{cell}," for cell in cells), f"{again}),", f"# {what}"]
 
-    def remark(self, text: str) -> str:
-        return f"# {text}"
 
-    def size(self, field: Field) -> str:
-        return (ABSENT.get(field.kind, "{}") if field.nullable else "{}").format(f"sizes.{field.attribute}")
-
-    def given(self, field: Field) -> str:
-        return f"sizes.{field.attribute} is not None"
-
-    def vector(self, cells: Sequence[str]) -> str:
-        return tuple_text(cells)
-
-    def choice(self, useful: str, executed: str) -> str:
-        return f'{useful} if pairs == "useful" else {executed}'
-
-    def line(
-        self, path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str
-    ) -> list[str]:
-        return [
-            f'("{path}",',
-            f"{amount},",
-            *(f"{count}," for count in counts),
-            f"{tuple_text(gradients)},",
-            f"{again}),",
-            f"# {what}",
-        ]
-
-    def lines_at(self, path: str, block: str) -> str:
-        return f'*_at("{path}", {block}),'
-
-    def count(self, name: str, elements: str) -> list[str]:
-        return [f'"{name}":', f"{elements},"]
-
-    def counts_at(self, path: str, block: str) -> str:
-        return f'**_inside("{path}", {block}),'
+PYTHON = Language(
+    printer=PythonPrinter,
+    assigned="{} = {}".format,
+    remark="# {}".format,
+    size=size,
+    given="sizes.{0.attribute} is not None".format,
+    vector=tuple_text,
+    choice='{} if pairs == "useful" else {}'.format,
+    line=line,
+    lines_at='*_at("{}", {}),'.format,
+    count=lambda name, elements: [f'"{name}":', f"{elements},"],
+    counts_at='**_inside("{}", {}),'.format,
+)
