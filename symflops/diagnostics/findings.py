@@ -83,9 +83,8 @@ class Diagnostic:
         span = self.span
         labels = [*((Label(span, self.label),) if span else ()), *self.also]
         gap = " " * max([2, *(len(str(label.span.line)) for label in labels)])
-        ends = [
-            f"{gap} {paint('frame', '=')} {name}: {text}" for name, text in (("note", self.note), ("hint", self.hint)) if text
-        ]
+        below = (("note", self.note), ("hint", self.hint))
+        ends = [f"{gap} {paint('frame', '=')} {name}: {text}" for name, text in below if text]
         if span is None:
             return "\n".join([head, *ends])
         lines = [f"{span.source.path}:{span.line}:{span.column}: {head}"]

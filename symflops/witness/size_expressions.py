@@ -50,9 +50,8 @@ def products(count: int, factors: Sequence[int]) -> Callable[[Sequence[str]], Ex
 
     def found(names: Sequence[str]) -> Expressions:
         for factor, chosen in product(factors, combinations_with_replacement(names, count)):
-            words = [str(factor)] * (factor > 1) + [
-                name if times == 1 else f"{name}**2" for name, times in Counter(chosen).items()
-            ]
+            powers = (name if times == 1 else f"{name}**2" for name, times in Counter(chosen).items())
+            words = [str(factor)] * (factor > 1) + list(powers)
             yield "*".join(words), lambda sizes, factor=factor, chosen=chosen: factor * prod(sizes[name] for name in chosen)  # type: ignore[misc]
 
     return found
