@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from symflops.draft.fit.symbols import numbered
 from symflops.draft.polish.entries import (
     GATED,
     bound,
@@ -40,12 +41,8 @@ def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
     for name in made(entries):
         if name in kept or name in chosen:
             continue
-        base = name.rstrip("0123456789") or name
-        found, number = base, 2
-        while found in taken:
-            found, number = f"{base}{number}", number + 1
-        taken.add(found)
-        chosen[name] = found
+        chosen[name] = numbered(name.rstrip("0123456789") or name, taken)
+        taken.add(chosen[name])
     rename(entries, chosen)
     return [chosen.get(name, name) for name in outputs]
 

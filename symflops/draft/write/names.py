@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.draft.fit.symbols import numbered
 from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.scopes import Fields, Scope
 
@@ -30,10 +31,7 @@ class ValueNames:
 
     def fresh(self, base: str) -> str:
         """A new name after the last word of a path."""
-        short = shortened(base)
-        found, number = short, 2
-        while found in self.taken:
-            found, number = f"{short}{number}", number + 1
+        found = numbered(shortened(base), self.taken)
         self.taken.add(found)
         return found
 

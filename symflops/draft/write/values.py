@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
 from symflops.draft.fit.symbols import Names
 from symflops.draft.sample.family import Family
-from symflops.draft.trace.steps import Plan, Ref, Step
+from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.names import Paths, ValueNames, identifier
 from symflops.draft.write.scopes import Fields, Scope, Val
@@ -20,18 +20,23 @@ OUTSIDE = ("input", "constant")  # references without a value until an operator 
 
 
 class Values:
-    """The table of values.
+    """The values of a draft, and what finds their dimensions, streams and paths; all writers share it.
 
     Attributes:
+        plan: The steps of the first sample, which is written.
+        dims: Formulas of rows and widths.
+        streams: Streams by their rows.
+        paths: Paths of modules and parameters.
+        names: The names that values have.
         made: The values of steps and of choices, by id.
         carried: The values that a loop hands from one item to the next, by the id of the step that makes them.
         inputs: The inputs that an entry reads, by the name of the argument.
         parts: Views by name.
     """
 
-    def __init__(self, plan: Plan, dims: Dimensions, streams: Streams, paths: Paths) -> None:
-        self.plan, self.dims, self.streams, self.paths = plan, dims, streams, paths
-        self.names = ValueNames()
+    def __init__(self, family: Family, names: Names, fitter: Fitter) -> None:
+        self.plan, self.dims = family.samples[0].plan, Dimensions(family, names, fitter)
+        self.streams, self.paths, self.names = Streams(self.dims), Paths(self.dims), ValueNames()
         self.made: dict[int, Val] = {}
         self.carried: dict[int, Val] = {}
         self.inputs: dict[str, Val] = {}
@@ -159,39 +164,14 @@ class Values:
 
     # results
 
-    def put(self, step: Step, value: Val, key: str, fields: Fields, scope: Scope) -> None:
-        """Append the entry that makes the value of a step."""
+    def put(self, step: Step, like: Val, key: str, fields: Fields, scope: Scope, parameters: tuple[str, ...] = ()) -> Val:
+        """Append the entry that makes the value of a step: in the shape of ``like``, under a new name after its name."""
+        made = self.made[step.id] = replace(like, name=self.names.fresh(like.name))
+        fields = {**fields, "to": made.name}
+        if parameters:
+            self.paths.use(key, fields, scope, parameters)
         if step.quiet:
             scope.add({"no_grad": "true", "graph": [(key, fields)]})
         else:
             scope.add(fields, key)
-        self.made[step.id] = value
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """What all writers of one draft share.
-
-    Attributes:
-        family: The samples; the first one is written.
-        plan: The first sample's steps.
-        dims: Formulas of rows and widths.
-        streams: Streams by their rows.
-        paths: Paths of modules and parameters.
-        values: Values by reference.
-    """
-
-    family: Family
-    plan: Plan
-    dims: Dimensions
-    streams: Streams
-    paths: Paths
-    values: Values
-
-
-def tables_of(family: Family, names: Names, fitter: Fitter) -> Tables:
-    """Empty tables for the first sample of a family."""
-    plan = family.samples[0].plan
-    dims = Dimensions(family, names, fitter)
-    streams, paths = Streams(dims), Paths(dims)
-    return Tables(family, plan, dims, streams, paths, Values(plan, dims, streams, paths))
+        return made
