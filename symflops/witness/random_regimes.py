@@ -82,25 +82,8 @@ class Bench:
 
     def names(self, targets: Sequence[str] = ()) -> list[str]:
         """The names of all parameters, with adapters on ``targets``."""
-        with self.adapted(targets, 1):
+        with adapted(self.real, targets, 1):
             return [name for name, _ in self.real.named_parameters()]
-
-    @contextmanager
-    def adapted(self, targets: Sequence[str], rank: int) -> Iterator[None]:
-        """Put adapters on the linears at ``targets`` inside the context."""
-        before = {target: self.real.get_submodule(target) for target in targets}
-        try:
-            for target, module in before.items():
-                self.put(target, lora(module, rank))
-            yield
-        finally:
-            for target, module in before.items():
-                self.put(target, module)
-
-    def put(self, target: str, module: Any) -> None:
-        """Replace the module at a path."""
-        parent, _, name = target.rpartition(".")
-        setattr(self.real.get_submodule(parent), name, module)
 
     @contextmanager
     def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
@@ -122,8 +105,7 @@ class Bench:
 
     def measured(self, choice: Choice) -> tuple[int, int, int]:
         """Trainable elements, forward and backward FLOPs of the real model."""
-        with self.adapted(choice.targets, choice.rank), self.recomputed(choice.recompute):
-            adapters = {f"{target}.{name}.weight" for target in choice.targets for name in NAMES[1:]}
+        with adapted(self.real, choice.targets, choice.rank) as adapters, self.recomputed(choice.recompute):
             trainable = 0
             for name, tensor in self.real.named_parameters():
                 wanted = name in adapters or any(fnmatchcase(name, pattern) for pattern in choice.train)
@@ -148,7 +130,7 @@ class Bench:
         """A random choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
         targets = some(random, self.linears) if random.random() < 0.5 else ()
         names = self.names(targets)
-        adapters = {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
+        adapters = adapter_weights(targets)
         train = some(random, [name for name in names if name not in adapters])
         if random.random() < 0.2:
             train = (*train, *pattern_of(random, names))
@@ -211,6 +193,24 @@ def _uniform_lists(real: Any) -> Iterator[tuple[str, int]]:
         kinds = {type(item) for item in module} if type(module).__name__ == "ModuleList" else set()
         if len(kinds) == 1 and kinds != {type(None)} and not re.search(r"\.\d+\.", name):
             yield name, len(module)
+
+
+@contextmanager
+def adapted(real: Any, targets: Sequence[str], rank: int) -> Iterator[set[str]]:
+    """Put adapters on the linears at ``targets`` inside the context; the names of the adapters' weights."""
+    before = {target: real.get_submodule(target) for target in targets}
+    try:
+        for target, module in before.items():
+            real.set_submodule(target, lora(module, rank))
+        yield adapter_weights(targets)
+    finally:
+        for target, module in before.items():
+            real.set_submodule(target, module)
+
+
+def adapter_weights(targets: Sequence[str]) -> set[str]:
+    """The names of the weights of adapters on the linears at ``targets``."""
+    return {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
 
 
 def lora(base: Any, rank: int) -> Any:

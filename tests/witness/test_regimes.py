@@ -12,7 +12,7 @@ from symflops.catalog.library import find_spec
 from symflops.model.regime import Recompute
 from symflops.witness.cases import cases_of
 from symflops.witness.random_choices import pattern_of
-from symflops.witness.random_regimes import Bench, Choice
+from symflops.witness.random_regimes import Bench, Choice, adapted
 
 # model, case, draws
 CASES = (
@@ -159,7 +159,7 @@ def test_the_real_model_is_left_as_it_was() -> None:
     before = one.names()
     one.measured(Choice(freeze=("*",), targets=one.linears[:3]))
     assert one.names() == before and all(tensor.requires_grad for tensor in one.real.parameters())
-    with one.adapted(one.linears[:1], 2):
+    with adapted(one.real, one.linears[:1], 2):
         inside = one.names()
     assert f"{one.linears[0]}.base.weight" in inside and f"{one.linears[0]}.A.weight" in inside
 

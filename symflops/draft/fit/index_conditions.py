@@ -21,10 +21,10 @@ class Rows:
     starts: Sequence[int]
     truths: Sequence[Sequence[bool]]
 
-    def are(self, test: Test) -> bool:
-        """Whether a test holds for the items of the kind, and for no other, in every sample."""
+    def are(self, test: Test, of_kind: bool = True) -> bool:
+        """Whether a test holds for the items of the kind, and for no other, in every sample; or for just the others."""
         return all(
-            test(sample, start + place) == truth
+            test(sample, start + place) == (truth == of_kind)
             for sample, (start, truths) in enumerate(zip(self.starts, self.truths, strict=True))
             for place, truth in enumerate(truths)
         )
@@ -34,15 +34,9 @@ class Rows:
         """For each sample the index after its last item."""
         return [start + len(truths) for start, truths in zip(self.starts, self.truths, strict=True)]
 
-    @property
-    def otherwise(self) -> Rows:
-        """The items that are not of the kind."""
-        return Rows(self.starts, [[not truth for truth in truths] for truths in self.truths])
-
 
 def condition(rows: Rows, index: str, count: str, family: Family, names: Names) -> str | None:
     """A condition that says which items are of a kind, of sizes, then lists, then numbers; None if none is found."""
-    other = rows.otherwise
     for yes, no, test in (
         *of_ends(rows, index, count),
         *of_sizes(rows, index, names),
@@ -51,7 +45,7 @@ def condition(rows: Rows, index: str, count: str, family: Family, names: Names) 
     ):
         if rows.are(test):
             return yes()
-        if other.are(test):
+        if rows.are(test, of_kind=False):
             return no()
     return None
 

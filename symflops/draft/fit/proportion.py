@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import gcd
 
-from symflops.draft.fit.formula import Formula, Monomial, Vector, powers, product
+from symflops.draft.fit.formula import Formula, Vector, powers, product
 
 LEAST_VALUES = 4
 LARGEST = 64
@@ -75,15 +75,9 @@ def between(low: Fraction, high: Fraction) -> Fraction:
 
 def written(share: Fraction, chosen: tuple[str, ...], multiple: str, up: bool) -> Formula:
     """A rounded share as a formula."""
-    part = share / int(multiple) if multiple.isdigit() else share
+    unit, sizes = (int(multiple), ()) if multiple.isdigit() else (1, (multiple,))
+    part = share / unit
     top = "*".join(([str(part.numerator)] if part.numerator > 1 else []) + list(chosen))
-    number = part.denominator
-    bottom = "*".join(([str(number)] if number > 1 else []) + ([] if multiple.isdigit() else [multiple]))
+    bottom = "*".join([*([str(part.denominator)] if part.denominator > 1 else []), *sizes])
     atom = top if not bottom else f"ceil({top}, {bottom})" if up else f"({top}//{bottom})"
-    monomial: Monomial = ((atom, 1),)
-    factor = Fraction(1)
-    if multiple.isdigit():
-        factor = Fraction(int(multiple))
-    elif multiple != "1":
-        monomial = (*powers((multiple,), ()), *monomial)
-    return Formula(((monomial, factor),))
+    return Formula(((powers((*sizes, atom), ()), Fraction(unit)),))

@@ -144,11 +144,9 @@ class Recorder:
             return
         data = self.data(tensors)
         value = self.result(name, args, tensors, tuple(results[0].shape))
+        keep = self.write if mutates else self.remember
         for tensor in results:
-            if mutates:
-                self.write(tensor, value, data)
-            else:
-                self.remember(tensor, value, data)
+            keep(tensor, value, data)
 
     def result(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
         """The value of a call: a contraction, a look-up in a table with gradients, or a join of what it reads."""

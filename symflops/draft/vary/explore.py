@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,7 +29,7 @@ class Explorer:
         trial: Runs the module in a state; its signature, or None if the module does not accept the state.
         slots: The numbers of the subject.
         base: The signature of the subject as given.
-        deadline: When to stop, on the monotonic clock.
+        late: Whether time is up.
         tell: Shows progress.
         moves: Where the findings are added; its ``filled`` slots move alone or not at all.
     """
@@ -38,14 +37,10 @@ class Explorer:
     trial: Trial
     slots: Sequence[Slot]
     base: Any
-    deadline: float
+    late: Callable[[], bool]
     tell: Callable[[str], None]
     moves: Moves
     idle: set[Slot] = field(default_factory=set)
-
-    def late(self) -> bool:
-        """Whether time is up."""
-        return time.monotonic() > self.deadline
 
     def run(self) -> None:
         """Move the number of items, then each slot alone, then with others those that do not move alone."""
