@@ -11,7 +11,7 @@ from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
 from symflops.draft.sample.adjust import FEWEST_IN_CHUNK
 from symflops.draft.sample.family import Family, Sample
-from symflops.draft.trace.reads import steps_in
+from symflops.draft.trace.steps import steps_in
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from symflops.draft.fold.branches import merged
 from symflops.draft.fold.matching import Item, next_list, parallel_lists, repeated_modules, run_of, with_carried
-from symflops.draft.trace.reads import refs_of, walk
-from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, refs_of, walk
 
 FIRST_NEW = 1 << 40  # the number of the first value that no tape has
 

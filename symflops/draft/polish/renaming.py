@@ -6,10 +6,10 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any
 
 from symflops.draft.fit.symbols import fresh
-from symflops.draft.polish.alignment import pairs
 from symflops.draft.polish.entries import REFERENCES, carried, count, flat, made, operands, rename, results
 from symflops.draft.write.document import Document
 from symflops.draft.write.yaml_text import quoted
@@ -130,6 +130,12 @@ def is_free(document: Document, owner: str, found: str) -> bool:
             earlier = count(before, owner) == count(document.entries, owner)
             return earlier and not {owner, found} & carried(body) and owner not in document.outputs
     return False
+
+
+def pairs(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
+    """The places at which two sequences agree, in order."""
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [(block.a + step, block.b + step) for block in blocks for step in range(block.size)]
 
 
 def bodies(entries: Sequence[Any]) -> Iterator[Sequence[Any]]:

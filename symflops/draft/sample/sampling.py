@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.draft.sample.family import Family, Sample, executed, skeleton
 from symflops.draft.sample.runner import Runner, key_of
-from symflops.draft.trace.reads import walk
+from symflops.draft.trace.steps import walk
 from symflops.draft.vary.slots import Slot
 from symflops.draft.vary.variables import WIDE, Moves, Variable, moved, well_formed
 

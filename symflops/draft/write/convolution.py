@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from symflops.draft.fit.formula import Vector
-from symflops.draft.trace.reads import steps_in
-from symflops.draft.trace.steps import Step
+from symflops.draft.trace.steps import Step, steps_in
 from symflops.draft.write.dimensions import Dimensions, constant
 from symflops.draft.write.products import write_product
 from symflops.draft.write.scopes import Fields, Scope, Val

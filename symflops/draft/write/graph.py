@@ -10,11 +10,9 @@ from symflops.draft.fit.formula import symbol
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import Pattern
-from symflops.draft.polish.inlining import inlined
 from symflops.draft.polish.joint_attention import split_joint
-from symflops.draft.polish.polish import polished, tidied
-from symflops.draft.trace.reads import names_read, readers_of, refs_of, steps_in
-from symflops.draft.trace.steps import Branch, Loop, Ref, Step
+from symflops.draft.polish.polish import inlined, polished, tidied
+from symflops.draft.trace.steps import Branch, Loop, Ref, Step, names_read, readers_of, refs_of, steps_in
 from symflops.draft.write.attention import Attention, attentions_in, write_attention
 from symflops.draft.write.convolution import find_axes, write_conv
 from symflops.draft.write.experts import Experts, experts_in, write_experts

@@ -12,8 +12,7 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.fit.index_conditions import Rows, condition
-from symflops.draft.trace.reads import refs_of, steps_in, values_in
-from symflops.draft.trace.steps import Branch, Choice, Loop, Ref
+from symflops.draft.trace.steps import Branch, Choice, Loop, Ref, refs_of, steps_in, values_in
 from symflops.draft.write.scopes import Fields, Scope, Unsolved, Val
 from symflops.draft.write.values import Values
 
