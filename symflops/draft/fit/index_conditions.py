@@ -82,11 +82,10 @@ def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
     for name, values in sizes.items():
         yield bound(index, name, values)
         yield equation(index, name, remainder([1 << 40] * len(values), values))
-    count = len(rows.ends)
     for name, values in sizes.items():
-        term = f"{index} % {name}"
         yield equation(f"({index} + 1) % {name}", 0, remainder(values, [value - 1 for value in values]))
-        yield from (equation(term, number, remainder(values, [number] * count)) for number in (0, 1, 2, 3))
+        rests = {number: remainder(values, [number] * len(values)) for number in (0, 1, 2, 3)}
+        yield from (equation(f"{index} % {name}", number, test) for number, test in rests.items())
     for name, values in sizes.items():
         for other, offsets in sizes.items():
             if other != name:

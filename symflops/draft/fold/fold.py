@@ -18,8 +18,7 @@ def folded(plan: Plan) -> Plan:
     """A plan with its module lists folded."""
     folder = Folder(plan.outputs, plan.entries)
     entries = folder.fold(list(plan.entries), "")
-    outputs = tuple(folder.alias(ref) for ref in plan.outputs)
-    return pruned(replace(plan, entries=tuple(entries), outputs=outputs))
+    return pruned(replace(plan, entries=tuple(entries), outputs=tuple(map(folder.alias, plan.outputs))))
 
 
 def pruned(plan: Plan) -> Plan:
@@ -109,7 +108,7 @@ class Folder:
         """An entry that reads the values of a loop under the names of its body."""
         if isinstance(entry, Loop):
             carried = tuple((self.alias(init), last) for init, last in entry.carried)
-            return replace(entry, body=tuple(self.renamed(one) for one in entry.body), carried=carried)
+            return replace(entry, body=tuple(map(self.renamed, entry.body)), carried=carried)
         if isinstance(entry, Branch):
             cases = tuple(tuple(self.renamed(one) for one in case) for case in entry.cases)
             choices = tuple(replace(one, sources=tuple(map(self.alias, one.sources))) for one in entry.choices)
@@ -155,8 +154,7 @@ class Folder:
             else:
                 body += self.fold([first, *rest], f"{prefix}.{indices[0]}")
         self.aliases.update(found.aliases)
-        renamed = tuple(self.renamed(one) for one in body)
-        return Loop(prefix, indices[0], len(items), renamed, self.links(found.carried), found.others)
+        return Loop(prefix, indices[0], len(items), tuple(map(self.renamed, body)), self.links(found.carried), found.others)
 
     def read_later(self, steps: list[Step], items: Sequence[Item]) -> Mapping[int, set[int]]:
         """For each step of an item, the items in which it is read; -1 stands for anywhere else."""

@@ -116,10 +116,8 @@ def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str
             return False
     if mentioned(entries[start + 1 : place], base) or bound(entries[start : start + 1], base):
         return False
-    if target == base:
-        return True
     known = bound(entries[:start], base) or base in kept
-    return known and target not in kept and not needed_later(entries[place + 1 :], base, kept)
+    return target == base or (known and target not in kept and not needed_later(entries[place + 1 :], base, kept))
 
 
 def with_gate(entries: list[Any], kept: set[str]) -> bool:

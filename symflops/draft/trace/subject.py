@@ -50,13 +50,10 @@ class Subject:
         torch = needed("torch")
         torch.manual_seed(0)
         kind = class_of(self.reference)
-        options = {**OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
-        given = copy.deepcopy(dict(self.config))
+        config_class = getattr(kind, "config_class", None)
+        fields = {**copy.deepcopy(dict(self.config)), **OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
         with torch.device(self.device):
-            config_class = getattr(kind, "config_class", None)
-            if config_class is not None:
-                return kind(config_class(**{**given, **options})).eval()
-            return kind(**{**given, **options}).eval()
+            return (kind(**fields) if config_class is None else kind(config_class(**fields))).eval()
 
     def arguments(self) -> dict[str, Any]:
         """Make the arguments of a call."""

@@ -148,8 +148,7 @@ class Explorer:
         """Sort what does not move with others either: a field that is limited changes nothing, anything else is stuck."""
         limited = [slot for slot in free if coupled[slot] == "limited" and slot.kind != "dimension"]
         self.moves.stuck += [slot for slot in free if slot not in limited]
-        inert = [*self.moves.inert, *limited]
-        self.moves.inert = [slot for slot in inert if slot not in covered or slot in self.idle]
+        self.moves.inert = [slot for slot in (*self.moves.inert, *limited) if slot not in covered or slot in self.idle]
 
     def tied(self, slot: Slot, coupled: Mapping[Slot, Outcome]) -> Variable | None:
         """A variable in which a slot moves that does not move alone."""

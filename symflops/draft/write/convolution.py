@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from symflops.draft.fit.formula import Vector
@@ -74,9 +75,8 @@ def find_axes(entries: Sequence[Any], values: Values, grids: bool) -> None:
             for move in conv.moves:
                 streams.axes.convolved(*move)
         else:
-            for pair in zip(conv.before, conv.after, strict=True):
-                for axis in pair:
-                    streams.axes.formula(axis)
+            for axis in chain(*zip(conv.before, conv.after, strict=True)):
+                streams.axes.formula(axis)
         for axes in (conv.before, conv.after) if grids else ():
             streams.remember(conv.items, axes)
 
@@ -85,7 +85,7 @@ def write_conv(step: Step, scope: Scope, values: Values) -> None:
     """A convolution with a parameter; one of two values is a product."""
     dims, paths = values.dims, values.paths
     if not step.parameters:
-        write_product(step, scope, values, dims.slice(step, 0, len(step.numbers) - sum(step.words[1])))
+        write_product(step, scope, values)
         return
     conv, transposed = convolution_of(step, dims), step.words[0]
     groups = dims.of(step, len(step.numbers) - 1)

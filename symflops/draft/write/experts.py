@@ -8,6 +8,7 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
+from symflops.draft.write.attention import step_at
 from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.products import sides_of
 from symflops.draft.write.scopes import Entry, Fields, Scope, Val
@@ -90,9 +91,8 @@ def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], sha
 
 def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
     """The step that a reference names, if it only multiplies with a matrix for each expert."""
-    step = steps.get(ref.id) if ref.kind == "step" else None
-    plain = step is not None and step.kind == "linear" and step.times == 1 and not step.quiet
-    if step is None or not plain or len(step.parameters) != 1 or len(step.operands) != 1:
+    step = step_at(ref, "linear", steps)
+    if step is None or step.quiet or (step.times, len(step.parameters), len(step.operands)) != (1, 1, 1):
         return None
     return step if len(shapes[step.parameters[0]]) == 3 else None
 

@@ -18,14 +18,14 @@ from symflops.draft.write.convolution import find_axes, write_conv
 from symflops.draft.write.experts import Experts, experts_in, write_experts
 from symflops.draft.write.join import write_join
 from symflops.draft.write.loops import write_branch, write_loop
-from symflops.draft.write.products import write_embedding, write_linear, write_matmul, write_norm, write_solve
+from symflops.draft.write.products import write_embedding, write_linear, write_norm, write_product, write_solve
 from symflops.draft.write.scopes import Scope
 from symflops.draft.write.values import Values
 
 WRITERS: Mapping[str, Callable[[Step, Scope, Values], None]] = {
     "linear": write_linear,
     "conv": write_conv,
-    "matmul": write_matmul,
+    "matmul": write_product,
     "solve": write_solve,
     "embedding": write_embedding,
     "norm": write_norm,

@@ -71,14 +71,10 @@ def write_sum(step: Step, made: Val, others: Sequence[Val], scope: Scope, values
         values.made[step.id] = values.derived(made, fields, scope)
 
 
-def write_matmul(step: Step, scope: Scope, values: Values) -> None:
-    """A product of two values."""
-    write_product(step, scope, values, values.dims.slice(step, 0, 4))
-
-
-def write_product(step: Step, scope: Scope, values: Values, sizes: list[Vector]) -> None:
-    """A contraction by its index sizes."""
+def write_product(step: Step, scope: Scope, values: Values) -> None:
+    """A product of two values, or a convolution of two, by its index sizes."""
     dims = values.dims
+    sizes = dims.slice(step, 0, 4 if step.kind == "matmul" else len(step.numbers) - sum(step.words[1]))
     batch, once = dims.rows(dims.times(sizes[0], dims.turns(step)))
     if once and step.kind == "matmul" and constant(sizes[0], 1):  # items may be the rows of one product
         rows, all_once = dims.rows(sizes[1])

@@ -73,8 +73,7 @@ class Values:
             fields["shared"] = "true"
         scope.add(fields, self.paths.relative(name, scope))
         self.paths.used.add(name)
-        width = shape[-1] if shape else self.dims.one
-        scope.parameters[name] = Val(found, self.dims.one, width, True, ("once",))
+        scope.parameters[name] = Val(found, self.dims.one, shape[-1] if shape else self.dims.one, True, ("once",))
         return scope.parameters[name]
 
     def operand(self, ref: Ref, rows: Vector, width: Vector, scope: Scope, once: bool = False) -> Val:
@@ -143,8 +142,7 @@ class Values:
     def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool, base: str = "constant") -> Val:
         """A constant."""
         name = self.names.fresh(base)
-        stream = self.streams.of(rows, once)
-        scope.add({"op": "zeros", "stream": stream, "width": self.dims.text(width, name), "to": name})
+        scope.add({"op": "zeros", "stream": self.streams.of(rows, once), "width": self.dims.text(width, name), "to": name})
         return Val(name, rows, width, once, self.streams.tag(rows, once))
 
     def derived(self, value: Val, fields: Fields, scope: Scope, shape: Val | None = None) -> Val:
