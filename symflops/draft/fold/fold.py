@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.draft.fold.branches import merged
 from symflops.draft.fold.matching import Item, next_list, parallel_lists, repeated_modules, run_of, with_carried
-from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, refs_of, walk
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, readers_of, refs_of, walk
 
 FIRST_NEW = 1 << 40  # the number of the first value that no tape has
 
@@ -51,11 +51,7 @@ class Folder:
     def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
         self.aliases: dict[int, int] = {}
-        self.readers: dict[int, list[int]] = {}
-        for step in steps:
-            for ref in step.operands:
-                if ref.kind == "step":
-                    self.readers.setdefault(ref.id, []).append(step.id)
+        self.readers = readers_of(steps, ())
         self.free = FIRST_NEW
 
     def alias(self, ref: Ref) -> Ref:

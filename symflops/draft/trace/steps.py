@@ -106,8 +106,7 @@ def operands_of(entry: Any) -> Iterable[Ref]:
         return [init for init, _ in entry.carried]
     if isinstance(entry, Branch):
         return [ref for choice in entry.choices for ref in choice.sources]
-    operands: tuple[Ref, ...] = entry.operands
-    return operands
+    return tuple(entry.operands)
 
 
 def refs_of(entries: Iterable[Any]) -> list[Ref]:

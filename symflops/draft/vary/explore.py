@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -176,8 +176,7 @@ def option_values(option: Variable) -> list[int]:
     return candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
 
 
-def settled(found: Variable) -> Iterator[Slot]:
+def settled(found: Variable) -> list[Slot]:
     """The slots that need not move otherwise: all but the sides of pictures that a patch divides."""
-    for slot in found.slots:
-        if not found.lead.of_config or slot.of_config or slot.value == found.lead.value:
-            yield slot
+    lead = found.lead
+    return [slot for slot in found.slots if not lead.of_config or slot.of_config or slot.value == lead.value]

@@ -120,7 +120,7 @@ def write_branch(
             (made,) = values.read_all([choice.sources[case]], inner)
             if choice.id not in values.made:
                 tag = values.streams.tag(made.rows, made.once)
-                values.made[choice.id] = replace(made, name=values.names.fresh(made.name), tag=tag)
+                values.made[choice.id] = replace(made, name=values.fresh(made.name), tag=tag)
             wanted = values.made[choice.id]
             fitted = values.fitted(made, wanted.rows, wanted.width, inner, wanted.once)
             inner.add({"op": "add", "from": fitted.name, "to": wanted.name})

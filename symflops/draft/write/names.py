@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from symflops.draft.fit.symbols import numbered
 from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.scopes import Fields, Scope
 
@@ -21,19 +20,6 @@ NO_NAMES = (
     "_",
 )  # they mean something in YAML or in a spec
 FIELDS = {"weight": "weight", "bias": "bias_name"}  # the field that names a parameter, by the name that it has by default
-
-
-class ValueNames:
-    """The names that a draft has given to values."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def fresh(self, base: str) -> str:
-        """A new name after the last word of a path."""
-        found = numbered(shortened(base), self.taken)
-        self.taken.add(found)
-        return found
 
 
 def shortened(path: str) -> str:

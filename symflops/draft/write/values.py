@@ -8,11 +8,11 @@ from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
-from symflops.draft.fit.symbols import Names
+from symflops.draft.fit.symbols import Names, numbered
 from symflops.draft.sample.family import Family
 from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions
-from symflops.draft.write.names import Paths, ValueNames, identifier
+from symflops.draft.write.names import Paths, identifier, shortened
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.streams import Streams
 
@@ -27,16 +27,17 @@ class Values:
         dims: Formulas of rows and widths.
         streams: Streams by their rows.
         paths: Paths of modules and parameters.
-        names: The names that values have.
         made: The values of steps and of choices, by id.
         carried: The values that a loop hands from one item to the next, by the id of the step that makes them.
         inputs: The inputs that an entry reads, by the name of the argument.
         parts: Views by name.
+        taken: The names of all values.
     """
 
     def __init__(self, family: Family, names: Names, fitter: Fitter) -> None:
         self.plan, self.dims = family.samples[0].plan, Dimensions(family, names, fitter)
-        self.streams, self.paths, self.names = Streams(self.dims), Paths(self.dims), ValueNames()
+        self.streams, self.paths = Streams(self.dims), Paths(self.dims)
+        self.taken: set[str] = set()
         self.made: dict[int, Val] = {}
         self.carried: dict[int, Val] = {}
         self.inputs: dict[str, Val] = {}
@@ -46,6 +47,12 @@ class Values:
     def by_name(self) -> dict[str, Val]:
         """All values of steps and all views."""
         return {**{value.name: value for value in self.made.values()}, **self.parts}
+
+    def fresh(self, base: str) -> str:
+        """A new name after the last word of a path."""
+        found = numbered(shortened(base), self.taken)
+        self.taken.add(found)
+        return found
 
     # reading
 
@@ -67,7 +74,7 @@ class Values:
             if name in around.parameters:
                 return around.parameters[name]
         shape = self.dims.family.shape(name)
-        found = self.names.fresh(name)
+        found = self.fresh(name)
         fields: Fields = {"op": "parameter", "shape": self.dims.listed(shape, name), "to": found}
         if name in self.paths.used:
             fields["shared"] = "true"
@@ -100,7 +107,7 @@ class Values:
         if name not in self.inputs:
             value = Val(identifier(name), rows, width, False, self.streams.tag(rows, False))
             self.inputs[name] = value
-            self.names.taken.add(value.name)
+            self.taken.add(value.name)
         return self.inputs[name]
 
     # shapes
@@ -123,7 +130,7 @@ class Values:
             return self.derived(value, {"op": "mul", "from": [blank.name, value.name]}, scope, blank)
         if value.rows == rows:
             return value if value.width == width else self.widened(value, width, scope)
-        name = self.names.fresh(value.name)
+        name = self.fresh(value.name)
         larger = rows[0] * width[0] > value.rows[0] * value.width[0]
         fields: Fields = {"op": "view", "from": value.name, "as": "expand" if larger else "select"}
         fields["stream"] = self.streams.of(rows, value.once)
@@ -135,19 +142,19 @@ class Values:
 
     def widened(self, value: Val, width: Vector, scope: Scope) -> Val:
         """A value of another width."""
-        name = self.names.fresh(value.name)
+        name = self.fresh(value.name)
         scope.add({"op": "map", "from": value.name, "width": self.dims.text(width, name), "to": name})
         return replace(value, name=name, width=width)
 
     def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool, base: str = "constant") -> Val:
         """A constant."""
-        name = self.names.fresh(base)
+        name = self.fresh(base)
         scope.add({"op": "zeros", "stream": self.streams.of(rows, once), "width": self.dims.text(width, name), "to": name})
         return Val(name, rows, width, once, self.streams.tag(rows, once))
 
     def derived(self, value: Val, fields: Fields, scope: Scope, shape: Val | None = None) -> Val:
         """A value that an operator without a path makes of another one; in the shape of ``shape``, or as it was."""
-        name = self.names.fresh(value.name)
+        name = self.fresh(value.name)
         scope.add({**fields, "to": name})
         return replace(shape or value, name=name)
 
@@ -164,7 +171,7 @@ class Values:
 
     def put(self, step: Step, like: Val, key: str, fields: Fields, scope: Scope, parameters: tuple[str, ...] = ()) -> Val:
         """Append the entry that makes the value of a step: in the shape of ``like``, under a new name after its name."""
-        made = self.made[step.id] = replace(like, name=self.names.fresh(like.name))
+        made = self.made[step.id] = replace(like, name=self.fresh(like.name))
         fields = {**fields, "to": made.name}
         if parameters:
             self.paths.use(key, fields, scope, parameters)
