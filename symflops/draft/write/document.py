@@ -48,14 +48,9 @@ class Document:
     lengths: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        """The title in snake case."""
-        return snake_case(self.title)
-
-    @property
     def text(self) -> str:
         """The document as YAML."""
-        lines = [f"name: {self.name}", f"title: Draft of {self.title}"]
+        lines = [f"name: {snake_case(self.title)}", f"title: Draft of {self.title}"]
         if self.reference:
             lines.append(f"reference: {self.reference}")
         if self.sizes:
