@@ -38,6 +38,10 @@ class Partners:
         """Slots that the slot, or a power of it, divides."""
         return [other for other in slots if other.value % self.slot.value**power == 0]
 
+    def firsts(self, dims: Sequence[Slot]) -> list[tuple[Slot, int]]:
+        """The first dimensions of tensors, to move along in proportion."""
+        return [(other, 1) for other in dims if other.first]
+
     def equal(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
         """Slots of the same value."""
         return tuple(other for other in slots if other.value == self.slot.value)
@@ -183,12 +187,12 @@ def pictures(partners: Partners) -> Iterator[Variable]:
     slot = partners.slot
     dims = [other for other in partners.coupled if other.kind == "dimension" and other.value > 1 and other != slot]
     squares = [(other, 2) for other in partners.multiples(dims, 2)]
-    runs, firsts = [other for other in dims if other.of_run], [(other, 1) for other in dims if other.first]
+    runs = [other for other in dims if other.of_run]
     sides = partners.equal([other for other in dims if other not in runs])
     for run in runs if not slot.of_run else ():
         yield Variable(slot, sides, along=((run, 2),))
         yield Variable(slot, along=((run, -2),))
-        yield Variable(slot, along=((run, 1), *firsts))
+        yield Variable(slot, along=((run, 1), *partners.firsts(dims)))
         yield from (Variable(slot, along=((run, -2), square)) for square in squares)
     if slot.value > 1:
         yield from (Variable(slot, along=(square,)) for square in squares)
