@@ -19,8 +19,7 @@ def example_of(reference: str) -> Example | None:
     package, _, name = reference.partition(":")
     dotted = f"{package}.{name}"
     for file in specs_in(roots()[0]):
-        text = file.source().text
-        if name not in text:
+        if name not in file.source().text:
             continue
         model = load(file.path)
         if dotted not in model.spec.references:

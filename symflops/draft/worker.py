@@ -44,8 +44,7 @@ def draft_in_process(
     """
     context = get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    arguments = (there, str(Path.cwd()), subject, timeout, tuple(published), dict(variants))
-    process = context.Process(target=work, args=arguments)
+    process = context.Process(target=work, args=(there, str(Path.cwd()), subject, timeout, tuple(published), dict(variants)))
     process.start()
     there.close()
     ends = time.monotonic() + GRACE * timeout * (1 + len(variants)) + START_SECONDS
@@ -113,7 +112,6 @@ def work(
 def memory_of(process: int | None) -> int:
     """The bytes of memory that a process has now; 0 if the system does not tell."""
     try:
-        pages = int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError, AttributeError):
         return 0

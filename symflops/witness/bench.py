@@ -48,23 +48,6 @@ class Bench:
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
 
     @contextmanager
-    def adapted(self, targets: Sequence[str], rank: int) -> Iterator[None]:
-        """Put adapters on the linears at ``targets`` inside the context."""
-        before = {target: self.real.get_submodule(target) for target in targets}
-        try:
-            for target, module in before.items():
-                self.put(target, lora(module, rank))
-            yield
-        finally:
-            for target, module in before.items():
-                self.put(target, module)
-
-    def put(self, target: str, module: Any) -> None:
-        """Replace the module at a path."""
-        parent, _, name = target.rpartition(".")
-        setattr(self.real.get_submodule(parent), name, module)
-
-    @contextmanager
     def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
         """Let PyTorch recompute the groups of modules inside the context."""
         checkpoint = needed("torch.utils.checkpoint")
@@ -84,8 +67,7 @@ class Bench:
 
     def measured(self, choice: Choice) -> tuple[int, int, int]:
         """Trainable elements, forward and backward FLOPs of the real model."""
-        with self.adapted(choice.targets, choice.rank), self.recomputed(choice.recompute):
-            adapters = {f"{target}.{name}.weight" for target in choice.targets for name in NAMES[1:]}
+        with adapted(self.real, choice.targets, choice.rank) as adapters, self.recomputed(choice.recompute):
             trainable = 0
             for name, tensor in self.real.named_parameters():
                 wanted = name in adapters or any(fnmatchcase(name, pattern) for pattern in choice.train)
@@ -105,6 +87,24 @@ def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any
     moments = estimator.moments(**batch)
     backward = estimator.backward(moments) + estimator.recomputed(moments)
     return estimator.trainable_parameters, estimator.forward(moments), backward
+
+
+@contextmanager
+def adapted(real: Any, targets: Sequence[str], rank: int) -> Iterator[set[str]]:
+    """Put adapters on the linears at ``targets`` inside the context; the names of the adapters' weights."""
+    before = {target: real.get_submodule(target) for target in targets}
+    try:
+        for target, module in before.items():
+            real.set_submodule(target, lora(module, rank))
+        yield adapter_weights(targets)
+    finally:
+        for target, module in before.items():
+            real.set_submodule(target, module)
+
+
+def adapter_weights(targets: Sequence[str]) -> set[str]:
+    """The names of the weights of adapters on the linears at ``targets``."""
+    return {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
 
 
 def lora(base: Any, rank: int) -> Any:

@@ -29,13 +29,22 @@ def class_of(reference: str, folder: Path | None = None) -> Any:
     package, _, path = reference.partition(".")
     name, colon, inner = reference.partition(":")
     if colon:
-        found = _walked(_beside(name, folder), inner, f"{name.replace('.', '/')}.py")
+        found = member_of(_beside(name, folder), inner, f"{name.replace('.', '/')}.py")
     elif package in PACKAGES and path:
         found = needed(package)
-        found = _walked(found, path, f"{package} {getattr(found, '__version__', '')}", "is it of another version?")
+        found = member_of(found, path, f"{package} {getattr(found, '__version__', '')}", "is it of another version?")
     else:
         known = f"a reference is a class of {', '.join(PACKAGES)}, or 'module:Class' with module.py beside the spec"
         raise SymflopsError(f"'{reference}' cannot be verified live: {known}")
+    return checked(found, reference)
+
+
+def checked(found: Any, reference: str) -> Any:
+    """What a reference names, if it is a module class.
+
+    Raises:
+        SymflopsError: it is anything else.
+    """
     if not (isinstance(found, type) and issubclass(found, needed("torch").nn.Module)):
         raise SymflopsError(f"'{reference}' is no module class")
     return found
@@ -46,8 +55,12 @@ def package_of(reference: str) -> str:
     return "torch" if ":" in reference else reference.partition(".")[0]
 
 
-def _walked(found: Any, path: str, where: str, otherwise: str = "") -> Any:
-    """The class at ``path`` inside a module."""
+def member_of(found: Any, path: str, where: str, otherwise: str = "") -> Any:
+    """The class at ``path`` inside a module.
+
+    Raises:
+        SymflopsError: it does not exist, or cannot be imported.
+    """
     for word in path.split("."):
         known = found
         try:
@@ -64,13 +77,17 @@ def _beside(name: str, folder: Path | None) -> Any:
     path = (folder or Path()).joinpath(*name.split(".")).with_suffix(".py")
     if not path.is_file():
         raise SymflopsError(f"there is no file '{path.name}' beside the spec (looked for {path})")
-    return _run(path.resolve())
+    return module_of_file(path.resolve())
 
 
 @lru_cache(maxsize=64)
-def _run(path: Path) -> Any:
-    """The module of a file, run once per process; it can import other files of its folder."""
-    name = f"_beside_a_spec_{path.stem}"
+def module_of_file(path: Path) -> Any:
+    """The module of a file, run once per process; it can import other files of its folder.
+
+    Raises:
+        SymflopsError: the file fails when it is run.
+    """
+    name = f"_symflops_file_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SymflopsError(f"{path} is no Python file")

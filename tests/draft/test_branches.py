@@ -9,7 +9,7 @@ from torch import nn
 from symflops.draft.fit.index_conditions import Rows, condition
 from symflops.draft.fit.symbols import Names
 from symflops.draft.fold.fold import folded
-from symflops.draft.polish.inlining import inlined
+from symflops.draft.polish.polish import inlined
 from symflops.draft.trace.lowering import steps_of
 from symflops.draft.trace.steps import Branch, Loop
 from symflops.draft.trace.subject import summed

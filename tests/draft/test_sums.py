@@ -1,7 +1,7 @@
 """Widths of fused projections, and rounded shares in multiples."""
 
 from symflops.draft.fit.formula import products
-from symflops.draft.fit.proportion import proportion
+from symflops.draft.fit.rounding import proportion
 from symflops.draft.fit.sums import triple
 
 SIZES = {

@@ -11,8 +11,7 @@ from symflops.api import load
 from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.fit.config_conditions import Setting, guards_between
-from symflops.draft.polish.alignment import entries_of, joined
-from symflops.draft.polish.merge import Branch, merged
+from symflops.draft.polish.merge import Branch, entries_of, joined, merged
 from symflops.draft.write.document import Document
 from symflops.draft.write.scopes import Unsolved
 

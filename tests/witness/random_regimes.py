@@ -13,7 +13,7 @@ from symflops.api import Model, program_in
 from symflops.compiler import Goal, Memo
 from symflops.model.program import Program
 from symflops.model.regime import Adapter, Recompute, Regime
-from symflops.witness.bench import NAMES, Bench, Choice, derived
+from symflops.witness.bench import NAMES, Bench, Choice, adapted, adapter_weights, derived
 from symflops.witness.cases import LiveCase
 from symflops.witness.live import Figure
 
@@ -81,7 +81,7 @@ class RandomBench(Bench):
 
     def names(self, targets: Sequence[str] = ()) -> list[str]:
         """The names of all parameters, with adapters on ``targets``."""
-        with self.adapted(targets, 1):
+        with adapted(self.real, targets, 1):
             return [name for name, _ in self.real.named_parameters()]
 
     def derived(self, choice: Choice, known: bool = False) -> tuple[int, int, int]:
@@ -96,7 +96,7 @@ class RandomBench(Bench):
         """A random choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
         targets = some(random, self.linears) if random.random() < 0.5 else ()
         names = self.names(targets)
-        adapters = {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
+        adapters = adapter_weights(targets)
         train = some(random, [name for name in names if name not in adapters])
         if random.random() < 0.2:
             train = (*train, *pattern_of(random, names))

@@ -10,7 +10,7 @@ import pytest
 from symflops.api import load
 from symflops.catalog.library import find_spec
 from symflops.model.regime import Recompute
-from symflops.witness.bench import Choice
+from symflops.witness.bench import Choice, adapted
 from symflops.witness.cases import cases_of
 from tests.witness.random_regimes import RandomBench, pattern_of
 
@@ -159,7 +159,7 @@ def test_the_real_model_is_left_as_it_was() -> None:
     before = one.names()
     one.measured(Choice(freeze=("*",), targets=one.linears[:3]))
     assert one.names() == before and all(tensor.requires_grad for tensor in one.real.parameters())
-    with one.adapted(one.linears[:1], 2):
+    with adapted(one.real, one.linears[:1], 2):
         inside = one.names()
     assert f"{one.linears[0]}.base.weight" in inside and f"{one.linears[0]}.A.weight" in inside
 

@@ -84,9 +84,7 @@ def shapes(subject: Subject) -> dict[str, tuple[int, ...]] | None:
 def without(config: Mapping[str, Any], key: Sequence[Any], value: int | None = None) -> dict[str, Any]:
     """A config without a field, or with another value there."""
     found = copy.deepcopy(dict(config))
-    inner: Any = found
-    for part in key[:-1]:
-        inner = inner[part]
+    inner = value_at(found, key[:-1])
     if value is None:
         del inner[key[-1]]
     else:

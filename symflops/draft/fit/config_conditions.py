@@ -71,10 +71,10 @@ class Guards:
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
         """The settings as sizes of a spec, with the value of the first config as default."""
-        firsts = [(one, one.values[0]) for one in self.settings]
         return {
-            one.letter: {"key": one.key} | ({"optional": "true"} if first is None else {"default": written(first)})
-            for one, first in firsts
+            one.letter: {"key": one.key}
+            | ({"optional": "true"} if one.values[0] is None else {"default": written(one.values[0])})
+            for one in self.settings
         }
 
 

@@ -65,8 +65,7 @@ def sum_of(terms: Iterable[tuple[Monomial, Fraction]]) -> Formula:
 
 def bracket(text: str) -> str:
     """A text as one factor, in brackets unless it is a name or a number."""
-    plain = text.translate({ord(letter): "" for letter in "_[]"})
-    return text if plain.isalnum() else f"({text})"
+    return text if text.translate({ord(letter): "" for letter in "_[]"}).isalnum() else f"({text})"
 
 
 def piece(monomial: Monomial, factor: int) -> str:
@@ -176,6 +175,4 @@ def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
             if place != step and row[step]:
                 factor = row[step]
                 rows[place] = [a - factor * b for a, b in zip(row, rows[step], strict=True)]
-    if any(row[width] for row in rows[width:]):
-        return None
-    return [rows[place][width] for place in range(width)]
+    return None if any(row[width] for row in rows[width:]) else [row[width] for row in rows[:width]]

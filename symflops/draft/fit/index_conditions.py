@@ -21,10 +21,10 @@ class Rows:
     starts: Sequence[int]
     truths: Sequence[Sequence[bool]]
 
-    def are(self, test: Test) -> bool:
-        """Whether a test holds for the items of the kind, and for no other, in every sample."""
+    def are(self, test: Test, of_kind: bool = True) -> bool:
+        """Whether a test holds for the items of the kind, and for no other, in every sample; or for just the others."""
         return all(
-            test(sample, start + place) == truth
+            test(sample, start + place) == (truth == of_kind)
             for sample, (start, truths) in enumerate(zip(self.starts, self.truths, strict=True))
             for place, truth in enumerate(truths)
         )
@@ -34,15 +34,9 @@ class Rows:
         """For each sample the index after its last item."""
         return [start + len(truths) for start, truths in zip(self.starts, self.truths, strict=True)]
 
-    @property
-    def otherwise(self) -> Rows:
-        """The items that are not of the kind."""
-        return Rows(self.starts, [[not truth for truth in truths] for truths in self.truths])
-
 
 def condition(rows: Rows, index: str, count: str, family: Family, names: Names) -> str | None:
     """A condition that says which items are of a kind, of sizes, then lists, then numbers; None if none is found."""
-    other = rows.otherwise
     for yes, no, test in (
         *of_ends(rows, index, count),
         *of_sizes(rows, index, names),
@@ -51,7 +45,7 @@ def condition(rows: Rows, index: str, count: str, family: Family, names: Names) 
     ):
         if rows.are(test):
             return yes()
-        if other.are(test):
+        if rows.are(test, of_kind=False):
             return no()
     return None
 
@@ -88,11 +82,10 @@ def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
     for name, values in sizes.items():
         yield bound(index, name, values)
         yield equation(index, name, remainder([1 << 40] * len(values), values))
-    count = len(rows.ends)
     for name, values in sizes.items():
-        term = f"{index} % {name}"
         yield equation(f"({index} + 1) % {name}", 0, remainder(values, [value - 1 for value in values]))
-        yield from (equation(term, number, remainder(values, [number] * count)) for number in (0, 1, 2, 3))
+        rests = {number: remainder(values, [number] * len(values)) for number in (0, 1, 2, 3)}
+        yield from (equation(f"{index} % {name}", number, test) for number, test in rests.items())
     for name, values in sizes.items():
         for other, offsets in sizes.items():
             if other != name:

@@ -27,9 +27,7 @@ Columns = Mapping[tuple[str, ...], Vector]
 
 def monomial(vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
     """One monomial of the symbols in ``base`` and the quotients in ``pool``; only symbols are divided."""
-    if any(value <= 0 for value in vector):
-        return None
-    return product_of(vector, {**pool, **base}) or quotient_of(vector, base)
+    return None if min(vector) <= 0 else product_of(vector, {**pool, **base}) or quotient_of(vector, base)
 
 
 def product_of(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
 from symflops.draft.sample.adjust import FEWEST_IN_CHUNK
 from symflops.draft.sample.family import Family, Sample
-from symflops.draft.trace.reads import steps_in
+from symflops.draft.trace.steps import steps_in
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
 
@@ -74,14 +75,14 @@ def value_at(config: Any, key: Sequence[Any]) -> Any:
     return found
 
 
+def numbered(name: str, taken: Collection[str]) -> str:
+    """The name itself if it is free, else the name with the first free number after it."""
+    return next(one for one in chain([name], (f"{name}{number}" for number in count(2))) if one not in taken)
+
+
 def fresh(name: str, taken: set[str]) -> str:
-    """A name that nothing else has, and that means nothing in a spec: the name itself, or with a number after it."""
-    if name not in taken and (name.lower() not in RESERVED or name == "y"):
-        return name
-    number = 2
-    while f"{name}{number}" in taken:
-        number += 1
-    return f"{name}{number}"
+    """A free name that means nothing in a spec: the name itself, or with a number after it."""
+    return numbered(name, taken if name.lower() not in RESERVED or name == "y" else {*taken, name})
 
 
 def names_of(family: Family, variables: Sequence[Variable], batch: Variable | None) -> Names:

@@ -9,8 +9,7 @@ from typing import Any
 
 from symflops.draft.fold.branches import merged
 from symflops.draft.fold.matching import Item, next_list, parallel_lists, repeated_modules, run_of, with_carried
-from symflops.draft.trace.reads import refs_of, walk
-from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, readers_of, refs_of, walk
 
 FIRST_NEW = 1 << 40  # the number of the first value that no tape has
 
@@ -19,8 +18,7 @@ def folded(plan: Plan) -> Plan:
     """A plan with its module lists folded."""
     folder = Folder(plan.outputs, plan.entries)
     entries = folder.fold(list(plan.entries), "")
-    outputs = tuple(folder.alias(ref) for ref in plan.outputs)
-    return pruned(replace(plan, entries=tuple(entries), outputs=outputs))
+    return pruned(replace(plan, entries=tuple(entries), outputs=tuple(map(folder.alias, plan.outputs))))
 
 
 def pruned(plan: Plan) -> Plan:
@@ -53,11 +51,7 @@ class Folder:
     def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
         self.aliases: dict[int, int] = {}
-        self.readers: dict[int, list[int]] = {}
-        for step in steps:
-            for ref in step.operands:
-                if ref.kind == "step":
-                    self.readers.setdefault(ref.id, []).append(step.id)
+        self.readers = readers_of(steps, ())
         self.free = FIRST_NEW
 
     def alias(self, ref: Ref) -> Ref:
@@ -110,7 +104,7 @@ class Folder:
         """An entry that reads the values of a loop under the names of its body."""
         if isinstance(entry, Loop):
             carried = tuple((self.alias(init), last) for init, last in entry.carried)
-            return replace(entry, body=tuple(self.renamed(one) for one in entry.body), carried=carried)
+            return replace(entry, body=tuple(map(self.renamed, entry.body)), carried=carried)
         if isinstance(entry, Branch):
             cases = tuple(tuple(self.renamed(one) for one in case) for case in entry.cases)
             choices = tuple(replace(one, sources=tuple(map(self.alias, one.sources))) for one in entry.choices)
@@ -156,8 +150,7 @@ class Folder:
             else:
                 body += self.fold([first, *rest], f"{prefix}.{indices[0]}")
         self.aliases.update(found.aliases)
-        renamed = tuple(self.renamed(one) for one in body)
-        return Loop(prefix, indices[0], len(items), renamed, self.links(found.carried), found.others)
+        return Loop(prefix, indices[0], len(items), tuple(map(self.renamed, body)), self.links(found.carried), found.others)
 
     def read_later(self, steps: list[Step], items: Sequence[Item]) -> Mapping[int, set[int]]:
         """For each step of an item, the items in which it is read; -1 stands for anywhere else."""

@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from symflops.draft.fold.matching import parallel_lists
-from symflops.draft.trace.reads import parameters_of
-from symflops.draft.trace.steps import Step
+from symflops.draft.trace.steps import Step, parameters_of
 
 MOST_KINDS = 6
 MOST_CASES = 4

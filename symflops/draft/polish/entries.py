@@ -46,16 +46,14 @@ def results(fields: Mapping[str, Any]) -> list[str]:
 
 def reads(fields: Mapping[str, Any]) -> Iterator[str]:
     """The names that an entry and its body read."""
-    yield from operands(fields)
-    for _, inner in fields.get("graph", ()):
-        yield from reads(inner)
+    for _, one in flat([("", fields)]):
+        yield from operands(one)
 
 
 def writes(fields: Mapping[str, Any]) -> Iterator[str]:
     """The names that an entry and its body bind."""
-    yield from (*results(fields), *names_in(fields, "add_to"))
-    for _, inner in fields.get("graph", ()):
-        yield from writes(inner)
+    for _, one in flat([("", fields)]):
+        yield from (*results(one), *names_in(one, "add_to"))
 
 
 def flat(entries: Sequence[Any]) -> Iterator[Any]:

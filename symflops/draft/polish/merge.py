@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from symflops.draft.fit.config_conditions import Guards, guards_between
-from symflops.draft.polish.alignment import entries_of, guarded, joined
 from symflops.draft.polish.entries import made
-from symflops.draft.polish.renaming import renamed, union
+from symflops.draft.polish.renaming import pairs, renamed, union
 from symflops.draft.write.document import Document
+from symflops.draft.write.yaml_text import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,21 @@ class Branch:
     document: Document
     config: Mapping[str, Any]
     given: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry of some of the branches; its body, if it has one, is aligned in turn."""
+
+    key: str
+    fields: dict[str, Any]
+    branches: frozenset[int]
+    body: list[Entry] | None = None
+
+    @property
+    def head(self) -> str:
+        """A text that is equal for equal entries, whatever their bodies."""
+        return f"{self.key}: {quoted(self.fields)}"
 
 
 def merged(branches: Sequence[Branch]) -> Document:
@@ -85,4 +100,41 @@ def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
     for name, fields in union([one.inputs for one in documents]).items():
         condition = guards.of(frozenset(number for number, one in enumerate(documents) if name in one.inputs))
         found[name] = {**fields, "when": condition} if condition else fields
+    return found
+
+
+def entries_of(entries: Sequence[Any], number: int) -> list[Entry]:
+    """The entries of one branch."""
+    found = []
+    for key, fields in entries:
+        head = {word: value for word, value in fields.items() if word != "graph"}
+        body = entries_of(fields["graph"], number) if "graph" in fields else None
+        found.append(Entry(key, head, frozenset([number]), body))
+    return found
+
+
+def joined(one: Sequence[Entry], other: Sequence[Entry]) -> list[Entry]:
+    """Two lists of entries as one."""
+    found: list[Entry] = []
+    left = right = 0
+    for here, there in [*pairs([entry.head for entry in one], [entry.head for entry in other]), (len(one), len(other))]:
+        found += [*one[left:here], *other[right:there]]
+        left, right = here + 1, there + 1
+        if here < len(one):
+            mine, theirs = one[here], other[there]
+            body = None if mine.body is None or theirs.body is None else joined(mine.body, theirs.body)
+            found.append(Entry(mine.key, mine.fields, mine.branches | theirs.branches, body))
+    return found
+
+
+def guarded(entries: Sequence[Entry], within: frozenset[int], guards: Guards) -> list[Any]:
+    """Entries of a document; one that only some of the branches ``within`` have is under a condition."""
+    found = []
+    for entry in entries:
+        fields = dict(entry.fields)
+        if entry.branches != within:
+            fields["when"] = guards.of(entry.branches)
+        if entry.body is not None:
+            fields["graph"] = guarded(entry.body, entry.branches, guards)
+        found.append((entry.key, fields))
     return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any
 
 from symflops.draft.fit.symbols import fresh
-from symflops.draft.polish.alignment import pairs
 from symflops.draft.polish.entries import REFERENCES, carried, count, flat, made, operands, rename, results
 from symflops.draft.write.document import Document
 from symflops.draft.write.yaml_text import quoted
@@ -123,7 +123,7 @@ def common_values(first: Document, other: Document) -> dict[str, str]:
 
 def is_free(document: Document, owner: str, found: str) -> bool:
     """Whether nothing reads ``owner`` any more once ``found`` is made beside it, so that one name is enough for both."""
-    for body in bodies(document.entries):
+    for body in [document.entries, *(fields["graph"] for _, fields in flat(document.entries) if "graph" in fields)]:
         places = [place for place, (_, fields) in enumerate(body) if found in results(fields)]
         before = body[: places[0] + 1] if len(places) == 1 else []
         if any(owner in results(fields) for _, fields in before[:-1]):
@@ -132,12 +132,10 @@ def is_free(document: Document, owner: str, found: str) -> bool:
     return False
 
 
-def bodies(entries: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """All lists of entries, from the outermost on."""
-    yield entries
-    for _, fields in entries:
-        if "graph" in fields:
-            yield from bodies(fields["graph"])
+def pairs(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
+    """The places at which two sequences agree, in order."""
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [(block.a + step, block.b + step) for block in blocks for step in range(block.size)]
 
 
 def shape(entry: Any) -> str:

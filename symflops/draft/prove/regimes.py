@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.draft.sample.family import starred
 from symflops.model.regime import Adapter, Regime
-from symflops.witness.bench import NAMES, lora
+from symflops.witness.bench import NAMES, adapted
 from symflops.witness.tensors import needed
 
 SHARES = (0.15, 0.5)  # of the parameters that train
@@ -62,24 +62,11 @@ def training(real: Any, regime: Regime) -> Iterator[set[str]]:
         return
     adapter = regime.adapters[0]
     linear = needed("torch").nn.Linear
-    replaced = {
-        name: module for name, module in real.named_modules() if type(module) is linear and matches(name, adapter.targets)
-    }
-    try:
-        for target, module in replaced.items():
-            put(real, target, lora(module, adapter.rank))
-        yield {f"{target}.{last}.weight" for target in replaced for last in NAMES[1:]}
-    finally:
-        for target, module in replaced.items():
-            put(real, target, module)
+    linears = [name for name, module in real.named_modules() if type(module) is linear]
+    with adapted(real, [name for name in linears if matches(name, adapter.targets)], adapter.rank) as weights:
+        yield weights
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether a name matches one of some patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def put(model: Any, target: str, module: Any) -> None:
-    """Replace the module at a path."""
-    parent, _, name = target.rpartition(".")
-    setattr(model.get_submodule(parent), name, module)

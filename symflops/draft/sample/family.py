@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.draft.trace.reads import parameters_of, walk
-from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, parameters_of, walk
 from symflops.draft.vary.variables import State, Variable
 
 INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")

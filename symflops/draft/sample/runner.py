@@ -6,7 +6,6 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
 from symflops.draft.fold.fold import folded
@@ -18,7 +17,7 @@ from symflops.draft.trace.subject import Subject, class_of, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
-from symflops.draft.vary.variables import Moves, State, Variable, moved, well_formed
+from symflops.draft.vary.variables import Moves, State, Variable, moved
 
 SLOWER = 8.0  # than the first run: then a state counts as one that the module does not accept
 RUNS_PER_COLLECTION = 20
@@ -99,10 +98,6 @@ class Runner:
         """A sample in which the lead of one variable, of that number, has another value."""
         return self.sample(moved(base.state, [(variable, value)]), number)
 
-    def drawn(self, base: Sample, variables: list[Variable], random: Random, share: float) -> Sample | None:
-        """A sample in which a share of the variables have other values."""
-        return self.sample(well_formed(variables, random, share, base.state, self.most))
-
 
 def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
     """A state as a key: the slots that moved, and their values."""
@@ -132,7 +127,7 @@ def explored(runner: Runner) -> Moves:
     deep = [slot for slot in given if slot.of_config and sum(isinstance(part, int) for part in slot.key) > 1]
     slots = [*(slot for slot in given if slot not in deep), *filled]
     moves = Moves(filled=set(filled))
-    Explorer(runner.signature, slots, runner.signature({}), runner.deadline, runner.tell, moves).run()
+    Explorer(runner.signature, slots, runner.signature({}), runner.late, runner.tell, moves).run()
     moves.stuck += [slot for slot in deep if slot.kind == "number"]
     return moves
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from symflops.draft.sample.family import Family, Sample, executed, skeleton
 from symflops.draft.sample.runner import Runner, key_of
-from symflops.draft.trace.reads import walk
+from symflops.draft.trace.steps import walk
 from symflops.draft.vary.slots import Slot
-from symflops.draft.vary.variables import WIDE, Moves, Variable, moved
+from symflops.draft.vary.variables import WIDE, Moves, Variable, moved, well_formed
 
 SAMPLES = 22
 DRAWS = 60
@@ -27,9 +27,7 @@ def family_of(runner: Runner, moves: Moves, random: Random) -> Family:
     base = base_of(runner, moves)
     sampler = Sampler(runner, base, skeleton(base.plan))
     sampler.tie(moves)
-    samples = [base]
-    structural = []
-    unfinished = False
+    samples, structural, unfinished = [base], [], False
     for number, variable in enumerate(moves.variables):
         runner.tell(f"sampling {variable.lead.label} ({number + 1}/{len(moves.variables)})")
         alone = [*sampler.alone(number, variable, moves.steps)]
@@ -106,7 +104,8 @@ class Sampler:
         while free and len(samples) < SAMPLES and tries < DRAWS and not self.runner.late():
             tries += 1
             self.runner.tell(f"sampling {len(samples)}/{SAMPLES}")
-            found = self.runner.drawn(self.base, free, random, 0.9 if tries % 3 else 0.4)
+            state = well_formed(free, random, 0.9 if tries % 3 else 0.4, self.base.state, self.runner.most)
+            found = self.runner.sample(state)
             if found is not None and self.fits(found):
                 samples.append(found)
             elif found is not None:

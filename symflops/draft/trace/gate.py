@@ -140,7 +140,6 @@ def culprit(tape: Tape, finding: Finding) -> Node | None:
     ahead = {node.id: 2 * node.work for node in tape.nodes if node.work}
     work = ahead if finding.name == "forward" else backward_by_node(tape, finding.trained)
     gap = abs(finding.measured - finding.taped)
-    exact = [number for number, flops in work.items() if flops == gap or 2 * tape.nodes[number].work == gap]
-    if exact:
-        return tape.nodes[exact[0]]
-    return tape.nodes[max(work, key=lambda number: work[number])] if work else None
+    exact = (number for number, flops in work.items() if gap in (flops, 2 * tape.nodes[number].work))
+    chosen = next(exact, max(work, key=lambda number: work[number], default=None))
+    return None if chosen is None else tape.nodes[chosen]

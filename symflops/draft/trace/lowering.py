@@ -43,10 +43,9 @@ def constant(node: Node, place: int) -> Ref:
 
 def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
     """A node as a step. A linear, a convolution with weights, an embedding and a norm have a form of their own."""
-    for lower in (linear, convolution, embedding, norm):
-        step = lower(node, operands)
-        if step is not None:
-            return step
+    special = next(filter(None, (lower(node, operands) for lower in (linear, convolution, embedding, norm))), None)
+    if special is not None:
+        return special
     if node.kind in ("matmul", "conv"):
         operands = (*operands[:2], *(ref for ref in operands[2:] if ref.kind != "constant"))
     return Step(node.id, node.kind, node.path, operands, numbers_of(node), (node.word, ranks_of(node.shapes)), quiet=node.quiet)

@@ -83,8 +83,7 @@ class Recorder:
         if name is None:
             return None
         if name not in self.parameter_nodes:
-            node = self.node("parameter", (), path=name, shapes=(tuple(tensor.shape),))
-            self.parameter_nodes[name] = node.id
+            self.parameter_nodes[name] = self.node("parameter", (), path=name, shapes=(tuple(tensor.shape),)).id
             self.kept.append(tensor)
         return self.parameter_nodes[name]
 
@@ -131,8 +130,7 @@ class Recorder:
     def input(self, name: str, tensor: Any) -> None:
         """Add an argument of the module; one of whole numbers is a constant."""
         node = self.node("input", (), path=name, shapes=(tuple(tensor.shape),), word=str(tensor.dtype).rpartition(".")[2])
-        floating = tensor.is_floating_point() or tensor.is_complex()
-        self.remember(tensor, node.id if floating else None, (name,))
+        self.remember(tensor, node.id if tensor.is_floating_point() or tensor.is_complex() else None, (name,))
 
     # operators
 
@@ -144,11 +142,9 @@ class Recorder:
             return
         data = self.data(tensors)
         value = self.result(name, args, tensors, tuple(results[0].shape))
+        keep = self.write if mutates else self.remember
         for tensor in results:
-            if mutates:
-                self.write(tensor, value, data)
-            else:
-                self.remember(tensor, value, data)
+            keep(tensor, value, data)
 
     def result(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
         """The value of a call: a contraction, a look-up in a table with gradients, or a join of what it reads."""
@@ -167,9 +163,8 @@ class Recorder:
         shapes = (*(tuple(one.shape) for one in found.tensors), shape)
         values = tuple(self.used(tensor) for tensor in found.tensors)
         data = tuple(self.data([tensor]) for tensor in found.tensors[:2])
-        quiet = not self.torch.is_grad_enabled()
-        fields = {"shapes": shapes, "sizes": found.sizes, "data": data, "options": found.options, "word": name, "quiet": quiet}
-        return self.node(found.kind, values, **fields).id
+        fields = {"shapes": shapes, "sizes": found.sizes, "data": data, "options": found.options, "word": name}
+        return self.node(found.kind, values, **fields, quiet=not self.torch.is_grad_enabled()).id
 
     def write(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
         """Remember a value written in place: whatever shares the storage depends on it from now on."""
@@ -208,8 +203,7 @@ def contraction_of(name: str, args: Sequence[Any], shape: tuple[int, ...]) -> Co
         return convolution(args, shape)
     if name == "linalg_solve_triangular":
         left, right = args[:2]
-        sizes = (prod(left.shape[:-2]), left.shape[-1], left.shape[-1], right.shape[-1])
-        return Contraction("solve", (left, right), sizes)
+        return Contraction("solve", (left, right), (prod(left.shape[:-2]), left.shape[-1], left.shape[-1], right.shape[-1]))
     return None
 
 

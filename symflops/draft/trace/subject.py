@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import importlib
-import importlib.util
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from symflops.diagnostics.findings import SymflopsError, did_you_mean
+from symflops.diagnostics.findings import SymflopsError
+from symflops.witness.classes import checked, member_of, module_of_file
 from symflops.witness.live import OPTIONS
 from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import described, needed
@@ -51,13 +50,10 @@ class Subject:
         torch = needed("torch")
         torch.manual_seed(0)
         kind = class_of(self.reference)
-        options = {**OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
-        given = copy.deepcopy(dict(self.config))
+        config_class = getattr(kind, "config_class", None)
+        fields = {**copy.deepcopy(dict(self.config)), **OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
         with torch.device(self.device):
-            config_class = getattr(kind, "config_class", None)
-            if config_class is not None:
-                return kind(config_class(**{**given, **options})).eval()
-            return kind(**{**given, **options}).eval()
+            return (kind(**fields) if config_class is None else kind(config_class(**fields))).eval()
 
     def arguments(self) -> dict[str, Any]:
         """Make the arguments of a call."""
@@ -105,40 +101,18 @@ def class_of(reference: str) -> Any:
     place, colon, name = reference.rpartition(":")
     if not colon or not place or not name:
         raise SymflopsError(f"'{reference}' names no class: write package.module:Class, or file.py:Class")
-    module = module_of(place)
-    try:
-        found = getattr(module, name)
-    except AttributeError:
-        known = (one for one in dir(module) if one[:1].isupper())
-        raise SymflopsError(f"'{place}' has no class '{name}': {did_you_mean(name, known, 'look at its names')}") from None
-    if not (isinstance(found, type) and issubclass(found, needed("torch").nn.Module)):
-        raise SymflopsError(f"'{reference}' is no module class")
-    return found
+    return checked(member_of(module_of(place), name, f"'{place}'", "look at its names"), reference)
 
 
 def module_of(place: str) -> Any:
     """Import a Python module by its name or its file."""
     if place.endswith(".py"):
-        return module_of_file(place)
+        if not Path(place).is_file():
+            raise SymflopsError(f"there is no file {place}")
+        return module_of_file(Path(place).resolve())
     try:
         return importlib.import_module(place)
     except ImportError as error:
         if error.name == place.partition(".")[0]:
             raise SymflopsError(f"there is no module '{place}': is it installed, and on the path?") from None
         raise SymflopsError(f"'{place}' cannot be imported: {error}") from error
-
-
-def module_of_file(place: str) -> Any:
-    """Import a file as a module, once."""
-    path = Path(place).resolve()
-    if not path.is_file():
-        raise SymflopsError(f"there is no file {place}")
-    name = f"_drafted_{path.stem}"
-    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
-        return sys.modules[name]
-    found = importlib.util.spec_from_file_location(name, path)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    found.loader.exec_module(module)
-    return module

@@ -119,9 +119,7 @@ def following(model: Any, paths: list[str]) -> Iterator[None]:
     """Keep the path of the module that runs on top of ``paths``."""
     handles: list[Any] = []
     try:
-        for name, module in model.named_modules():
-            if not name:
-                continue
+        for name, module in list(model.named_modules())[1:]:  # after the model itself
 
             def enter(_: Any, __: Any, name: str = name) -> None:
                 paths.append(name)

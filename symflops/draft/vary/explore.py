@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -30,7 +29,7 @@ class Explorer:
         trial: Runs the module in a state; its signature, or None if the module does not accept the state.
         slots: The numbers of the subject.
         base: The signature of the subject as given.
-        deadline: When to stop, on the monotonic clock.
+        late: Whether time is up.
         tell: Shows progress.
         moves: Where the findings are added; its ``filled`` slots move alone or not at all.
     """
@@ -38,14 +37,10 @@ class Explorer:
     trial: Trial
     slots: Sequence[Slot]
     base: Any
-    deadline: float
+    late: Callable[[], bool]
     tell: Callable[[str], None]
     moves: Moves
     idle: set[Slot] = field(default_factory=set)
-
-    def late(self) -> bool:
-        """Whether time is up."""
-        return time.monotonic() > self.deadline
 
     def run(self) -> None:
         """Move the number of items, then each slot alone, then with others those that do not move alone."""
@@ -153,8 +148,7 @@ class Explorer:
         """Sort what does not move with others either: a field that is limited changes nothing, anything else is stuck."""
         limited = [slot for slot in free if coupled[slot] == "limited" and slot.kind != "dimension"]
         self.moves.stuck += [slot for slot in free if slot not in limited]
-        inert = [*self.moves.inert, *limited]
-        self.moves.inert = [slot for slot in inert if slot not in covered or slot in self.idle]
+        self.moves.inert = [slot for slot in (*self.moves.inert, *limited) if slot not in covered or slot in self.idle]
 
     def tied(self, slot: Slot, coupled: Mapping[Slot, Outcome]) -> Variable | None:
         """A variable in which a slot moves that does not move alone."""
@@ -182,8 +176,7 @@ def option_values(option: Variable) -> list[int]:
     return candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
 
 
-def settled(found: Variable) -> Iterator[Slot]:
+def settled(found: Variable) -> list[Slot]:
     """The slots that need not move otherwise: all but the sides of pictures that a patch divides."""
-    for slot in found.slots:
-        if not found.lead.of_config or slot.of_config or slot.value == found.lead.value:
-            yield slot
+    lead = found.lead
+    return [slot for slot in found.slots if not lead.of_config or slot.of_config or slot.value == lead.value]

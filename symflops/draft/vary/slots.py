@@ -72,39 +72,23 @@ def is_whole(value: Any) -> TypeGuard[int]:
 def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
     """All numbers of a subject: those of the config, then those of the inputs."""
     valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
-    shaped = [slot for slot in dimensions((), inputs) if not follows(inputs, slot.key)]
+    shaped = [slot for slot in numbers("inputs", (), inputs) if not follows(inputs, slot.key)]
     return [*numbers("config", (), config), *valued, *shaped]
 
 
 def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
-    """The whole numbers within plain data, and the lengths of lists of a config."""
-    if is_whole(value):
-        yield Slot(side, key, value)
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from numbers(side, (*key, str(name)), item)
-    elif isinstance(value, (list, tuple)) and value:
-        if side == "config" and key:
+    """The whole numbers within plain data, the lengths of lists of a config, and the dimensions of described tensors."""
+    if side == "inputs" and isinstance(value, Mapping) and not value.keys().isdisjoint(("shape", "value")):
+        sizes = enumerate(value.get("shape", ()))
+        yield from (Slot(side, (*key, "shape", place), size, "dimension") for place, size in sizes)
+    elif isinstance(value, (Mapping, list, tuple)):
+        if side == "config" and key and value and not isinstance(value, Mapping):
             yield Slot(side, key, len(value), "length")
-        for place, item in enumerate(value):
-            yield from numbers(side, (*key, place), item)
-
-
-def dimensions(key: Key, value: Any) -> Iterator[Slot]:
-    """The dimensions of described tensors, and the whole numbers beside them."""
-    if isinstance(value, Mapping) and "shape" in value:
-        for place, size in enumerate(value["shape"]):
-            yield Slot("inputs", (*key, "shape", place), size, "dimension")
-    elif isinstance(value, Mapping) and "value" in value:
-        return
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from dimensions((*key, str(name)), item)
-    elif isinstance(value, (list, tuple)):
-        for place, item in enumerate(value):
-            yield from dimensions((*key, place), item)
+        parts = zip(map(str, value), value.values(), strict=True) if isinstance(value, Mapping) else enumerate(value)
+        for part, item in parts:
+            yield from numbers(side, (*key, part), item)
     elif is_whole(value):
-        yield Slot("inputs", key, value)
+        yield Slot(side, key, value)
 
 
 def applied(

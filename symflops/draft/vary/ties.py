@@ -62,8 +62,7 @@ def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: M
     ]  # fmt: skip
     others.sort(key=lambda other: (other not in coupled, other.value != slot.value))
     partners = Partners(slot, coupled, others, lists)
-    ways = (alike, grids, patches, shares, ratios, differences, axial)
-    usual = [option for way in ways for option in way(partners)]
+    usual = [option for way in (alike, grids, patches, shares, ratios, differences, axial) for option in way(partners)]
     likely = dict.fromkeys([*pictures(partners), *usual[:MOST_OPTIONS], *parts(partners)])
     return [*likely, *everything(partners)]
 

@@ -10,7 +10,7 @@ from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions, quotient
 from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
 SIDES = ("query", "key", "value")
 
@@ -77,9 +77,9 @@ def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
     return step_at(ref, "matmul", steps) is not None
 
 
-def write_attention(one: Attention, scope: Scope, tables: Tables) -> bool:
+def write_attention(one: Attention, scope: Scope, values: Values) -> bool:
     """One attention; False if its heads or lengths do not have that form."""
-    dims, values, path = tables.dims, tables.values, one.scores.path
+    dims, path = values.dims, one.scores.path
     batch, queries, wide, keys = dims.slice(one.scores, 0, 4)
     deep = dims.of(one.mix, 3)
     heads, once = dims.rows(batch)
@@ -91,36 +91,36 @@ def write_attention(one: Attention, scope: Scope, tables: Tables) -> bool:
         return False
     groups = groups_of(((read[1], wide), (read[2], deep)), keys, heads, dims)
     sides = ((queries, heads, wide), (keys, groups, wide), (keys, groups, deep))
-    read = in_heads(read, sides, scope, tables)
-    name = values.names.fresh("a")
+    read = in_heads(read, sides, scope, values)
     fields: Fields = {"op": "attention", "heads": dims.text(heads, path)}
     if groups != heads:
         fields["kv_heads"] = dims.text(groups, path)
     fields |= {side: value.name for side, value in zip(SIDES, read, strict=True)}
     bias = [value.name for value in values.read_all(one.bias, scope)]
-    fields |= {"bias": bias, "to": name} if bias else {"to": name}
-    made = Val(name, queries, dims.times(heads, deep), False, read[0].tag)
-    values.put(one.mix, made, tables.paths.label(one.mix.path, scope), fields, scope)
+    if bias:
+        fields["bias"] = bias
+    like = Val("a", queries, dims.times(heads, deep), False, read[0].tag)
+    values.put(one.mix, like, values.paths.label(one.mix.path, scope), fields, scope)
     return True
 
 
-def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, tables: Tables) -> list[Val]:
+def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, values: Values) -> list[Val]:
     """Queries, keys and values, each with given rows, heads, and size of a head."""
-    values, times = tables.values, tables.dims.times
+    times = values.dims.times
     pairs = list(zip(read, sides, strict=True))
     found = [values.fitted(one, rows, times(heads, size), scope, False) for one, (rows, heads, size) in pairs]
     if sides[0][1] == sides[1][1]:
         return found
-    return [whole_heads(one, heads, size, scope, tables) for one, (_, heads, size) in zip(found, sides, strict=True)]
+    return [whole_heads(one, heads, size, scope, values) for one, (_, heads, size) in zip(found, sides, strict=True)]
 
 
-def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, tables: Tables) -> Val:
+def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, values: Values) -> Val:
     """A value whose width is heads times the size of one, written as that product if the size is a rounded quotient."""
-    dims = tables.dims
+    dims = values.dims
     text, unit = dims.text(heads, "heads"), dims.text(size, "head")
     if unit not in dims.fitter.derived or dims.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):
         return value
-    return tables.values.derived(value, {"op": "map", "from": value.name, "width": f"{text}*{unit}"}, scope)
+    return values.derived(value, {"op": "map", "from": value.name, "width": f"{text}*{unit}"}, scope)
 
 
 def groups_of(sides: Sequence[tuple[Val, Vector]], keys: Vector, heads: Vector, dims: Dimensions) -> Vector:

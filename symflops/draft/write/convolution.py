@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from symflops.draft.fit.formula import Vector
-from symflops.draft.trace.reads import steps_in
-from symflops.draft.trace.steps import Step
+from symflops.draft.trace.steps import Step, steps_in
 from symflops.draft.write.dimensions import Dimensions, constant
 from symflops.draft.write.products import write_product
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.streams import grid_tag
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +64,34 @@ def convolution_of(step: Step, dims: Dimensions) -> Convolution:
     return Convolution(items, channels, before, dims.slice(step, last - rank, rank), dims.slice(step, 3, rank), *options)
 
 
-def find_axes(entries: Sequence[Any], tables: Tables, grids: bool) -> None:
+def find_axes(entries: Sequence[Any], values: Values, grids: bool) -> None:
     """Find formulas of all axes of convolutions, and with ``grids`` remember which rows have which axes."""
-    streams = tables.streams
+    streams = values.streams
     for step in steps_in(entries):
         if step.kind != "conv":
             continue
-        conv = convolution_of(step, tables.dims)
+        conv = convolution_of(step, values.dims)
         if step.parameters and not step.words[0]:
             for move in conv.moves:
                 streams.axes.convolved(*move)
         else:
-            for pair in zip(conv.before, conv.after, strict=True):
-                for axis in pair:
-                    streams.axes.formula(axis)
+            for axis in chain(*zip(conv.before, conv.after, strict=True)):
+                streams.axes.formula(axis)
         for axes in (conv.before, conv.after) if grids else ():
             streams.remember(conv.items, axes)
 
 
-def write_conv(step: Step, scope: Scope, tables: Tables) -> None:
+def write_conv(step: Step, scope: Scope, values: Values) -> None:
     """A convolution with a parameter; one of two values is a product."""
-    dims, paths, values = tables.dims, tables.paths, tables.values
+    dims, paths = values.dims, values.paths
     if not step.parameters:
-        write_product(step, scope, tables, dims.slice(step, 0, len(step.numbers) - sum(step.words[1])))
+        write_product(step, scope, values)
         return
     conv, transposed = convolution_of(step, dims), step.words[0]
     groups = dims.of(step, len(step.numbers) - 1)
     outer = dims.times(dims.of(step, 2), groups) if transposed else dims.of(step, 1)
-    value = read_axes(step, conv, scope, tables)
+    value = read_axes(step, conv, scope, values)
     key = paths.label(step.path, scope)
-    name = values.names.fresh(step.parameters[0].rpartition(".")[0] or step.path)
     fields: Fields = {"op": "conv", "from": value.name, "width": dims.text(outer, f"{step.path}: width")}
     fields |= options_of(conv, step.path, dims)
     if not constant(groups, 1):
@@ -102,45 +100,44 @@ def write_conv(step: Step, scope: Scope, tables: Tables) -> None:
         fields["bias"] = "false"
     if transposed:
         fields["transposed"] = "true"
-    fields |= {**paths.parameters(step.parameters, key, scope), "to": name}
-    paths.use(key, fields, scope, step.parameters)
-    write_result(step, conv, Val(name, value.rows, outer, value.once, value.tag), key, fields, scope, tables)
+    fields |= paths.parameters(step.parameters, key, scope)
+    name = step.parameters[0].rpartition(".")[0] or step.path
+    write_result(step, conv, replace(value, name=name, width=outer), key, fields, scope, values)
 
 
-def read_axes(step: Step, conv: Convolution, scope: Scope, tables: Tables) -> Val:
+def read_axes(step: Step, conv: Convolution, scope: Scope, values: Values) -> Val:
     """What a convolution reads, with its axes."""
-    dims, values = tables.dims, tables.values
+    dims = values.dims
     rows, once = dims.rows(dims.times(conv.items, *conv.before))
     items, _ = dims.rows(conv.items)
     axes = {} if constant(items, 1) else {"n": dims.text(items, "items of a convolution")}
     value = values.operand(step.operands[0], rows, conv.channels, scope, once)
-    axes |= tables.streams.named_axes(conv.before)
+    axes |= values.streams.named_axes(conv.before)
     tag = grid_tag(conv.items, conv.before)
-    if value.tag == tag or has_axes(value, axes, tag, tables):
+    if value.tag == tag or has_axes(value, axes, tag, values):
         return value
     return values.selected(value, axes, tag, scope)
 
 
-def has_axes(value: Val, axes: dict[str, str], tag: Any, tables: Tables) -> bool:
+def has_axes(value: Val, axes: dict[str, str], tag: Any, values: Values) -> bool:
     """Whether a value has these axes; an input without axes is declared with them."""
-    values = tables.values
     for name, known in values.inputs.items():
-        if known.name == value.name and name not in tables.streams.of_inputs:
-            tables.streams.of_inputs[name] = axes
+        if known.name == value.name and name not in values.streams.of_inputs:
+            values.streams.of_inputs[name] = axes
             values.inputs[name] = replace(known, tag=tag)
             return True
     return bool(value.tag) and value.tag[:3] == tag
 
 
-def write_result(step: Step, conv: Convolution, made: Val, key: str, fields: Fields, scope: Scope, tables: Tables) -> None:
+def write_result(step: Step, conv: Convolution, like: Val, key: str, fields: Fields, scope: Scope, values: Values) -> None:
     """The entry of a convolution; then a view if rows of this number have axes of another form than the operator derives."""
-    streams, values = tables.streams, tables.values
-    rows, _ = tables.dims.rows(tables.dims.times(conv.items, *conv.after))
+    streams = values.streams
+    rows, _ = values.dims.rows(values.dims.times(conv.items, *conv.after))
     tag = grid_tag(conv.items, conv.after)
-    usual = not made.once and streams.tag(rows, False) == tag
+    usual = not like.once and streams.tag(rows, False) == tag
     derived = conv.keeps_axes or (usual and all(move in streams.axes.derived for move in conv.moves))
-    result = replace(made, rows=rows, tag=tag if derived else (*tag, key))
-    values.put(step, result, key, fields, scope)
+    like = replace(like, rows=rows, tag=tag if derived else (*tag, key))
+    result = values.put(step, like, key, fields, scope, step.parameters)
     if usual and not derived:
         values.made[step.id] = values.selected(result, streams.per_item(rows), tag, scope)
 

@@ -9,7 +9,7 @@ from symflops.draft.fit.symbols import Names
 from symflops.draft.sample.family import Family
 from symflops.draft.write.names import identifier
 from symflops.draft.write.scopes import Val
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 from symflops.draft.write.yaml_text import quoted
 
 
@@ -18,16 +18,16 @@ def words_of(texts: Iterable[str]) -> set[str]:
     return set("".join(one if one.isalnum() or one == "_" else " " for one in " ".join(texts)).split())
 
 
-def declared(tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
+def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
     """Streams and inputs: every input that an entry reads, and every one that has a length of its own."""
     streams: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
     by_axes: dict[str, str] = {}
-    plan, names, read = tables.plan, tables.dims.names, tables.values.inputs
+    plan, names, read = values.plan, values.dims.names, values.inputs
     seen: set[str] = set()
     for name in sorted(plan.inputs, key=lambda name: name not in read):
         own = [length for slot, length in names.dims.items() if ".".join(map(str, slot.key[:-2])) == name]
-        axes = axes_of(name, read[name], tables) if name in read else {one: one for one in own if one in names.lengths}
+        axes = axes_of(name, read[name], values) if name in read else {one: one for one in own if one in names.lengths}
         if name not in read and axes.keys() <= seen:
             continue
         seen |= words_of(axes.values()) & names.lengths.keys()
@@ -35,21 +35,21 @@ def declared(tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
         if key not in by_axes:
             by_axes[key] = stream_name(identifier(name), streams, plan.words.get(name, ""), axes)
             streams[by_axes[key]] = list(axes) if all(axis == text for axis, text in axes.items()) else axes
-        inputs[identifier(name)] = input_fields(name, by_axes[key], tables)
+        inputs[identifier(name)] = input_fields(name, by_axes[key], values)
     return streams, inputs
 
 
-def input_fields(name: str, stream: str, tables: Tables) -> dict[str, Any]:
+def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
     """The fields of an input: its stream, its width if it has one, and its layout if that is known."""
-    value = tables.values.inputs.get(name)
-    width = {"width": tables.dims.text(value.width, name)} if value is not None and value.width else {}
-    layout = layout_of(name, tables.family, tables.dims.names)
+    value = values.inputs.get(name)
+    width = {"width": values.dims.text(value.width, name)} if value is not None and value.width else {}
+    layout = layout_of(name, values.dims.family, values.dims.names)
     return {"stream": stream, **width, **({"layout": layout} if layout else {})}
 
 
-def axes_of(name: str, value: Val, tables: Tables) -> dict[str, str]:
+def axes_of(name: str, value: Val, values: Values) -> dict[str, str]:
     """The axes of an input: of the convolution that reads it, or the lengths that its rows are a product of."""
-    streams, dims = tables.streams, tables.dims
+    streams, dims = values.streams, values.dims
     if name in streams.of_inputs:
         return streams.of_inputs[name]
     if value.rows in streams.grids:

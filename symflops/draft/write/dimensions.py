@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from symflops.draft.fit.fit import Fitter
-from symflops.draft.fit.formula import Formula, Vector, words
+from symflops.draft.fit.formula import Formula, Vector, product, words
 from symflops.draft.fit.symbols import Names
 from symflops.draft.sample.family import Family
 from symflops.draft.trace.steps import Step
@@ -52,7 +51,7 @@ class Dimensions:
 
     def times(self, *vectors: Vector) -> Vector:
         """A product; the fitter may use the factors' formulas for it."""
-        found = tuple(map(prod, zip(*vectors, strict=True))) if vectors else self.one
+        found = product(vectors) if vectors else self.one
         self.fitter.factors.setdefault(found, vectors)
         return found
 

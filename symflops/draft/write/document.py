@@ -13,7 +13,7 @@ from symflops.draft.sample.family import Family
 from symflops.draft.write.declarations import declared, words_of
 from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.scopes import Unsolved
-from symflops.draft.write.values import tables_of
+from symflops.draft.write.values import Values
 from symflops.draft.write.yaml_text import WIDTH, lines_of, quoted, wrapped
 
 MOST_VALUES = 12
@@ -48,14 +48,9 @@ class Document:
     lengths: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        """The title in snake case."""
-        return snake_case(self.title)
-
-    @property
     def text(self) -> str:
         """The document as YAML."""
-        lines = [f"name: {self.name}", f"title: Draft of {self.title}"]
+        lines = [f"name: {snake_case(self.title)}", f"title: Draft of {self.title}"]
         if self.reference:
             lines.append(f"reference: {self.reference}")
         if self.sizes:
@@ -86,17 +81,17 @@ def document(
         style: How the graph is written.
         defaults: What the class has for each field that a config lacks.
     """
-    tables = tables_of(family, names, fitter)
-    entries, outputs = write_graph(tables, style)
-    streams, inputs = declared(tables)
-    streams |= tables.streams.once
+    values = Values(family, names, fitter)
+    entries, outputs = write_graph(values, style)
+    streams, inputs = declared(values)
+    streams |= values.streams.once
     shown = [*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values()), *fitter.derived.values()]
     present = words_of(shown)
     present |= words_of(text for letter, text in names.filled.items() if letter in present)
     sizes = sizes_of(present, family, names, defaults)
     derived = {letter: text for letter, text in fitter.derived.items() if letter in present}
     lengths = {name: slot.label for name, slot in names.lengths.items()}
-    return Document(title, reference, sizes, derived, streams, inputs, entries, outputs, tables.dims.unsolved, lengths)
+    return Document(title, reference, sizes, derived, streams, inputs, entries, outputs, values.dims.unsolved, lengths)
 
 
 def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[str, Any]) -> dict[str, Any]:

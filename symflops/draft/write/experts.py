@@ -8,10 +8,11 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
+from symflops.draft.write.attention import step_at
 from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.products import sides_of
 from symflops.draft.write.scopes import Entry, Fields, Scope, Val
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
 BLOCK = "routed_mlp"
 WEIGHTS = ["gate_up_proj", "down_proj"]  # as the block names them
@@ -90,44 +91,42 @@ def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], sha
 
 def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
     """The step that a reference names, if it only multiplies with a matrix for each expert."""
-    step = steps.get(ref.id) if ref.kind == "step" else None
-    plain = step is not None and step.kind == "linear" and step.times == 1 and not step.quiet
-    if step is None or not plain or len(step.parameters) != 1 or len(step.operands) != 1:
+    step = step_at(ref, "linear", steps)
+    if step is None or step.quiet or (step.times, len(step.parameters), len(step.operands)) != (1, 1, 1):
         return None
     return step if len(shapes[step.parameters[0]]) == 3 else None
 
 
-def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Scope, tables: Tables) -> bool:
+def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Scope, values: Values) -> bool:
     """Experts as a block of the library or as an entry of their own; False if they do not have that form.
 
     ``alone`` says that nothing else reads the router's value; ``blocks`` are the names of the library's blocks.
     """
-    dims, values, owner = tables.dims, tables.values, one.owner
+    dims, values, owner = values.dims, values, one.owner
     value, router = values.read_all((one.first.operands[0], one.router), scope)
-    sizes = sizes_of(one, value, router, tables)
+    sizes = sizes_of(one, value, router, values)
     if sizes is None:
         return False
-    name = values.names.fresh(owner)
+    like = Val(owner, value.rows, sizes.outer, False, value.tag)
     fields: Fields = {"experts": dims.text(sizes.count, owner), "choose": dims.text(sizes.chosen, owner)}
     usual = alone and BLOCK in blocks and sizes.gated and one.weights == WEIGHTS and not any(sizes.flipped)
-    call = router_field(owner, router, value, scope, tables) if usual else None
+    call = router_field(owner, router, value, scope, values) if usual else None
     if call is not None:
         scope.entries.pop()
         widths = {"hidden": dims.text(sizes.narrow, owner), "width": dims.text(sizes.outer, owner)}
-        fields = {"block": BLOCK, "from": value.name, **fields, **widths, **call, "to": name}
+        fields = {"block": BLOCK, "from": value.name, **fields, **widths, **call}
         owner = owner.rpartition(".")[0]
     else:
-        fields |= {"from": value.name, "weights": router.name, "to": name}
-        fields["graph"] = list(expert(one.weights, sizes, dims))
-    made = Val(name, value.rows, sizes.outer, False, value.tag)
-    values.put(one.join, made, tables.paths.relative(owner, scope), fields, scope)
-    tables.paths.used.update(step.parameters[0] for step in (one.first, one.second))
+        graph = list(expert(one.weights, sizes, dims))
+        fields |= {"from": value.name, "weights": router.name, "graph": graph}
+    values.put(one.join, like, values.paths.relative(owner, scope), fields, scope)
+    values.paths.used.update(step.parameters[0] for step in (one.first, one.second))
     return True
 
 
-def sizes_of(one: Experts, value: Val, router: Val, tables: Tables) -> Sizes | None:
+def sizes_of(one: Experts, value: Val, router: Val, values: Values) -> Sizes | None:
     """The sizes of experts that read a value; None if they or the router do not fit it."""
-    dims = tables.dims
+    dims = values.dims
     (inner, hidden, total), (narrow, outer, end) = (sides_of(step, dims) for step in (one.first, one.second))
     (total, _), (end, _) = dims.rows(total), dims.rows(end)
     (count, *before), (same, *after) = (dims.family.shape(step.parameters[0]) or ((),) for step in (one.first, one.second))
@@ -147,9 +146,9 @@ def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool |
     return False if [*stored] == [outer, inner] else True if [*stored] == [inner, outer] else None
 
 
-def router_field(owner: str, router: Val, value: Val, scope: Scope, tables: Tables) -> Fields | None:
+def router_field(owner: str, router: Val, value: Val, scope: Scope, values: Values) -> Fields | None:
     """The field that names the router in a call of the block; None if the last entry is not the router's linear."""
-    above = tables.paths.relative(owner.rpartition(".")[0], scope)
+    above = values.paths.relative(owner.rpartition(".")[0], scope)
     key, fields = scope.entries[-1] if scope.entries else ("", {})
     expected = {"op": "linear", "from": value.name, "width": fields.get("width"), "bias": "false", "to": router.name}
     parent, _, last = key.rpartition(".")

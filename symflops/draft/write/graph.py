@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from symflops.draft.fit.formula import Formula
+from symflops.draft.fit.formula import symbol
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import Pattern
-from symflops.draft.polish.inlining import inlined
 from symflops.draft.polish.joint_attention import split_joint
-from symflops.draft.polish.polish import polished, tidied
-from symflops.draft.trace.reads import names_read, readers_of, refs_of, steps_in
-from symflops.draft.trace.steps import Branch, Loop, Ref, Step
+from symflops.draft.polish.polish import inlined, polished, tidied
+from symflops.draft.trace.steps import Branch, Loop, Ref, Step, names_read, readers_of, refs_of, steps_in
 from symflops.draft.write.attention import Attention, attentions_in, write_attention
 from symflops.draft.write.convolution import find_axes, write_conv
 from symflops.draft.write.experts import Experts, experts_in, write_experts
 from symflops.draft.write.join import write_join
-from symflops.draft.write.lookup import write_embedding, write_norm
 from symflops.draft.write.loops import write_branch, write_loop
-from symflops.draft.write.products import write_linear, write_matmul, write_solve
+from symflops.draft.write.products import write_embedding, write_linear, write_norm, write_product, write_solve
 from symflops.draft.write.scopes import Scope
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
-WRITERS: Mapping[str, Callable[[Step, Scope, Tables], None]] = {
+WRITERS: Mapping[str, Callable[[Step, Scope, Values], None]] = {
     "linear": write_linear,
     "conv": write_conv,
-    "matmul": write_matmul,
+    "matmul": write_product,
     "solve": write_solve,
     "embedding": write_embedding,
     "norm": write_norm,
@@ -54,12 +50,12 @@ class Style:
     blocks: Collection[str] = ()
 
 
-def write_graph(tables: Tables, style: Style) -> tuple[list[Any], list[str]]:
+def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
     """The entries of a plan, and the names of its outputs."""
-    plan, values, scope = tables.plan, tables.values, Scope("")
-    find_axes(plan.entries, tables, style.grids)
-    find_heads(tables)
-    GraphWriter(tables, style).write(plan.entries, scope, plan.outputs)
+    plan, scope = values.plan, Scope("")
+    find_axes(plan.entries, values, style.grids)
+    find_heads(values)
+    GraphWriter(values, style).write(plan.entries, scope, plan.outputs)
     outputs = [value.name for value in values.read_all(plan.outputs, scope)]
     read = set(names_read(plan.entries))
     for name in plan.parameters:
@@ -71,30 +67,25 @@ def write_graph(tables: Tables, style: Style) -> tuple[list[Any], list[str]]:
     return entries, tidied(entries, outputs, {value.name for value in values.inputs.values()})
 
 
-def find_heads(tables: Tables) -> None:
+def find_heads(values: Values) -> None:
     """Name each head size that is a quotient, so that formulas of widths are multiples of the new letter."""
-    dims, fitter = tables.dims, tables.dims.fitter
-    for step in steps_in(tables.plan.entries):
+    dims, fitter = values.dims, values.dims.fitter
+    for step in steps_in(values.plan.entries):
         for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():
             found = dims.formula(vector)
-            if found is None or dims.has_length(vector) or not divides(found):
+            if found is None or dims.has_length(vector) or not found.divides:
                 continue
-            letter = fresh("d", {*dims.names.sizes, *dims.names.lengths, *fitter.derived})
+            letter = fresh("d", {*dims.names.taken, *fitter.derived})
             fitter.derived[letter] = found.text
-            fitter.known[vector] = Formula(((((letter, 1),), Fraction(1)),))
+            fitter.known[vector] = symbol(letter)
             fitter.quotients = {letter: vector, **{n: v for n, v in fitter.quotients.items() if v != vector}}
-
-
-def divides(formula: Formula) -> bool:
-    """Whether a formula divides by a symbol."""
-    return any(power < 0 for monomial, _ in formula.terms for _, power in monomial)
 
 
 class GraphWriter:
     """Dispatches the entries of a plan to the writers of their kinds."""
 
-    def __init__(self, tables: Tables, style: Style) -> None:
-        self.tables, self.style = tables, style
+    def __init__(self, values: Values, style: Style) -> None:
+        self.values, self.style = values, style
 
     def write(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
         """Write entries one after another; ``later`` is what is read after them."""
@@ -106,28 +97,28 @@ class GraphWriter:
             after = [*refs_of(entries[place + 1 :]), *later] if isinstance(entry, (Loop, Branch)) else []
             match entry:
                 case Loop():
-                    write_loop(entry, scope, after, self.tables, self.write)
+                    write_loop(entry, scope, after, self.values, self.write)
                 case Branch():
                     assert scope.loop is not None
-                    write_branch(entry, scope.loop, scope, after, self.tables, self.write)
+                    write_branch(entry, scope.loop, scope, after, self.values, self.write)
                 case Step() if entry.id in ends:
                     waiting.setdefault(ends[entry.id], []).append(entry)
                 case Step() if not self.write_fused(fused.get(entry.id), readers, scope):
                     for step in (*waiting.get(entry.id, ()), entry):
-                        WRITERS[step.kind](step, scope, self.tables)
+                        WRITERS[step.kind](step, scope, self.values)
 
     def fused(self, entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int, Attention | Experts]:
         """Steps that are one operator together, by the last of them."""
         if not self.style.attention:
             return {}
-        return {**attentions_in(entries, readers), **experts_in(entries, readers, self.tables.plan.parameters)}
+        return {**attentions_in(entries, readers), **experts_in(entries, readers, self.values.plan.parameters)}
 
     def write_fused(self, one: Attention | Experts | None, readers: dict[int, list[int]], scope: Scope) -> bool:
         """Write steps as one operator; False if they do not have its form."""
         match one:
             case Attention():
-                return write_attention(one, scope, self.tables)
+                return write_attention(one, scope, self.values)
             case Experts():
                 alone = readers.get(one.router.id) == [one.join.id]
-                return write_experts(one, alone, self.style.blocks, scope, self.tables)
+                return write_experts(one, alone, self.style.blocks, scope, self.values)
         return False

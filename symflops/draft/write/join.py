@@ -9,27 +9,26 @@ from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Step
 from symflops.draft.write.dimensions import Dimensions, quotient
 from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
 
-def write_join(step: Step, scope: Scope, tables: Tables) -> None:
+def write_join(step: Step, scope: Scope, values: Values) -> None:
     """A concatenation, a sum, a product, or a function of several values."""
-    dims, values = tables.dims, tables.values
+    dims = values.dims
     shape = dims.result(step)
-    read = read_operands(step, shape, scope, tables)
+    read = read_operands(step, shape, scope, values)
     elements, once = dims.rows(dims.times(*shape))
     if all(value.once for value in read):
         elements, once = dims.times(*shape), True
-    if step.words[0] == "cat" and len(read) > 1 and write_concat(step, read, elements, once, scope, tables):
+    if step.words[0] == "cat" and len(read) > 1 and write_concat(step, read, elements, once, scope, values):
         return
     read, fits = arranged(read, elements, once, dims)
     first = read[0] if fits else values.fitted(read[0], *shape_for(read, elements, shape, dims), scope, once)
-    name = values.names.fresh(first.name)
     values.made[step.id] = first
     if len(read) > 1:
         read = [first, *read[1:]]
-        fields: Fields = {"op": operator(step, read), "from": [value.name for value in read], "to": name}
-        values.put(step, replace(first, name=name), "_", fields, scope)
+        fields: Fields = {"op": operator(step, read), "from": [value.name for value in read]}
+        values.put(step, first, "_", fields, scope)
 
 
 def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
@@ -40,10 +39,10 @@ def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions
     return [first, *rest], bool(whole)
 
 
-def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, tables: Tables) -> list[Val]:
+def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, values: Values) -> list[Val]:
     """The operands, each once; inputs in the shape of the result."""
-    found = tables.values.read_all(step.operands, scope)
-    found += [tables.values.in_shape(ref, shape, scope) for ref in step.operands if ref.kind == "input"]
+    found = values.read_all(step.operands, scope)
+    found += [values.in_shape(ref, shape, scope) for ref in step.operands if ref.kind == "input"]
     return list({value.name: value for value in found}.values())
 
 
@@ -67,21 +66,20 @@ def operator(step: Step, read: Sequence[Val]) -> str:
     return "add" if step.words[0] == "add" and same else "mul"  # operators do not add values of fewer rows
 
 
-def write_concat(step: Step, read: Sequence[Val], elements: Vector, once: bool, scope: Scope, tables: Tables) -> bool:
+def write_concat(step: Step, read: Sequence[Val], elements: Vector, once: bool, scope: Scope, values: Values) -> bool:
     """Values joined along tokens or along the width; False if it is neither."""
     if any(value.once != once or not value.width for value in read):
         return False
-    first, times = read[0], tables.dims.times
-    name = tables.values.names.fresh("joined")
-    fields: Fields = {"op": "concat", "from": [value.name for value in read], "to": name}
+    first, times = read[0], values.dims.times
+    fields: Fields = {"from": [value.name for value in read]}
     rows = tuple(map(sum, zip(*(value.rows for value in read), strict=True)))
     width = tuple(map(sum, zip(*(value.width for value in read), strict=True)))
     if all(value.width == first.width for value in read) and times(rows, first.width) == elements:
-        made = Val(name, rows, first.width, once, ("cat", *(value.tag for value in read)))
-        fields = {"op": "concat", "along": "tokens", **fields}
+        like = Val("joined", rows, first.width, once, ("cat", *(value.tag for value in read)))
+        fields = {"along": "tokens", **fields}
     elif all((value.rows, value.tag) == (first.rows, first.tag) for value in read) and times(first.rows, width) == elements:
-        made = replace(first, name=name, width=width)
+        like = replace(first, name="joined", width=width)
     else:
         return False
-    tables.values.put(step, made, "_", fields, scope)
+    values.put(step, like, "_", {"op": "concat", **fields}, scope)
     return True

@@ -12,28 +12,27 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.fit.index_conditions import Rows, condition
-from symflops.draft.trace.reads import refs_of, steps_in, values_in
-from symflops.draft.trace.steps import Branch, Choice, Loop, Ref
+from symflops.draft.trace.steps import Branch, Choice, Loop, Ref, refs_of, steps_in, values_in
 from symflops.draft.write.scopes import Fields, Scope, Unsolved, Val
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
 INDICES = "ijk"
 WriteEntries = Callable[[Sequence[Any], Scope, Sequence[Ref]], None]  # entries, their scope, and what is read after them
 
 
-def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], tables: Tables, write_entries: WriteEntries) -> None:
+def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries) -> None:
     """A loop; what it carries has one name before, in and after it. ``later`` is what is read after the loop."""
-    dims, paths = tables.dims, tables.paths
+    dims, paths = values.dims, values.paths
     carried: dict[int, Val] = {}
     for init, last in loop.carried:
-        carried[last] = tables.values.carried[last] = initial_value(loop, init, last, scope, later, tables)
+        carried[last] = values.carried[last] = initial_value(loop, init, last, scope, later, values)
     count = dims.text(dims.family.numbers(loop, lambda one: one.count), f"items of {loop.prefix}")
     start = dims.text(dims.family.numbers(loop, lambda one: one.start), f"first of {loop.prefix}")
-    body = body_of(loop, count, scope, tables)
+    body = body_of(loop, count, scope, values)
     write_entries(loop.body, body, [Ref("step", last) for last in carried])
     for last, value in carried.items():
-        hand_on(last, value, body, tables)
-    keep_last(loop, body, later, scope, tables)
+        hand_on(last, value, body, values)
+    keep_last(loop, body, later, scope, values)
     fields: Fields = {"repeat": count}
     if start != "0":
         fields["start"] = start
@@ -45,59 +44,57 @@ def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], tables: Tables, w
     scope.add({**fields, "graph": body.entries}, key)
 
 
-def body_of(loop: Loop, count: str, scope: Scope, tables: Tables) -> Scope:
+def body_of(loop: Loop, count: str, scope: Scope, values: Values) -> Scope:
     """An empty body of a loop."""
     index = INDICES[min(len(list(scope.outwards)), len(INDICES)) - 1]
     body = Scope(scope.prefix if loop.shared else f"{loop.prefix}.{loop.start}", scope, loop, index, count)
     if loop.others:
         for one in (loop.prefix, *loop.others):
-            body.indexed[f"{one}.{loop.start}"] = f"{tables.paths.relative(one, scope)}.{{{index}}}"
+            body.indexed[f"{one}.{loop.start}"] = f"{values.paths.relative(one, scope)}.{{{index}}}"
         body.prefix = scope.prefix
     return body
 
 
-def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequence[Ref], tables: Tables) -> Val:
+def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequence[Ref], values: Values) -> Val:
     """What the first item reads, under a name that all items may bind again."""
-    dims, values = tables.dims, tables.values
-    shape = final_shape(loop, last, tables)
+    dims = values.dims
+    shape = final_shape(loop, last, values)
     value = values.source(init, shape, scope)
     again = init in [*later, *refs_of(loop.body)] or [one for one, _ in loop.carried].count(init) > 1
     if value.once and not dims.rows(dims.times(*shape))[1]:
         value = values.fitted(value, dims.rows(dims.times(*shape[:-1]))[0], shape[-1], scope, False)
     elif again or init.kind != "step" or value.once:
         value = values.copied(value, scope)
-    return in_usual_stream(value, scope, tables)
+    return in_usual_stream(value, scope, values)
 
 
-def final_shape(loop: Loop, last: int, tables: Tables) -> list[Vector]:
+def final_shape(loop: Loop, last: int, values: Values) -> list[Vector]:
     """The shape of a value that a loop hands on; in a branch, that of any case."""
     chosen = {choice.id: choice for entry in loop.body if isinstance(entry, Branch) for choice in entry.choices}
     while last in chosen:
         last = next(ref.id for ref in chosen[last].sources if ref.kind == "step")
-    return next(tables.dims.result(step) for step in steps_in(loop.body) if step.id == last)
+    return next(values.dims.result(step) for step in steps_in(loop.body) if step.id == last)
 
 
-def in_usual_stream(value: Val, scope: Scope, tables: Tables) -> Val:
+def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
     """A value in the stream that values with as many rows usually have."""
-    tag = tables.streams.tag(value.rows, False)
+    tag = values.streams.tag(value.rows, False)
     if value.once or value.tag == tag:
         return value
-    return tables.values.selected(value, tables.streams.per_item(value.rows), tag, scope)
+    return values.selected(value, values.streams.per_item(value.rows), tag, scope)
 
 
-def hand_on(last: int, value: Val, body: Scope, tables: Tables) -> None:
+def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
     """Give what an item made the name and the shape in which the next item reads it."""
-    values = tables.values
     made = values.made[last]
     if (made.rows, made.width, made.once) != (value.rows, value.width, value.once):
         made = values.fitted(made, value.rows, value.width, body, value.once)
-    body.add({"op": "add", "from": in_usual_stream(made, body, tables).name, "to": value.name})
+    body.add({"op": "add", "from": in_usual_stream(made, body, values).name, "to": value.name})
     values.made[last] = value
 
 
-def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, tables: Tables) -> None:
+def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, values: Values) -> None:
     """Name what the last item made and something reads after the loop, although the loop does not carry it."""
-    values = tables.values
     made = values_in(loop.body) - {last for _, last in loop.carried}
     for ref in dict.fromkeys(later):
         if ref.kind == "step" and ref.id in made and ref.id in values.made:
@@ -108,12 +105,11 @@ def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, table
 
 
 def write_branch(
-    branch: Branch, loop: Loop, scope: Scope, later: Sequence[Ref], tables: Tables, write_entries: WriteEntries
+    branch: Branch, loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries
 ) -> None:
     """One group for each case that makes something; ``loop`` has the branch in its body."""
-    values = tables.values
     own = [{step.id for step in steps_in(case)} for case in branch.cases]
-    defaults = {choice.id: default_of(choice, own, scope, tables) for choice in branch.choices}
+    defaults = {choice.id: default_of(choice, own, scope, values) for choice in branch.choices}
     for case, entries in enumerate(branch.cases):
         waiting = [choice for choice in branch.choices if choice.sources[case] != defaults[choice.id]]
         if not entries and not waiting:
@@ -123,21 +119,21 @@ def write_branch(
         for choice in waiting:
             (made,) = values.read_all([choice.sources[case]], inner)
             if choice.id not in values.made:
-                tag = tables.streams.tag(made.rows, made.once)
-                values.made[choice.id] = replace(made, name=values.names.fresh(made.name), tag=tag)
+                tag = values.streams.tag(made.rows, made.once)
+                values.made[choice.id] = replace(made, name=values.fresh(made.name), tag=tag)
             wanted = values.made[choice.id]
             fitted = values.fitted(made, wanted.rows, wanted.width, inner, wanted.once)
             inner.add({"op": "add", "from": fitted.name, "to": wanted.name})
-        scope.add({"when": case_condition(branch, case, loop, scope, tables), "graph": inner.entries})
+        scope.add({"when": case_condition(branch, case, loop, scope, values), "graph": inner.entries})
 
 
-def default_of(choice: Choice, own: Sequence[set[int]], scope: Scope, tables: Tables) -> Ref | None:
+def default_of(choice: Choice, own: Sequence[set[int]], scope: Scope, values: Values) -> Ref | None:
     """What a choice is unless a case says otherwise: a value from before the branch, copied to the choice's name."""
     found = next((ref for case, ref in enumerate(choice.sources) if ref.id not in own[case]), None)
-    value = None if found is None else tables.values.read(found, scope)
+    value = None if found is None else values.read(found, scope)
     if value is None:
         return None
-    tables.values.made[choice.id] = tables.values.copied(value, scope)
+    values.made[choice.id] = values.copied(value, scope)
     return found
 
 
@@ -151,9 +147,9 @@ def scope_of_item(loop: Loop, item: int, scope: Scope) -> Scope:
     return inner
 
 
-def case_condition(branch: Branch, case: int, loop: Loop, scope: Scope, tables: Tables) -> str:
+def case_condition(branch: Branch, case: int, loop: Loop, scope: Scope, values: Values) -> str:
     """When an item has a case; without a condition the items of the first sample, noted as unsolved."""
-    dims, family = tables.dims, tables.family
+    dims, family = values.dims, values.dims.family
     starts = family.numbers(loop, lambda one: one.start)
     rows = Rows(starts, [[one == case for one in part.chosen] for part in family.parts[family.place[id(branch)]]])
     found = condition(rows, scope.index, scope.count, family, dims.names)

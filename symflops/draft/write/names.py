@@ -22,22 +22,6 @@ NO_NAMES = (
 FIELDS = {"weight": "weight", "bias": "bias_name"}  # the field that names a parameter, by the name that it has by default
 
 
-class ValueNames:
-    """The names that a draft has given to values."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def fresh(self, base: str) -> str:
-        """A new name after the last word of a path."""
-        short = shortened(base)
-        found, number = short, 2
-        while found in self.taken:
-            found, number = f"{short}{number}", number + 1
-        self.taken.add(found)
-        return found
-
-
 def shortened(path: str) -> str:
     """The last word of a path as an identifier in small letters."""
     words = [word for word in path.split(".") if word and not word.isdigit()]

@@ -1,4 +1,4 @@
-"""Writes products: of a value and a parameter, of two values, and triangular systems."""
+"""Writes products with parameters, products of two values, triangular systems, embeddings and normalisations."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions, constant
 from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.values import Tables
+from symflops.draft.write.values import Values
 
 
-def write_linear(step: Step, scope: Scope, tables: Tables) -> None:
+def write_linear(step: Step, scope: Scope, values: Values) -> None:
     """A product with a parameter, its bias, and what else is added to it."""
-    dims, paths, values = tables.dims, tables.paths, tables.values
+    dims, paths = values.dims, values.paths
     inner, outer, total = sides_of(step, dims)
-    rows, once = rows_read(step.operands[0], total, scope, tables)
+    rows, once = rows_read(step.operands[0], total, scope, values)
     value = values.operand(step.operands[0], rows, inner, scope, once)
     weight, *bias = step.parameters
     key = paths.label(step.path, scope)
-    name = values.names.fresh(weight.rpartition(".")[0] or weight)
     others = values.read_all(step.operands[1:], scope)
     fields: Fields = {"op": "linear", "from": value.name, "width": dims.text(outer, f"{step.path}: width")}
     if not bias:
@@ -32,11 +31,9 @@ def write_linear(step: Step, scope: Scope, tables: Tables) -> None:
         fields.pop("bias_name", None)
         fields["bias"] = "false"
         others.append(values.parameter(bias.pop(), scope))
-    fields["to"] = name
-    paths.use(key, fields, scope, (weight, *bias))
-    made = replace(value, name=name, width=outer)
-    values.put(step, made, key, fields, scope)
-    write_sum(step, made, others, scope, tables)
+    like = replace(value, name=weight.rpartition(".")[0] or weight, width=outer)
+    made = values.put(step, like, key, fields, scope, (weight, *bias))
+    write_sum(step, made, others, scope, values)
 
 
 def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
@@ -46,11 +43,11 @@ def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
     return inner, outer, dims.times(batch, per_batch, dims.turns(step))
 
 
-def rows_read(ref: Ref, total: Vector, scope: Scope, tables: Tables) -> tuple[Vector, bool]:
+def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Vector, bool]:
     """Rows of what a linear reads, and whether they exist once per batch."""
-    rows, once = tables.dims.rows(total)
-    known = tables.values.read(ref, scope) if ref.kind in ("step", "carried") else None
-    if known is not None and known.once and not once and tables.dims.formula(total) is not None and known.rows == total:
+    rows, once = values.dims.rows(total)
+    known = values.read(ref, scope) if ref.kind in ("step", "carried") else None
+    if known is not None and known.once and not once and values.dims.formula(total) is not None and known.rows == total:
         return total, True
     return rows, once
 
@@ -67,40 +64,35 @@ def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Field
     return {"shape": dims.listed(shape, weight)}
 
 
-def write_sum(step: Step, made: Val, others: Sequence[Val], scope: Scope, tables: Tables) -> None:
+def write_sum(step: Step, made: Val, others: Sequence[Val], scope: Scope, values: Values) -> None:
     """What is added to a result and is no bias."""
     if others:
         fields = {"op": "map", "from": [made.name, *(one.name for one in others)]}
-        tables.values.made[step.id] = tables.values.derived(made, fields, scope)
+        values.made[step.id] = values.derived(made, fields, scope)
 
 
-def write_matmul(step: Step, scope: Scope, tables: Tables) -> None:
-    """A product of two values."""
-    write_product(step, scope, tables, tables.dims.slice(step, 0, 4))
-
-
-def write_product(step: Step, scope: Scope, tables: Tables, sizes: list[Vector]) -> None:
-    """A contraction by its index sizes."""
-    dims, values = tables.dims, tables.values
+def write_product(step: Step, scope: Scope, values: Values) -> None:
+    """A product of two values, or a convolution of two, by its index sizes."""
+    dims = values.dims
+    sizes = dims.slice(step, 0, 4 if step.kind == "matmul" else len(step.numbers) - sum(step.words[1]))
     batch, once = dims.rows(dims.times(sizes[0], dims.turns(step)))
     if once and step.kind == "matmul" and constant(sizes[0], 1):  # items may be the rows of one product
         rows, all_once = dims.rows(sizes[1])
         if not all_once:
             batch, once, sizes = dims.one, False, [dims.one, rows, *sizes[2:]]
-    read = read_sides(step, batch, once, sizes, scope, tables)
-    name = values.names.fresh(step.path or "product")
-    rows, width = result_of(step, batch, sizes, tables)
+    read = read_sides(step, batch, once, sizes, scope, values)
+    rows, width = result_of(step, batch, sizes, values)
     indices = [size for size in (batch, *sizes[1:]) if not constant(size, 1)] or [dims.one]
     fields: Fields = {"op": "matmul", "from": [value.name for value in read], "dims": dims.listed(indices, step.path)}
-    fields |= {"stream": tables.streams.of(rows, once), "width": dims.text(width, step.path), "to": name}
-    made = Val(name, rows, width, once, tables.streams.tag(rows, once))
-    values.put(step, made, tables.paths.label(step.path, scope), fields, scope)
-    write_sum(step, made, values.read_all(step.operands[2:], scope), scope, tables)
+    fields |= {"stream": values.streams.of(rows, once), "width": dims.text(width, step.path)}
+    like = Val(step.path or "product", rows, width, once, values.streams.tag(rows, once))
+    made = values.put(step, like, values.paths.label(step.path, scope), fields, scope)
+    write_sum(step, made, values.read_all(step.operands[2:], scope), scope, values)
 
 
-def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope: Scope, tables: Tables) -> list[Val]:
+def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope: Scope, values: Values) -> list[Val]:
     """The two operands; if the product exists per item, at least one operand does."""
-    dims, values = tables.dims, tables.values
+    dims = values.dims
     read = []
     for ref in step.operands[:2]:
         value = values.read(ref, scope)
@@ -110,23 +102,72 @@ def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope
     return read
 
 
-def result_of(step: Step, batch: Vector, sizes: list[Vector], tables: Tables) -> tuple[Vector, Vector]:
+def result_of(step: Step, batch: Vector, sizes: list[Vector], values: Values) -> tuple[Vector, Vector]:
     """Rows and width of a product."""
-    dims = tables.dims
+    dims = values.dims
     if step.kind == "conv":
         return dims.shaped(dims.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1])
     return dims.shaped(dims.times(batch, *sizes[1:-2]), sizes[-1])
 
 
-def write_solve(step: Step, scope: Scope, tables: Tables) -> None:
+def write_solve(step: Step, scope: Scope, values: Values) -> None:
     """A triangular system for each item of a batch."""
-    dims, values = tables.dims, tables.values
+    dims = values.dims
     batch, order, _, columns = dims.slice(step, 0, 4)
     total, once = dims.rows(dims.times(batch, order))
     matrix, right = (
         values.operand(ref, total, width, scope, once) for ref, width in zip(step.operands[:2], (order, columns), strict=True)
     )
-    name = values.names.fresh("solved")
     fields = {"op": "triangular_solve", "from": matrix.name, "right": right.name, "order": dims.text(order, step.path)}
-    made = Val(name, total, columns, once, right.tag)
-    values.put(step, made, tables.paths.label(step.path, scope), {**fields, "to": name}, scope)
+    like = Val("solved", total, columns, once, right.tag)
+    values.put(step, like, values.paths.label(step.path, scope), fields, scope)
+
+
+def write_embedding(step: Step, scope: Scope, values: Values) -> None:
+    """A look-up: an embedding of token ids, or a parameter in another shape if its indices are no such input."""
+    dims = values.dims
+    weight = step.parameters[0]
+    rows, once = dims.rows(dims.times(*dims.slice(step, 2, step.words[0][1])))
+    source = step.operands[0].name
+    if source and source in values.plan.inputs and not once:
+        ids = values.input(source, rows, ())
+        if ids.width == () and ids.rows == rows:
+            write_lookup(step, ids, scope, values)
+            return
+    table = values.parameter(weight, scope)
+    values.made[step.id] = table if once else values.fitted(table, rows, dims.family.shape(weight)[1], scope, False)
+
+
+def write_lookup(step: Step, ids: Val, scope: Scope, values: Values) -> None:
+    """An embedding of ids."""
+    dims, paths = values.dims, values.paths
+    weight = step.parameters[0]
+    path = weight.rpartition(".")[0]
+    key = paths.relative(path, scope)
+    count, width = dims.family.shape(weight)
+    fields: Fields = {"op": "embedding", "from": ids.name, "rows": dims.text(count, weight), "width": dims.text(width, weight)}
+    fields |= paths.parameters((weight,), key, scope)
+    values.put(step, replace(ids, name=path, width=width), key, fields, scope, step.parameters)
+
+
+def write_norm(step: Step, scope: Scope, values: Values) -> None:
+    """A normalisation with parameters."""
+    dims, paths = values.dims, values.paths
+    value = values.source(step.operands[0], dims.slice(step, 0, step.words[1][0]), scope)
+    weight = step.parameters[0]
+    path = weight.rpartition(".")[0]
+    key = paths.relative(path, scope)
+    fields: Fields = {"op": step.words[0], "from": value.name, **normalised(weight, value.width, dims)}
+    biased = len(step.parameters) > 1
+    if biased != (step.words[0] != "rms_norm"):
+        fields["bias"] = str(biased).lower()
+    fields |= paths.parameters(step.parameters, key, scope)
+    values.put(step, replace(value, name=path), key, fields, scope, step.parameters)
+
+
+def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
+    """The shape of a normalisation's weight, if it is not the width of what is read."""
+    shape = dims.family.shape(weight)
+    if shape == (width,):
+        return {}
+    return {"dim": dims.text(shape[0], weight)} if len(shape) == 1 else {"shape": dims.listed(shape, weight)}

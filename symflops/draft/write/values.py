@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
-from symflops.draft.fit.symbols import Names
+from symflops.draft.fit.symbols import Names, numbered
 from symflops.draft.sample.family import Family
-from symflops.draft.trace.steps import Plan, Ref, Step
+from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions
-from symflops.draft.write.names import Paths, ValueNames, identifier
+from symflops.draft.write.names import Paths, identifier, shortened
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.streams import Streams
 
@@ -20,18 +20,24 @@ OUTSIDE = ("input", "constant")  # references without a value until an operator 
 
 
 class Values:
-    """The table of values.
+    """The values of a draft, and what finds their dimensions, streams and paths; all writers share it.
 
     Attributes:
+        plan: The steps of the first sample, which is written.
+        dims: Formulas of rows and widths.
+        streams: Streams by their rows.
+        paths: Paths of modules and parameters.
         made: The values of steps and of choices, by id.
         carried: The values that a loop hands from one item to the next, by the id of the step that makes them.
         inputs: The inputs that an entry reads, by the name of the argument.
         parts: Views by name.
+        taken: The names of all values.
     """
 
-    def __init__(self, plan: Plan, dims: Dimensions, streams: Streams, paths: Paths) -> None:
-        self.plan, self.dims, self.streams, self.paths = plan, dims, streams, paths
-        self.names = ValueNames()
+    def __init__(self, family: Family, names: Names, fitter: Fitter) -> None:
+        self.plan, self.dims = family.samples[0].plan, Dimensions(family, names, fitter)
+        self.streams, self.paths = Streams(self.dims), Paths(self.dims)
+        self.taken: set[str] = set()
         self.made: dict[int, Val] = {}
         self.carried: dict[int, Val] = {}
         self.inputs: dict[str, Val] = {}
@@ -41,6 +47,12 @@ class Values:
     def by_name(self) -> dict[str, Val]:
         """All values of steps and all views."""
         return {**{value.name: value for value in self.made.values()}, **self.parts}
+
+    def fresh(self, base: str) -> str:
+        """A new name after the last word of a path."""
+        found = numbered(shortened(base), self.taken)
+        self.taken.add(found)
+        return found
 
     # reading
 
@@ -62,14 +74,13 @@ class Values:
             if name in around.parameters:
                 return around.parameters[name]
         shape = self.dims.family.shape(name)
-        found = self.names.fresh(name)
+        found = self.fresh(name)
         fields: Fields = {"op": "parameter", "shape": self.dims.listed(shape, name), "to": found}
         if name in self.paths.used:
             fields["shared"] = "true"
         scope.add(fields, self.paths.relative(name, scope))
         self.paths.used.add(name)
-        width = shape[-1] if shape else self.dims.one
-        scope.parameters[name] = Val(found, self.dims.one, width, True, ("once",))
+        scope.parameters[name] = Val(found, self.dims.one, shape[-1] if shape else self.dims.one, True, ("once",))
         return scope.parameters[name]
 
     def operand(self, ref: Ref, rows: Vector, width: Vector, scope: Scope, once: bool = False) -> Val:
@@ -96,7 +107,7 @@ class Values:
         if name not in self.inputs:
             value = Val(identifier(name), rows, width, False, self.streams.tag(rows, False))
             self.inputs[name] = value
-            self.names.taken.add(value.name)
+            self.taken.add(value.name)
         return self.inputs[name]
 
     # shapes
@@ -119,7 +130,7 @@ class Values:
             return self.derived(value, {"op": "mul", "from": [blank.name, value.name]}, scope, blank)
         if value.rows == rows:
             return value if value.width == width else self.widened(value, width, scope)
-        name = self.names.fresh(value.name)
+        name = self.fresh(value.name)
         larger = rows[0] * width[0] > value.rows[0] * value.width[0]
         fields: Fields = {"op": "view", "from": value.name, "as": "expand" if larger else "select"}
         fields["stream"] = self.streams.of(rows, value.once)
@@ -131,20 +142,19 @@ class Values:
 
     def widened(self, value: Val, width: Vector, scope: Scope) -> Val:
         """A value of another width."""
-        name = self.names.fresh(value.name)
+        name = self.fresh(value.name)
         scope.add({"op": "map", "from": value.name, "width": self.dims.text(width, name), "to": name})
         return replace(value, name=name, width=width)
 
     def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool, base: str = "constant") -> Val:
         """A constant."""
-        name = self.names.fresh(base)
-        stream = self.streams.of(rows, once)
-        scope.add({"op": "zeros", "stream": stream, "width": self.dims.text(width, name), "to": name})
+        name = self.fresh(base)
+        scope.add({"op": "zeros", "stream": self.streams.of(rows, once), "width": self.dims.text(width, name), "to": name})
         return Val(name, rows, width, once, self.streams.tag(rows, once))
 
     def derived(self, value: Val, fields: Fields, scope: Scope, shape: Val | None = None) -> Val:
         """A value that an operator without a path makes of another one; in the shape of ``shape``, or as it was."""
-        name = self.names.fresh(value.name)
+        name = self.fresh(value.name)
         scope.add({**fields, "to": name})
         return replace(shape or value, name=name)
 
@@ -159,39 +169,14 @@ class Values:
 
     # results
 
-    def put(self, step: Step, value: Val, key: str, fields: Fields, scope: Scope) -> None:
-        """Append the entry that makes the value of a step."""
+    def put(self, step: Step, like: Val, key: str, fields: Fields, scope: Scope, parameters: tuple[str, ...] = ()) -> Val:
+        """Append the entry that makes the value of a step: in the shape of ``like``, under a new name after its name."""
+        made = self.made[step.id] = replace(like, name=self.fresh(like.name))
+        fields = {**fields, "to": made.name}
+        if parameters:
+            self.paths.use(key, fields, scope, parameters)
         if step.quiet:
             scope.add({"no_grad": "true", "graph": [(key, fields)]})
         else:
             scope.add(fields, key)
-        self.made[step.id] = value
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """What all writers of one draft share.
-
-    Attributes:
-        family: The samples; the first one is written.
-        plan: The first sample's steps.
-        dims: Formulas of rows and widths.
-        streams: Streams by their rows.
-        paths: Paths of modules and parameters.
-        values: Values by reference.
-    """
-
-    family: Family
-    plan: Plan
-    dims: Dimensions
-    streams: Streams
-    paths: Paths
-    values: Values
-
-
-def tables_of(family: Family, names: Names, fitter: Fitter) -> Tables:
-    """Empty tables for the first sample of a family."""
-    plan = family.samples[0].plan
-    dims = Dimensions(family, names, fitter)
-    streams, paths = Streams(dims), Paths(dims)
-    return Tables(family, plan, dims, streams, paths, Values(plan, dims, streams, paths))
+        return made
