@@ -39,8 +39,7 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     wanted = f"{count} whole number{'s' * (count > 1)}"
     if found.dtype.kind not in "iu" and found.size:
         raise ValueError(f"an entry of '{name}' is {wanted}, not of type {found.dtype}")
-    shape = (len(found),) if count == 1 else (len(found), count)
-    if found.shape != shape and found.size:
+    if found.shape[1:] != ((count,) if count > 1 else ()) and found.size:
         raise ValueError(f"an entry of '{name}' is {wanted}, not of shape {found.shape[1:]}")
     if found.dtype == np.uint64 and found.size and int(found.max()) >= LIMIT:
         found = found.astype(object)
