@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from symflops.cli.arguments import argument, arguments_of
+
 if TYPE_CHECKING:
     from symflops.diagnostics.findings import Diagnostic, Span
 
@@ -23,13 +25,13 @@ FORMATS = ("text", "json", "github")
 GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops check``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all specs of the library")
-    parser.add_argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too")
-    parser.add_argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too")
-    parser.add_argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)")
-    parser.add_argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop")
+configure = arguments_of(
+    argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all specs of the library"),
+    argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too"),
+    argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too"),
+    argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)"),
+    argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

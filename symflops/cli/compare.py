@@ -11,20 +11,19 @@ import argparse
 import json
 from typing import Any
 
+from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops compare``."""
-    parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
-    parser.add_argument(
-        "--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas; inline ones by ';'"
-    )
-    parser.add_argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names")
-    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
-    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--plot", metavar="FILE", help="their ratios over the length, as a picture (needs matplotlib)")
-    parser.add_argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    SPEC,
+    argument("--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas; inline ones by ';'"),
+    argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names"),
+    CONFIG,
+    BATCH,
+    CONVENTION,
+    argument("--plot", metavar="FILE", help="their ratios over the length, as a picture (needs matplotlib)"),
+    OVER,
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 
+from symflops.cli.arguments import JSON, argument, arguments_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops device``."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="as the device reports itself, whole")
-    parser.add_argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    argument("name", nargs="?", metavar="NAME", help="as the device reports itself, whole"),
+    argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)"),
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:

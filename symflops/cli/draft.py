@@ -14,37 +14,32 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops draft``."""
-    parser.add_argument(
-        "reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"
-    )
-    parser.add_argument(
+configure = arguments_of(
+    argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
+    argument(
         "--config",
         metavar="JSON",
         help="the arguments that build it, small ones; default: a case of a known spec, or its defaults",
-    )
-    parser.add_argument(
-        "--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'
-    )
-    parser.add_argument(
+    ),
+    argument("--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'),
+    argument(
         "--variant",
         metavar="NAME=JSON",
         action="append",
         default=[],
         help="fields of a config with which the structure is another one: drafted too, and merged under conditions",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--variant-inputs", metavar="NAME=JSON", action="append", default=[], help="the arguments of a call of that variant"
-    )
-    parser.add_argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too")
-    parser.add_argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder")
-    parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"
-    )
-    parser.add_argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values")
-    parser.add_argument("--json", action="store_true", help="print the report, with the spec in it, as JSON")
+    ),
+    argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too"),
+    argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder"),
+    argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"),
+    argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values"),
+    argument("--json", action="store_true", help="print the report, with the spec in it, as JSON"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

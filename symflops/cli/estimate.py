@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import json
 
+from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import Any
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops estimate``."""
-    parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
-    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\'')
-    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
-    parser.add_argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    SPEC_OR_CONFIG,
+    CONFIG,
+    argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\''),
+    CONVENTION,
+    REGIME,
+    argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs"),
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:

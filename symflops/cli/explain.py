@@ -6,19 +6,21 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
+from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, OVER, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+
 BAR = 20
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops explain``."""
-    parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
-    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
-    parser.add_argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)")
-    parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
-    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)")
-    parser.add_argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
+configure = arguments_of(
+    SPEC_OR_CONFIG,
+    CONFIG,
+    BATCH,
+    argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)"),
+    REGIME,
+    CONVENTION,
+    argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)"),
+    OVER,
+)
 
 
 @dataclass

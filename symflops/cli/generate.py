@@ -15,15 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import SPECS, argument, arguments_of, one_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops generate``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-    parser.add_argument("--specs", dest="root", metavar="DIR", help="the folder of specs")
-    parser.add_argument("--out", metavar="DIR", help="the folder to write to")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--check", action="store_true", help="compare with what is there, write nothing")
-    mode.add_argument("--diff", action="store_true", help="show what would change, write nothing")
+configure = arguments_of(
+    SPECS,
+    argument("--specs", dest="root", metavar="DIR", help="the folder of specs"),
+    argument("--out", metavar="DIR", help="the folder to write to"),
+    one_of(
+        argument("--check", action="store_true", help="compare with what is there, write nothing"),
+        argument("--diff", action="store_true", help="show what would change, write nothing"),
+    ),
+)
 
 
 def run(args: argparse.Namespace) -> int:

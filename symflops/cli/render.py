@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import SPEC, STRUCTURE, argument, arguments_of
+
 
 @dataclass(frozen=True)
 class Format:
@@ -50,18 +52,16 @@ def formats() -> dict[str, Format]:
 NAMES = ("latex", "pdf", "markdown", "html")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops render``."""
-    parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
-    parser.add_argument("--format", required=True, choices=NAMES, help="what to write")
-    parser.add_argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page")
-    parser.add_argument(
-        "-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"
-    )
-    parser.add_argument("--config", metavar="PATH", help="config that fixes a structure")
-    parser.add_argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, forward)")
-    parser.add_argument("--convention", action="append", metavar="C", help="what is counted; may be repeated (default: all)")
-    parser.add_argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)")
+configure = arguments_of(
+    SPEC,
+    argument("--format", required=True, choices=NAMES, help="what to write"),
+    argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
+    argument("-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"),
+    STRUCTURE,
+    argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, forward)"),
+    argument("--convention", action="append", metavar="C", help="what is counted; may be repeated (default: all)"),
+    argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

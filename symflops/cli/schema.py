@@ -12,12 +12,18 @@ from __future__ import annotations
 import argparse
 import sys
 
+from symflops.cli.arguments import argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops schema``."""
-    pages = ("spec", "block", "regime", "convention")
-    parser.add_argument("page", nargs="?", choices=pages, default="spec", help="what it is of (default: spec)")
-    parser.add_argument("-o", "--out", metavar="FILE", help="the file to write; default: to standard output")
+configure = arguments_of(
+    argument(
+        "page",
+        nargs="?",
+        choices=("spec", "block", "regime", "convention"),
+        default="spec",
+        help="what it is of (default: spec)",
+    ),
+    argument("-o", "--out", metavar="FILE", help="the file to write; default: to standard output"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

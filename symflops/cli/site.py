@@ -12,11 +12,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from symflops.cli.arguments import SPECS, argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops site``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-    parser.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write to")
+configure = arguments_of(
+    SPECS,
+    argument("-o", "--out", metavar="DIR", required=True, help="the folder to write to"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,19 +19,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import SPECS, argument, arguments_of
+
 STATUSES = ("exact", "inexact", "mismatch", "stale", "error", "no-spec")
 FAILURES = ("mismatch", "stale", "error")
 TOLD = {"inexact": "inexact (known)"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops verify``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-    parser.add_argument("--records", metavar="DIR", help="compare with the measured records below DIR")
-    parser.add_argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation")
-    parser.add_argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records")
-    parser.add_argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages")
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
+configure = arguments_of(
+    SPECS,
+    argument("--records", metavar="DIR", help="compare with the measured records below DIR"),
+    argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation"),
+    argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records"),
+    argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages"),
+    argument("--json", action="store_true", help="print a JSON list"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
