@@ -86,16 +86,17 @@ def read_config(path: str) -> dict[str, Any]:
 
 def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The config of the component of a pipeline that a spec describes."""
-    known = {class_name(reference) for c in catalogs() for e in c.specs.values() for reference in e["references"]}
-    for name, value in index.items():
-        if isinstance(value, list) and len(value) == 2 and value[1] in known:
-            inner = os.path.join(os.path.dirname(path), name, "config.json")
-            if os.path.isfile(inner):
-                return read_config(inner)
-    if index.get("_class_name") in {pipeline for c in catalogs() for e in c.specs.values() for pipeline in e["pipelines"]}:
+    entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
+    known = {class_name(reference) for entry in entries for reference in entry["references"]}
+    parts = {name: value[1] for name, value in index.items() if isinstance(value, list) and len(value) == 2}
+    for name, word in parts.items():
+        inner = os.path.join(os.path.dirname(path), name, "config.json")
+        if word in known and os.path.isfile(inner):
+            return read_config(inner)
+    if any(index.get("_class_name") in entry["pipelines"] for entry in entries):
         return {"_class_name": index["_class_name"]}
-    told = ", ".join(f"{name} {value[1]}" for name, value in index.items() if isinstance(value, list) and len(value) == 2)
-    raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {told})")
+    seen = ", ".join(f"{name} {word}" for name, word in parts.items())
+    raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {seen})")
 
 
 def estimator(

@@ -38,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
     """Check specs; 1 when there are errors."""
     if args.explain:
         return explain(args.explain)
-    from symflops.catalog.library import find_spec, roots, specs_in
+    from symflops.catalog.library import chosen_specs
     from symflops.commands.check import findings
 
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
+    files = chosen_specs(args.specs)
     found = [findings(file, args.regime, args.convention) for file in files]
     everything = list(dict.fromkeys(finding for one in found for finding in one))
     {"text": text, "json": as_json, "github": github}[args.output_format](everything)

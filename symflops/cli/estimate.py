@@ -114,3 +114,12 @@ def scaled(value: int) -> str:
         if value >= 10**power:
             return f"{value / 10**power:9.3f} {prefix}"
     return f"{value:9d} "
+
+
+def aligned(lines: list[Any]) -> list[str]:
+    """Columns of equal width, the first one to the left."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
+        for line in lines
+    ]

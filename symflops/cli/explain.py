@@ -121,7 +121,7 @@ def path_to(root: Module, path: str) -> list[Module]:
 
 def rows(root: Module, depth: int) -> list[str]:
     """The table of the tree."""
-    from symflops.cli.estimate import scaled
+    from symflops.cli.estimate import aligned, scaled
 
     lines = [("module", "parameters", "forward FLOPs", "backward FLOPs", "share of the total")]
 
@@ -135,11 +135,8 @@ def rows(root: Module, depth: int) -> list[str]:
                 visit(child, level + 1, indent + "  ")
 
     visit(root, 0, "")
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    return [
-        f"{line[0]:<{widths[0]}}  {line[1]:>{widths[1]}}  {line[2]:>{widths[2]}}  {line[3]:>{widths[3]}}  {line[4]}"
-        for line in lines
-    ]
+    texts = aligned([line[:4] for line in lines])
+    return [f"{text}  {line[4]}" for text, line in zip(texts, lines, strict=True)]
 
 
 def closed_form(derived: Any) -> str:

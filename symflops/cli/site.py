@@ -22,7 +22,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Make the pages that changed, then the index."""
-    from symflops.catalog.library import find_spec, roots, specs_in
+    from symflops.catalog.library import chosen_specs
     from symflops.cli.progress import progress
     from symflops.commands.generate import printed, read_json, stamp_of, unchanged
     from symflops.commands.site import INDEX, STAMP, code_digest, compile_page, index, resource_files
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from symflops.system.workers import mapped
 
     out = Path(args.out)
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
+    files = chosen_specs(args.specs)
     known = read_json(out / STAMP)
     codes = {root: code_digest(root) for root in {file.root for file in files}}
     todo = [file for file in files if not unchanged(file, known.get(file.label, {}), codes[file.root], out)]

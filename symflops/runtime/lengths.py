@@ -157,9 +157,7 @@ def of_nested(nested: Any) -> Lengths:
         found = _wide(nested.offsets()).diff() if lengths is None else _wide(lengths)
     except (AttributeError, RuntimeError, TypeError):
         try:
-            found = [
-                int(row[0]) for row in nested._nested_tensor_size().tolist()
-            ]  # of the strided layout, which is on the host
+            found = [int(row[0]) for row in nested._nested_tensor_size().tolist()]  # strided layout, on the host
         except (AttributeError, RuntimeError, IndexError) as error:
             raise LengthError(f"a nested tensor of layout {getattr(nested, 'layout', '?')}: {error}") from None
     return Lengths((found,), len(found))
