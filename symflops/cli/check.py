@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from symflops.cli.arguments import argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
 if TYPE_CHECKING:
     from symflops.diagnostics.findings import Diagnostic, Span
@@ -69,7 +70,6 @@ def explain(code: str) -> int:
     import textwrap
 
     from symflops.diagnostics.codes import kinds
-    from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
     if code not in kinds():
         hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 
 from symflops.cli.arguments import JSON, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Look up and print."""
     from symflops.devices.peaks import peak, table
-    from symflops.diagnostics.errors import SymflopsError
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.cli.arguments import argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
 configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
@@ -74,8 +75,6 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
     Raises:
         SymflopsError: a name without a file, twice, or arguments of no variant.
     """
-    from symflops.diagnostics.errors import SymflopsError
-
     tables: list[dict[str, Any]] = []
     for option, texts in (("--variant", args.variant), ("--variant-inputs", args.variant_inputs)):
         table: dict[str, Any] = {}
@@ -99,7 +98,6 @@ def save(path: Path, text: str) -> None:
     Raises:
         SymflopsError: it cannot be written.
     """
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.system.files import write
 
     name = text.partition("name: ")[2].partition("\n")[0]
@@ -112,7 +110,6 @@ def save(path: Path, text: str) -> None:
 
 def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """The config, the arguments of a call and further options."""
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.draft.examples import example_of
 
     if args.config and args.inputs:
@@ -126,8 +123,6 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def read(path: str) -> Any:
     """A JSON file with an object in it."""
-    from symflops.diagnostics.errors import SymflopsError
-
     try:
         found = json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Estimate and print."""
-    from symflops.diagnostics.errors import SymflopsError
-
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
@@ -46,8 +45,6 @@ def run(args: argparse.Namespace) -> int:
 
 def batch_of(text: str) -> dict[str, Any]:
     """The batch that was given as JSON or as a file of it."""
-    from symflops.diagnostics.errors import SymflopsError
-
     try:
         batch = json.loads(read(text[1:]) if text.startswith("@") else text)
     except OSError as error:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, OVER, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.cli.estimate import aligned, batch_of, scaled
+from symflops.diagnostics.errors import SymflopsError
 
 BAR = 20
 
@@ -42,8 +44,6 @@ class Module:
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
     from symflops.catalog.lookup import by_config, closed_forms, read_config
-    from symflops.cli.estimate import batch_of
-    from symflops.diagnostics.findings import SymflopsError
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -121,8 +121,6 @@ def path_to(root: Module, path: str) -> list[Module]:
 
 def rows(root: Module, depth: int) -> list[str]:
     """The table of the tree."""
-    from symflops.cli.estimate import aligned, scaled
-
     lines = [("module", "parameters", "forward FLOPs", "backward FLOPs", "share of the total")]
 
     def visit(node: Module, level: int, indent: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 from symflops.cli.arguments import JSON, argument, arguments_of, one_of
+from symflops.diagnostics.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     import math
 
-    from symflops.diagnostics.errors import SymflopsError
-
     flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
     rate, source = rate_of(args.peak, args.dtype)
     for name, value in (("FLOPs are", flops), ("seconds are", args.seconds), ("devices are", args.devices)):
@@ -62,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
 def rate_of(text: str, dtype: str) -> tuple[float, str]:
     """FLOP/s of one device and where they come from."""
     from symflops.devices.peaks import peak
-    from symflops.diagnostics.errors import SymflopsError
 
     try:
         value = float(text)
@@ -85,8 +83,6 @@ def summed(path: str) -> Decimal:
     import csv
     from decimal import Decimal, InvalidOperation
     from pathlib import Path
-
-    from symflops.diagnostics.errors import SymflopsError
 
     total = Decimal(0)
     try:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.cli.arguments import SPEC, STRUCTURE, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,6 @@ def run(args: argparse.Namespace) -> int:
     if folder is None:
         print("\n".join(map(str, texts.values())), end="")
         return 0
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.system.files import write
 
     for name, text in texts.items():
@@ -89,7 +89,6 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
     from symflops.catalog.lookup import read_config
-    from symflops.diagnostics.errors import SymflopsError
 
     model = load(args.spec)
     config = read_config(args.config) if args.config else None
@@ -152,8 +151,6 @@ def tools() -> None:
     """
     import shutil
 
-    from symflops.diagnostics.errors import SymflopsError
-
     missing = [tool for tool in ("latexmk", "pdflatex") if not shutil.which(tool)]
     if missing:
         hint = "install TeX Live (Debian: apt-get install latexmk texlive-latex-extra), or take --format latex"
@@ -168,8 +165,6 @@ def typeset(source: str, name: str) -> bytes:
     """
     import subprocess
     import tempfile
-
-    from symflops.diagnostics.errors import SymflopsError
 
     tools()
     with tempfile.TemporaryDirectory(prefix="symflops-") as folder:

@@ -13,6 +13,7 @@ import argparse
 import sys
 
 from symflops.cli.arguments import argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
 configure = arguments_of(
     argument(
@@ -30,7 +31,6 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.frontend.json_schema import schema
     from symflops.system.files import write
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
 from symflops.records.verified import all_verifications, verifications
 from symflops.system.digests import digest
+from symflops.system.files import write
 
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BAKED = ("full", "forward", "lora", "checkpointed")
@@ -191,10 +193,44 @@ def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) 
             manifest["outputs"].pop(path)
 
 
-def stamp_of(code: str, output: Output) -> dict[str, Any]:
-    """What a stamp remembers of one spec."""
-    outputs = {name: digest(text) for name, text in output.files.items()}
-    return {"code": code, "verified": output.verified, "sources": dict(output.sources), "outputs": outputs}
+class Stamps:
+    """The files of an output folder and what they were made from, so that unchanged specs are skipped.
+
+    ``code`` gives the digest of the code and data that files depend on beside their spec, for the root of a library.
+    """
+
+    def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
+        self.out, self.code = out, cache(code)
+        self.known = read_json(out / STAMP)
+        self.added = self.written = 0
+
+    def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
+        """The specs whose files must be made again."""
+        return [file for file in files if not unchanged(file, self.known.get(file.label, {}), self.code(file.root), self.out)]
+
+    def add(self, file: SpecFile, output: Output) -> None:
+        """Write the files of a spec, and remember what they were made from."""
+        self.write(output.files)
+        self.added += 1
+        self.known[file.label] = {
+            "code": self.code(file.root),
+            "verified": output.verified,
+            "sources": dict(output.sources),
+            "outputs": {name: digest(text) for name, text in output.files.items()},
+            "entry": dict(output.entry),
+        }
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files by name, if they differ."""
+        self.written += sum(write(self.out / name, text) for name, text in files.items())
+
+    def save(self) -> None:
+        """Write the stamps."""
+        write(self.out / STAMP, printed(self.known))
+
+    def summary(self, files: Sequence[SpecFile]) -> str:
+        """How many of ``files`` were derived, and how many files were written."""
+        return f"{self.added} derived, {len(files) - self.added} unchanged, {self.written} files written to {self.out}"
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
