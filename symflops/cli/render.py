@@ -95,11 +95,9 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
     chosen = formats()[args.format]
     if args.fragment:
-        if chosen.fragments is None:
-            able = ", ".join(name for name, each in formats().items() if each.fragments)
-            raise SymflopsError(f"there are no fragments in the format '{args.format}', only in {able}")
+        fragments = fragments_of(args.format)
         program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
-        pieces = chosen.fragments(program, __version__)
+        pieces = fragments(program, __version__)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
     if chosen.whole:
         return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, config, regimes, conventions, args.against)}
@@ -110,6 +108,18 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     text = chosen.page(shown, __version__)
     name = shown.program.name
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
+
+
+def fragments_of(name: str) -> Callable[..., dict[str, str]]:
+    """What prints the fragments of a format.
+
+    Raises:
+        SymflopsError: the format has none.
+    """
+    able = {name: each.fragments for name, each in formats().items() if each.fragments}
+    if name not in able:
+        raise SymflopsError(f"there are no fragments in the format '{name}', only in {', '.join(able)}")
+    return able[name]
 
 
 def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:

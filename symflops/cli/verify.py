@@ -133,17 +133,10 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 def live(args: argparse.Namespace) -> int:
     """Compare with the real classes; faulty entries of a spec are reported and left out."""
-    from symflops.catalog.library import chosen_specs
-    from symflops.commands.check import as_far_as
     from symflops.witness.cases import cases_path
     from symflops.witness.defaults import default_differences
 
-    parts = [as_far_as(file) for file in chosen_specs(args.specs)]
-    findings = [finding for _, found in parts for finding in found]
-    for finding in findings:
-        print(finding.render(), file=sys.stderr)
-    if findings:
-        print("these entries, and what rests on them, are left out of what follows", file=sys.stderr)
+    parts = readable(args.specs)
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]
     for difference in wrong:
         print(difference)
@@ -155,7 +148,21 @@ def live(args: argparse.Namespace) -> int:
     results = [report.exact for _, found in reports for report in found]
     failed = results.count(False)
     print(f"{len(results)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
-    return 1 if failed or wrong or findings else 0
+    return 1 if failed or wrong or any(found for _, found in parts) else 0
+
+
+def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
+    """The models of specs without their faulty entries, and the findings about these, which are printed."""
+    from symflops.catalog.library import chosen_specs
+    from symflops.commands.check import as_far_as
+
+    parts = [as_far_as(file) for file in chosen_specs(specs)]
+    findings = [finding for _, found in parts for finding in found]
+    for finding in findings:
+        print(finding.render(), file=sys.stderr)
+    if findings:
+        print("these entries, and what rests on them, are left out of what follows", file=sys.stderr)
+    return parts
 
 
 def compared(models: list[Any]) -> list[tuple[Any, list[Any]]]:

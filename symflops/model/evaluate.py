@@ -74,11 +74,9 @@ class Formulas:
             case ["text", text]:
                 return text
             case ["^", base, exponent]:
-                value = self._value(base, names)
-                return value**exponent if exponent >= 0 else _fraction(1) / _fraction(value) ** -exponent
+                return _power(self._value(base, names), exponent)
             case ["tally", index, low, high, condition]:
-                first, end = self._value(low, names), self._value(high, names)
-                return sum([self._value(condition, {**names, index: turn}) for turn in range(first, end)])
+                return self._tally(index, range(self._value(low, names), self._value(high, names)), condition, names)
         operator, *operands = node
         if operator[0] == "?":
             return self._bracket(operator, operands, names)
@@ -86,6 +84,10 @@ class Formulas:
         if operator in ELEMENTWISE:
             return ELEMENTWISE[operator](*values)
         return ON_LISTS[operator](*values) if values[0] != 0 else 0  # a null list counts as 0, and so do its items
+
+    def _tally(self, index: str, turns: range, condition: int, names: Mapping[str, Any]) -> Any:
+        """In how many turns of a loop a condition holds."""
+        return sum([self._value(condition, {**names, index: turn}) for turn in turns])
 
     def _product(self, factors: Sequence[int], names: Mapping[str, Any]) -> Any:
         """A product; factors after a zero are not read, because they may have no value."""
@@ -155,6 +157,10 @@ CONDITIONS: dict[str, Callable[..., bool]] = {
     "?contains": lambda one, two: one in (two or ()),
     "?flag": bool,
 }
+
+
+def _power(base: Any, exponent: int) -> Any:
+    return base**exponent if exponent >= 0 else _fraction(1) / _fraction(base) ** -exponent
 
 
 def _fraction(top: Any, bottom: int = 1) -> Any:

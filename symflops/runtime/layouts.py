@@ -114,11 +114,16 @@ def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int
     if isinstance(given, (list, tuple)) and all(isinstance(item, dict) for item in given):
         return [dict(dimensions(info, axes, shape_of(item), 1)) for item in given]
     shape = shape_of(given)
-    count = samples if axes and axes[0] != "b" and "b" in axes[0] else 1
+    count = _count(axes, shape, samples) or 1
+    lengths = dict(dimensions(info, axes, shape, count))
+    return [dict(lengths) for _ in range(count)]
+
+
+def _count(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
+    """The number of items in an argument: its axis ``b``, all samples if its first axis holds blocks of each, else 1."""
     if "b" in axes:
-        count = shape[axes.index("b")] if len(shape) > axes.index("b") else 1
-    lengths = dict(dimensions(info, axes, shape, count or 1))
-    return [dict(lengths) for _ in range(count or 1)]
+        return shape[axes.index("b")] if len(shape) > axes.index("b") else 1
+    return samples if "b" in "".join(axes[:1]) else 1
 
 
 def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
