@@ -1,7 +1,7 @@
-"""Cache of programs that were derived on the spot, in the user's cache folder.
+"""Cache of derived programs, in the user's cache folder.
 
-An entry is a stored program with a header that says what it was made from. An entry that is damaged, or older than the spec
-or the package, is written anew. A hit imports neither sympy nor YAML.
+An entry is a stored program with a header: the digests of the program, its sources and the package. If an entry is damaged or
+a digest has changed, it is written again. A hit imports neither sympy nor YAML.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from symflops.system.files import write
 
 
 def folder() -> Path:
-    """The cache folder of symflops: ``XDG_CACHE_HOME`` where it is set, else that of the platform."""
-    said = os.environ.get("XDG_CACHE_HOME", "")
-    if said and Path(said).is_absolute():
-        return Path(said) / "symflops"
+    """The cache folder of symflops: below ``XDG_CACHE_HOME`` if it is an absolute path, else below the platform's."""
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if chosen.is_absolute():
+        return chosen / "symflops"
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "symflops" / "Cache"
@@ -34,12 +34,12 @@ class Entries:
     """The entries of one spec under a regime and a convention, one per structure; ``root`` holds the spec's library."""
 
     def __init__(self, root: str, spec: str, regime: str, convention: str) -> None:
-        self.root = Path(root)
+        self.root, self.spec, self.regime, self.convention = Path(root), spec, regime, convention
         which = digest(json.dumps([str(self.root), spec, regime, convention]))
         self.folder = folder() / __version__ / f"{spec}-{which[:16]}"
 
     def find(self, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The current program whose structure ``sizes`` have, None if there is none."""
+        """The up-to-date program for the structure of ``sizes``, or None."""
         try:
             for path in sorted(self.folder.glob("*.json")):
                 program = self.read(path, sizes)
@@ -61,7 +61,7 @@ class Entries:
         return path
 
     def read(self, path: Path, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The program of an entry that is whole, current, and of the structure of ``sizes``."""
+        """The program of an entry, None if it is damaged, outdated or of another structure than ``sizes``."""
         try:
             head, _, program = path.read_text("utf-8").partition("\n")
             header = json.loads(head)
@@ -74,7 +74,7 @@ class Entries:
         return found
 
     def current(self, label: str, known: str) -> bool:
-        """Whether a source still has the digest that the entry was made with; the spec's library hides the shipped one."""
+        """Whether a source still has the digest ``known``; the spec's own library comes before the shipped one."""
         for root in (self.root, PACKAGE, PACKAGE.parent):
             if (root / label).is_file():
                 return digest((root / label).read_bytes()) == known
@@ -82,39 +82,27 @@ class Entries:
 
 
 def cached(
-    root: str,
-    spec: str,
-    config: Mapping[str, Any],
-    sizes: Mapping[str, Any],
-    asked: tuple[str, str],
-    tell: Callable[[str], None],
+    entries: Entries, config: Mapping[str, Any], sizes: Mapping[str, Any], tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """The program of a config with known ``sizes`` under the regime and convention that are ``asked`` for.
+    """The program of a config with known ``sizes``: the entry of its structure, or one that is derived and written now.
 
     Raises:
-        SymflopsError: the config does not fit, or there is no such regime or convention.
+        SymflopsError: the config does not fit, or the regime or convention is unknown.
     """
-    entries = Entries(root, spec, *asked)
     found = entries.find(sizes)
-    return found or derived(entries, spec, config, asked, tell)
-
-
-def derived(
-    entries: Entries, spec: str, config: Mapping[str, Any], asked: tuple[str, str], tell: Callable[[str], None]
-) -> dict[str, Any]:
-    """Derive a program and keep it."""
+    if found is not None:
+        return found
     from symflops.api import load, program_in
     from symflops.compiler import Goal
     from symflops.emit.python.module import fixed_sizes
     from symflops.frontend.variants import DERIVED
     from symflops.model.serialise import document_of, text_of
 
-    compiled = load(spec).required(Goal.PROGRAM, [asked[0]], [asked[1]], config, structure=DERIVED)
+    compiled = load(entries.spec).required(Goal.PROGRAM, [entries.regime], [entries.convention], config, structure=DERIVED)
     program = program_in(compiled)
     document = document_of(program)
     try:
-        sources = dict(program.sources)
-        path = entries.keep(text_of(document), fixed_sizes(program), sources)
+        path = entries.keep(text_of(document), fixed_sizes(program), dict(program.sources))
         tell(f"derived on the spot, kept in {path}")
     except OSError as error:
         tell(f"derived on the spot, and not kept ({error.strerror or error})")

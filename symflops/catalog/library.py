@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,6 +138,15 @@ def find_spec(spec: str | Path) -> SpecFile:
                 return file
     hint = did_you_mean(str(spec), known, "'symflops list' shows all")
     raise NotFoundError(f"there is no spec '{spec}': {hint}")
+
+
+def chosen_specs(names: Sequence[str | Path]) -> list[SpecFile]:
+    """The specs of these names or paths; without any, all of the first library.
+
+    Raises:
+        NotFoundError: as :func:`find_spec`.
+    """
+    return [find_spec(name) for name in names] or list(specs_in(roots()[0]))
 
 
 def page(kind: str, name: str | Path) -> Source:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def signs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What a config says that it is: (field, word), the most telling first."""
+    """The fields by which a config names its model, most specific first: (field, name)."""
     words = config.get("architectures")
     for word in words if isinstance(words, (list, tuple)) else ():
         yield "architectures", str(word)
@@ -42,7 +42,7 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     """The catalog and spec that describe the model of ``config``.
 
     Raises:
-        UnknownModelError: with what the config says it is, and the nearest specs.
+        UnknownModelError: no spec does; the message has the names in the config and the nearest specs.
     """
     seen = list(signs(config))
     found = catalogs()
@@ -55,10 +55,10 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
                     return catalog, name
     if not seen:
         raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
-    told = ", ".join(f"{field} {word}" for field, word in seen)
+    named = ", ".join(f"{field} {word}" for field, word in seen)
     known = {class_name(c): n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
     near = did_you_mean(seen[0][1], [*known, *known.values()], f"there are specs for {', '.join(sorted(known))}")
-    raise UnknownModelError(f"no spec describes this model ({told}): {near}")
+    raise UnknownModelError(f"no spec describes this model ({named}): {near}")
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -86,16 +86,17 @@ def read_config(path: str) -> dict[str, Any]:
 
 def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The config of the component of a pipeline that a spec describes."""
-    known = {class_name(reference) for c in catalogs() for e in c.specs.values() for reference in e["references"]}
-    for name, value in index.items():
-        if isinstance(value, list) and len(value) == 2 and value[1] in known:
-            inner = os.path.join(os.path.dirname(path), name, "config.json")
-            if os.path.isfile(inner):
-                return read_config(inner)
-    if index.get("_class_name") in {pipeline for c in catalogs() for e in c.specs.values() for pipeline in e["pipelines"]}:
+    entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
+    known = {class_name(reference) for entry in entries for reference in entry["references"]}
+    parts = {name: value[1] for name, value in index.items() if isinstance(value, list) and len(value) == 2}
+    for name, word in parts.items():
+        inner = os.path.join(os.path.dirname(path), name, "config.json")
+        if word in known and os.path.isfile(inner):
+            return read_config(inner)
+    if any(index.get("_class_name") in entry["pipelines"] for entry in entries):
         return {"_class_name": index["_class_name"]}
-    told = ", ".join(f"{name} {value[1]}" for name, value in index.items() if isinstance(value, list) and len(value) == 2)
-    raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {told})")
+    seen = ", ".join(f"{name} {word}" for name, word in parts.items())
+    raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {seen})")
 
 
 def estimator(
@@ -106,11 +107,11 @@ def estimator(
     convention: str = "symflops",
     tell: Callable[[str], None] | None = None,
 ) -> tuple[Any, Estimator]:
-    """The estimator of a spec, or of the variant that a config is of, behind what it came from.
+    """The source of an estimator, and the estimator of a spec or of the variant that fits a config.
 
-    It is generated where the shipped catalog has a module, which the first item is; else it interprets a program, whose JSON
-    object the first item is. If no program is stored for the config's structure, regime and convention, one is derived on
-    the spot and cached; ``tell`` says so (by default as a warning).
+    If the shipped catalog has a generated module, the source is that module. Otherwise the source is the JSON object of a
+    stored program, which the estimator interprets. If no stored program has the config's structure, regime and convention, one
+    is derived and cached, and ``tell`` gets a message (default: a warning).
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
@@ -131,32 +132,30 @@ def interpreted(
     convention: str = "symflops",
     tell: Callable[[str], None] | None = None,
 ) -> InterpretedEstimator:
-    """The estimator of a config that interprets a program: a stored one, or one that is derived on the spot and cached.
+    """The estimator that interprets the stored program of a config; if there is none, one is derived and cached.
 
     Raises:
         SymflopsError: as :func:`estimator`.
     """
     variant, found, sizes = catalog.of_structure(name, config)
     if variant is None or not stores(found, regime, convention):
-        if is_file(regime) or is_file(convention):  # a page of one's own may change
+        if is_file(regime) or is_file(convention):  # a user's own page may change: not cached
             from symflops.api import load
 
             return load(name).estimator(config, regime, convention)
-        from symflops.catalog.cache import cached
+        from symflops.catalog.cache import Entries, cached
 
         reason = "has its structure" if variant is None else f"knows regime '{regime}' and convention '{convention}'"
-
-        def said(text: str) -> None:
-            (tell or warn)(f"no stored program of '{name}' {reason}: {text}")
-
-        found = cached(os.path.dirname(catalog.root), name, config, sizes, (regime, convention), said)
+        prefix = f"no stored program of '{name}' {reason}"
+        entries = Entries(os.path.dirname(catalog.root), name, regime, convention)
+        found = cached(entries, config, sizes, lambda text: (tell or warn)(f"{prefix}: {text}"))
         chosen = Stored(found)
         regime, convention = next(iter(chosen.regimes)), chosen.conventions[0]
     return InterpretedEstimator(found, config, regime=regime, convention=convention)
 
 
 def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
-    """The closed forms of a config: of the stored program where one has them, else derived from the spec, by name or path.
+    """The closed forms of a config, from a stored program that is up to date, else derived from the spec (name or path).
 
     Raises:
         SymflopsError: as :func:`estimator`.
@@ -186,10 +185,10 @@ def is_file(page: object) -> bool:
 
 
 def warn(text: str) -> None:
-    """Say something to the program that asked."""
+    """Warn the caller of :func:`estimate` or :func:`estimator`."""
     import warnings
 
-    warnings.warn(text, stacklevel=7)
+    warnings.warn(text, stacklevel=6)
 
 
 def estimate(

@@ -16,6 +16,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from symflops.cli.arguments import argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
+
 if TYPE_CHECKING:
     from symflops.diagnostics.findings import Diagnostic, Span
 
@@ -23,23 +26,23 @@ FORMATS = ("text", "json", "github")
 GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops check``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all specs of the library")
-    parser.add_argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too")
-    parser.add_argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too")
-    parser.add_argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)")
-    parser.add_argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop")
+configure = arguments_of(
+    argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all specs of the library"),
+    argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too"),
+    argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too"),
+    argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)"),
+    argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check specs; 1 when there are errors."""
     if args.explain:
         return explain(args.explain)
-    from symflops.catalog.library import find_spec, roots, specs_in
+    from symflops.catalog.library import chosen_specs
     from symflops.commands.check import findings
 
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
+    files = chosen_specs(args.specs)
     found = [findings(file, args.regime, args.convention) for file in files]
     everything = list(dict.fromkeys(finding for one in found for finding in one))
     {"text": text, "json": as_json, "github": github}[args.output_format](everything)
@@ -67,7 +70,6 @@ def explain(code: str) -> int:
     import textwrap
 
     from symflops.diagnostics.codes import kinds
-    from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
     if code not in kinds():
         hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")

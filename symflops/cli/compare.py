@@ -11,27 +11,26 @@ import argparse
 import json
 from typing import Any
 
+from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
+from symflops.cli.estimate import aligned, batch_of, scaled
+from symflops.cli.explain import default_batch
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops compare``."""
-    parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
-    parser.add_argument(
-        "--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas; inline ones by ';'"
-    )
-    parser.add_argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names")
-    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
-    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--plot", metavar="FILE", help="their ratios over the length, as a picture (needs matplotlib)")
-    parser.add_argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    SPEC,
+    argument("--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas; inline ones by ';'"),
+    argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names"),
+    CONFIG,
+    BATCH,
+    CONVENTION,
+    argument("--plot", metavar="FILE", help="their ratios over the length, as a picture (needs matplotlib)"),
+    OVER,
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Derive each regime or convention and print the table."""
     from symflops.catalog.lookup import closed_forms, read_config
-    from symflops.cli.estimate import batch_of
-    from symflops.cli.explain import default_batch
 
     config = read_config(args.config) if args.config else {}
     names = [name.strip() for name in args.regimes.split(";" if ";" in args.regimes or ":" in args.regimes else ",")]
@@ -76,21 +75,8 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[st
     if args.plot:
         plot(args, batch, estimators, executed=False)
     if args.json:
-        differences = [
-            {
-                "first": pair.first,
-                "second": pair.second,
-                "flops": int(pair.flops),
-                "rules": [
-                    {"words": step.words, "flops": int(step.flops), "terms": dict(step.terms),
-                     "sentence": step.sentence(pair.first, pair.second)}
-                    for step in pair.steps
-                ],
-            }
-            for pair in pairs
-        ]  # fmt: skip
         found = {"schema": 1, "spec": model.spec.name, "regime": regime, "batch": batch, "conventions": rows}
-        print(json.dumps({**found, "differences": differences}, indent=1))
+        print(json.dumps({**found, "differences": [difference(pair) for pair in pairs]}, indent=1))
         return 0
     print("\n".join(convention_table(model.spec.name, regime, rows)))
     for pair in pairs:
@@ -100,10 +86,22 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[st
     return 0
 
 
+def difference(pair: Any) -> dict[str, Any]:
+    """The difference of two conventions as JSON has it, rule by rule."""
+    rules = [
+        {
+            "words": step.words,
+            "flops": int(step.flops),
+            "terms": dict(step.terms),
+            "sentence": step.sentence(pair.first, pair.second),
+        }
+        for step in pair.steps
+    ]
+    return {"first": pair.first, "second": pair.second, "flops": int(pair.flops), "rules": rules}
+
+
 def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
-    from symflops.cli.estimate import scaled
-
     lines = [("convention", "forward FLOPs", "backward FLOPs", "total FLOPs", "to the first")]
     for found in rows:
         ratio = "-" if found["ratio"] is None else f"{found['ratio']:.4f}x"
@@ -144,20 +142,9 @@ def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:
 
 def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
-    from symflops.cli.estimate import scaled
-
     lines = [("regime", "trains", "forward FLOPs", "backward FLOPs", "recomputed FLOPs", "to full", "to 3 x forward")]
     for found in rows:
         trains, *figures = [scaled(found[key]).strip() for key in ("trainable_parameters", "forward", "backward", "recomputed")]
         full, three = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
         lines.append((found["regime"], trains, figures[0], figures[1], figures[2], full, three))
     return [f"{spec}, convention {convention}; ratios count recomputed work", *aligned(lines)]
-
-
-def aligned(lines: list[Any]) -> list[str]:
-    """Columns of equal width, the first one to the left."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
-        for line in lines
-    ]

@@ -11,13 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops conform``."""
-    parser.add_argument("--peers", required=True, metavar="DIR", help="a folder of records, one file a system")
-    parser.add_argument("--system", action="append", metavar="S", help="one system only; may be repeated")
-    parser.add_argument("--pages", metavar="DIR", help="write the pages about conventions there")
-    parser.add_argument("--json", action="store_true", help="print a JSON list, one object a record")
+configure = arguments_of(
+    argument("--peers", required=True, metavar="DIR", help="a folder of records, one file a system"),
+    argument("--system", action="append", metavar="S", help="one system only; may be repeated"),
+    argument("--pages", metavar="DIR", help="write the pages about conventions there"),
+    argument("--json", action="store_true", help="print a JSON list, one object a record"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

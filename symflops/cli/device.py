@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import json
 
+from symflops.cli.arguments import JSON, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops device``."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="as the device reports itself, whole")
-    parser.add_argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    argument("name", nargs="?", metavar="NAME", help="as the device reports itself, whole"),
+    argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)"),
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look up and print."""
     from symflops.devices.peaks import peak, table
-    from symflops.diagnostics.errors import SymflopsError
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]

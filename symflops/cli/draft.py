@@ -14,37 +14,33 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops draft``."""
-    parser.add_argument(
-        "reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"
-    )
-    parser.add_argument(
+configure = arguments_of(
+    argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
+    argument(
         "--config",
         metavar="JSON",
         help="the arguments that build it, small ones; default: a case of a known spec, or its defaults",
-    )
-    parser.add_argument(
-        "--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'
-    )
-    parser.add_argument(
+    ),
+    argument("--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'),
+    argument(
         "--variant",
         metavar="NAME=JSON",
         action="append",
         default=[],
         help="fields of a config with which the structure is another one: drafted too, and merged under conditions",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--variant-inputs", metavar="NAME=JSON", action="append", default=[], help="the arguments of a call of that variant"
-    )
-    parser.add_argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too")
-    parser.add_argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder")
-    parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"
-    )
-    parser.add_argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values")
-    parser.add_argument("--json", action="store_true", help="print the report, with the spec in it, as JSON")
+    ),
+    argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too"),
+    argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder"),
+    argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"),
+    argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values"),
+    argument("--json", action="store_true", help="print the report, with the spec in it, as JSON"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,8 +75,6 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
     Raises:
         SymflopsError: a name without a file, twice, or arguments of no variant.
     """
-    from symflops.diagnostics.errors import SymflopsError
-
     tables: list[dict[str, Any]] = []
     for option, texts in (("--variant", args.variant), ("--variant-inputs", args.variant_inputs)):
         table: dict[str, Any] = {}
@@ -104,7 +98,6 @@ def save(path: Path, text: str) -> None:
     Raises:
         SymflopsError: it cannot be written.
     """
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.system.files import write
 
     name = text.partition("name: ")[2].partition("\n")[0]
@@ -117,7 +110,6 @@ def save(path: Path, text: str) -> None:
 
 def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """The config, the arguments of a call and further options."""
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.draft.examples import example_of
 
     if args.config and args.inputs:
@@ -131,8 +123,6 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def read(path: str) -> Any:
     """A JSON file with an object in it."""
-    from symflops.diagnostics.errors import SymflopsError
-
     try:
         found = json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:

@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import json
 
+from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import Any
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops estimate``."""
-    parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
-    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\'')
-    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
-    parser.add_argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    SPEC_OR_CONFIG,
+    CONFIG,
+    argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\''),
+    CONVENTION,
+    REGIME,
+    argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs"),
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Estimate and print."""
-    from symflops.diagnostics.errors import SymflopsError
-
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
@@ -44,8 +45,6 @@ def run(args: argparse.Namespace) -> int:
 
 def batch_of(text: str) -> dict[str, Any]:
     """The batch that was given as JSON or as a file of it."""
-    from symflops.diagnostics.errors import SymflopsError
-
     try:
         batch = json.loads(read(text[1:]) if text.startswith("@") else text)
     except OSError as error:
@@ -112,3 +111,12 @@ def scaled(value: int) -> str:
         if value >= 10**power:
             return f"{value / 10**power:9.3f} {prefix}"
     return f"{value:9d} "
+
+
+def aligned(lines: list[Any]) -> list[str]:
+    """Columns of equal width, the first one to the left."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
+        for line in lines
+    ]

@@ -6,19 +6,23 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
+from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, OVER, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.cli.estimate import aligned, batch_of, scaled
+from symflops.diagnostics.errors import SymflopsError
+
 BAR = 20
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops explain``."""
-    parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
-    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
-    parser.add_argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)")
-    parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
-    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)")
-    parser.add_argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
+configure = arguments_of(
+    SPEC_OR_CONFIG,
+    CONFIG,
+    BATCH,
+    argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)"),
+    REGIME,
+    CONVENTION,
+    argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)"),
+    OVER,
+)
 
 
 @dataclass
@@ -40,8 +44,6 @@ class Module:
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
     from symflops.catalog.lookup import by_config, closed_forms, read_config
-    from symflops.cli.estimate import batch_of
-    from symflops.diagnostics.findings import SymflopsError
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -119,8 +121,6 @@ def path_to(root: Module, path: str) -> list[Module]:
 
 def rows(root: Module, depth: int) -> list[str]:
     """The table of the tree."""
-    from symflops.cli.estimate import scaled
-
     lines = [("module", "parameters", "forward FLOPs", "backward FLOPs", "share of the total")]
 
     def visit(node: Module, level: int, indent: str) -> None:
@@ -133,11 +133,8 @@ def rows(root: Module, depth: int) -> list[str]:
                 visit(child, level + 1, indent + "  ")
 
     visit(root, 0, "")
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    return [
-        f"{line[0]:<{widths[0]}}  {line[1]:>{widths[1]}}  {line[2]:>{widths[2]}}  {line[3]:>{widths[3]}}  {line[4]}"
-        for line in lines
-    ]
+    texts = aligned([line[:4] for line in lines])
+    return [f"{text}  {line[4]}" for text, line in zip(texts, lines, strict=True)]
 
 
 def closed_form(derived: Any) -> str:

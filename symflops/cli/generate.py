@@ -15,21 +15,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import SPECS, argument, arguments_of, one_of
+from symflops.cli.progress import in_workers
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops generate``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-    parser.add_argument("--specs", dest="root", metavar="DIR", help="the folder of specs")
-    parser.add_argument("--out", metavar="DIR", help="the folder to write to")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--check", action="store_true", help="compare with what is there, write nothing")
-    mode.add_argument("--diff", action="store_true", help="show what would change, write nothing")
+configure = arguments_of(
+    SPECS,
+    argument("--specs", dest="root", metavar="DIR", help="the folder of specs"),
+    argument("--out", metavar="DIR", help="the folder to write to"),
+    one_of(
+        argument("--check", action="store_true", help="compare with what is there, write nothing"),
+        argument("--diff", action="store_true", help="show what would change, write nothing"),
+    ),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Generate, check or diff."""
-    from symflops.catalog.library import SpecFile, find_spec, shipped, specs_in
-    from symflops.diagnostics.findings import SymflopsError
+    from symflops.catalog.library import find_spec, shipped, specs_in
 
     root = Path(args.root or ("specs" if Path("specs").is_dir() else shipped("specs"))).resolve()
     if args.out is None and root != Path("specs").resolve():
@@ -38,18 +41,12 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(f"there is no folder {root}")
     out = Path(args.out or "generated")
     files = list(specs_in(root))
-    if args.specs:
-        wanted = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs]
-        chosen: list[SpecFile] = wanted
-    else:
-        chosen = files
+    chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
     work = _Work(root, out, {file.name for file in files} | {file.name for file in chosen}, not args.specs)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
 
 
 def _named(name: str, files: list[Any]) -> Any:
-    from symflops.diagnostics.findings import SymflopsError, did_you_mean
-
     for file in files:
         if file.name == name:
             return file
@@ -66,34 +63,24 @@ class _Work:
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
-        from symflops.commands.generate import STAMP, printed, read_json, shared_files, stamp_of, unchanged
+        from symflops.commands.generate import Stamps, shared_files
         from symflops.system.digests import package_digest
-        from symflops.system.files import write
 
-        code = package_digest()
-        stamps = read_json(self.out / STAMP)
-        todo = [file for file in files if not unchanged(file, stamps.get(file.label, {}), code, self.out)]
-        outputs, written = [], 0
-        for output, file in zip(self.compiled(todo), todo, strict=True):
-            for name, text in output.files.items():
-                written += write(self.out / name, text)
-            stamps[file.label] = stamp_of(code, output)
+        stamps = Stamps(self.out, lambda _: package_digest())
+        outputs = []
+        for file, output in self.compiled(stamps.outdated(files)):
+            stamps.add(file, output)
             outputs.append(output)
-        for name, text in shared_files(outputs, self.manifest, self.catalog, self.root).items():
-            written += write(self.out / name, text)
-        write(self.out / STAMP, printed(stamps))
-        skipped = len(files) - len(todo)
-        print(
-            f"{len(files)} specs: {len(todo)} derived, {skipped} unchanged, {written} files written to {self.out}",
-            file=sys.stderr,
-        )
+        stamps.write(shared_files(outputs, self.manifest, self.catalog, self.root))
+        stamps.save()
+        print(f"{len(files)} specs: {stamps.summary(files)}", file=sys.stderr)
         return 0
 
     def compare(self, files: list[Any], diff: bool) -> int:
         """Derive anew and compare bytes; 1 when anything differs."""
         from symflops.commands.generate import shared_files
 
-        outputs = list(self.compiled(files))
+        outputs = [output for _, output in self.compiled(files)]
         texts = {name: text for output in outputs for name, text in output.files.items()}
         if self.everything:
             texts.update(shared_files(outputs, {}, {}, self.root))
@@ -134,20 +121,14 @@ class _Work:
                 if new.get(name) != old.get(name):
                     yield f"{name}: changed since the files were generated"
 
-    def compiled(self, files: list[Any]) -> Iterator[Any]:
-        """Derive specs in their order, with a bar where a person waits."""
-        from symflops.cli.progress import progress
+    def compiled(self, files: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """Derive specs in their order, with a bar."""
         from symflops.commands.generate import compile_spec
-        from symflops.diagnostics.findings import SymflopsError
-        from symflops.system.workers import mapped
 
-        outputs = mapped(compile_spec, files)
-        for file in progress(files, "deriving", lambda file: file.name):
-            output = next(outputs)
-            same = next((name for name in self.names - {file.name} if output.has(name)), None)
-            if same:
+        for file, output in in_workers(compile_spec, files, "deriving"):
+            for same in filter(output.has, self.names - {file.name}):
                 raise SymflopsError(f"a variant of '{file.name}' and the spec '{same}' would be one module: rename one")
-            yield output
+            yield file, output
 
 
 def _unified(path: Path, text: str) -> str:

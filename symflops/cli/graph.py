@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from symflops.cli.arguments import SPEC, STRUCTURE, argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops graph``."""
-    parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
-    parser.add_argument("--format", default="mermaid", choices=("mermaid", "dot"), help="default: mermaid")
-    parser.add_argument("--config", metavar="PATH", help="config that fixes a structure")
+configure = arguments_of(
+    SPEC,
+    argument("--format", default="mermaid", choices=("mermaid", "dot"), help="default: mermaid"),
+    STRUCTURE,
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from symflops.cli.arguments import JSON, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops list``."""
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:

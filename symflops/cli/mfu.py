@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import json
 
+from symflops.cli.arguments import JSON, argument, arguments_of, one_of
+from symflops.diagnostics.errors import SymflopsError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -20,23 +23,23 @@ COLUMN = "aic_cube_fops"
 FLOPS_FROM = 1e6  # no device does so many TFLOP/s, and none so few FLOP/s
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops mfu``."""
-    work = parser.add_mutually_exclusive_group(required=True)
-    work.add_argument("--flops", type=float, metavar="F", help="FLOPs of the step, on all --devices together")
-    work.add_argument("--kernel-details", metavar="CSV", help="sum its column aic_cube_fops instead")
-    parser.add_argument("--seconds", type=float, required=True, metavar="S", help="wall time of the step")
-    parser.add_argument("--peak", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name")
-    parser.add_argument("--dtype", default="bf16", metavar="T", help="where --peak is a name (default: bf16)")
-    parser.add_argument("--devices", type=int, default=1, metavar="N", help="devices that the FLOPs ran on (default: 1)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+configure = arguments_of(
+    one_of(
+        argument("--flops", type=float, metavar="F", help="FLOPs of the step, on all --devices together"),
+        argument("--kernel-details", metavar="CSV", help="sum its column aic_cube_fops instead"),
+        required=True,
+    ),
+    argument("--seconds", type=float, required=True, metavar="S", help="wall time of the step"),
+    argument("--peak", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
+    argument("--dtype", default="bf16", metavar="T", help="where --peak is a name (default: bf16)"),
+    argument("--devices", type=int, default=1, metavar="N", help="devices that the FLOPs ran on (default: 1)"),
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     import math
-
-    from symflops.diagnostics.errors import SymflopsError
 
     flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
     rate, source = rate_of(args.peak, args.dtype)
@@ -58,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
 def rate_of(text: str, dtype: str) -> tuple[float, str]:
     """FLOP/s of one device and where they come from."""
     from symflops.devices.peaks import peak
-    from symflops.diagnostics.errors import SymflopsError
 
     try:
         value = float(text)
@@ -81,8 +83,6 @@ def summed(path: str) -> Decimal:
     import csv
     from decimal import Decimal, InvalidOperation
     from pathlib import Path
-
-    from symflops.diagnostics.errors import SymflopsError
 
     total = Decimal(0)
     try:

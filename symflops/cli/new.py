@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+from symflops.cli.arguments import argument, arguments_of
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops new``."""
-    parser.add_argument("name", metavar="NAME", help="what the spec is called")
-    parser.add_argument("--like", metavar="SPEC", help="name or path of the spec that it begins as")
-    parser.add_argument("-o", "--out", metavar="DIR", default=".", help="the folder to write to (default: this one)")
+configure = arguments_of(
+    argument("name", metavar="NAME", help="what the spec is called"),
+    argument("--like", metavar="SPEC", help="name or path of the spec that it begins as"),
+    argument("-o", "--out", metavar="DIR", default=".", help="the folder to write to (default: this one)"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+F = TypeVar("F")
 WIDTH = 24
 
 
@@ -23,3 +24,12 @@ def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterat
         yield item
     if shown:
         print(f"\r{' ' * (WIDTH + 64)}\r", end="", file=sys.stderr, flush=True)
+
+
+def in_workers(function: Callable[[F], T], files: Sequence[F], verb: str) -> Iterator[tuple[F, T]]:
+    """Each file with the result of ``function``, which worker processes run; with a bar."""
+    from symflops.system.workers import mapped
+
+    results = mapped(function, files)
+    for file in progress(files, verb, lambda file: str(getattr(file, "name", file))):
+        yield file, next(results)

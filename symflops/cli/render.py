@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import SPEC, STRUCTURE, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
+
 
 @dataclass(frozen=True)
 class Format:
@@ -50,18 +53,16 @@ def formats() -> dict[str, Format]:
 NAMES = ("latex", "pdf", "markdown", "html")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops render``."""
-    parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
-    parser.add_argument("--format", required=True, choices=NAMES, help="what to write")
-    parser.add_argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page")
-    parser.add_argument(
-        "-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"
-    )
-    parser.add_argument("--config", metavar="PATH", help="config that fixes a structure")
-    parser.add_argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, forward)")
-    parser.add_argument("--convention", action="append", metavar="C", help="what is counted; may be repeated (default: all)")
-    parser.add_argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)")
+configure = arguments_of(
+    SPEC,
+    argument("--format", required=True, choices=NAMES, help="what to write"),
+    argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
+    argument("-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"),
+    STRUCTURE,
+    argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, forward)"),
+    argument("--convention", action="append", metavar="C", help="what is counted; may be repeated (default: all)"),
+    argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +72,6 @@ def run(args: argparse.Namespace) -> int:
     if folder is None:
         print("\n".join(map(str, texts.values())), end="")
         return 0
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.system.files import write
 
     for name, text in texts.items():
@@ -89,18 +89,15 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
     from symflops.catalog.lookup import read_config
-    from symflops.diagnostics.errors import SymflopsError
 
     model = load(args.spec)
     config = read_config(args.config) if args.config else None
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
     chosen = formats()[args.format]
     if args.fragment:
-        if chosen.fragments is None:
-            able = ", ".join(name for name, each in formats().items() if each.fragments)
-            raise SymflopsError(f"there are no fragments in the format '{args.format}', only in {able}")
+        fragments = fragments_of(args.format)
         program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
-        pieces = chosen.fragments(program, __version__)
+        pieces = fragments(program, __version__)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
     if chosen.whole:
         return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, config, regimes, conventions, args.against)}
@@ -111,6 +108,18 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     text = chosen.page(shown, __version__)
     name = shown.program.name
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
+
+
+def fragments_of(name: str) -> Callable[..., dict[str, str]]:
+    """What prints the fragments of a format.
+
+    Raises:
+        SymflopsError: the format has none.
+    """
+    able = {name: each.fragments for name, each in formats().items() if each.fragments}
+    if name not in able:
+        raise SymflopsError(f"there are no fragments in the format '{name}', only in {', '.join(able)}")
+    return able[name]
 
 
 def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
@@ -152,8 +161,6 @@ def tools() -> None:
     """
     import shutil
 
-    from symflops.diagnostics.errors import SymflopsError
-
     missing = [tool for tool in ("latexmk", "pdflatex") if not shutil.which(tool)]
     if missing:
         hint = "install TeX Live (Debian: apt-get install latexmk texlive-latex-extra), or take --format latex"
@@ -168,8 +175,6 @@ def typeset(source: str, name: str) -> bytes:
     """
     import subprocess
     import tempfile
-
-    from symflops.diagnostics.errors import SymflopsError
 
     tools()
     with tempfile.TemporaryDirectory(prefix="symflops-") as folder:

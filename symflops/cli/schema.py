@@ -12,19 +12,25 @@ from __future__ import annotations
 import argparse
 import sys
 
+from symflops.cli.arguments import argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops schema``."""
-    pages = ("spec", "block", "regime", "convention")
-    parser.add_argument("page", nargs="?", choices=pages, default="spec", help="what it is of (default: spec)")
-    parser.add_argument("-o", "--out", metavar="FILE", help="the file to write; default: to standard output")
+configure = arguments_of(
+    argument(
+        "page",
+        nargs="?",
+        choices=("spec", "block", "regime", "convention"),
+        default="spec",
+        help="what it is of (default: spec)",
+    ),
+    argument("-o", "--out", metavar="FILE", help="the file to write; default: to standard output"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
-    from symflops.diagnostics.errors import SymflopsError
     from symflops.frontend.json_schema import schema
     from symflops.system.files import write
 

@@ -12,46 +12,35 @@ import argparse
 import sys
 from pathlib import Path
 
+from symflops.cli.arguments import SPECS, argument, arguments_of
+from symflops.cli.progress import in_workers
+from symflops.diagnostics.errors import SymflopsError
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops site``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-    parser.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write to")
+configure = arguments_of(
+    SPECS,
+    argument("-o", "--out", metavar="DIR", required=True, help="the folder to write to"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Make the pages that changed, then the index."""
-    from symflops.catalog.library import find_spec, roots, specs_in
-    from symflops.cli.progress import progress
-    from symflops.commands.generate import printed, read_json, stamp_of, unchanged
-    from symflops.commands.site import INDEX, STAMP, code_digest, compile_page, index, resource_files
-    from symflops.diagnostics.errors import SymflopsError
-    from symflops.system.files import write
-    from symflops.system.workers import mapped
+    from symflops.catalog.library import chosen_specs
+    from symflops.commands.generate import Stamps
+    from symflops.commands.site import INDEX, code_digest, compile_page, index, resource_files
 
-    out = Path(args.out)
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
-    known = read_json(out / STAMP)
-    codes = {root: code_digest(root) for root in {file.root for file in files}}
-    todo = [file for file in files if not unchanged(file, known.get(file.label, {}), codes[file.root], out)]
-    made = mapped(compile_page, todo)
-    written = 0
+    out, files = Path(args.out), chosen_specs(args.specs)
+    stamps = Stamps(out, code_digest)
     try:
-        for file in progress(todo, "drawing", lambda file: str(file.name)):
-            output = next(made)
-            for name, text in output.files.items():
-                written += write(out / name, text)
-            known[file.label] = {**stamp_of(codes[file.root], output), "entry": dict(output.entry)}
-        if not args.specs:  # a spec that is no longer there has no page
-            known = {file.label: known[file.label] for file in files}
-        for name, data in resource_files():
-            written += write(out / name, data)
-        written += write(out / INDEX, index([stamp["entry"] for stamp in known.values()]))
+        for file, output in in_workers(compile_page, stamps.outdated(files), "drawing"):
+            stamps.add(file, output)
+        if not args.specs:  # a spec that no longer exists has no page
+            stamps.known = {file.label: stamps.known[file.label] for file in files}
+        stamps.write(dict(resource_files()))
+        stamps.write({INDEX: index([stamp["entry"] for stamp in stamps.known.values()])})
     except OSError as error:
         raise SymflopsError(f"{error.filename or out}: {error.strerror or error}") from None
     finally:
-        if out.is_dir():  # what is done need not be done again
-            write(out / STAMP, printed(known))
-    skipped = len(files) - len(todo)
-    print(f"{len(files)} models: {len(todo)} derived, {skipped} unchanged, {written} files written to {out}", file=sys.stderr)
+        if out.is_dir():  # the next run skips finished pages
+            stamps.save()
+    print(f"{len(files)} models: {stamps.summary(files)}", file=sys.stderr)
     return 0

@@ -2,13 +2,12 @@
 
 Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every
 parameter by name and shape, forward and backward FLOPs, and every module; with --regime what trains under a regime, and both
-passes. A reference 'module:Class' is a class of module.py beside the spec, a file that this command runs.
+passes. A reference 'module:Class' is a class of module.py beside the spec; this command runs that file.
 
-With --records the measured records below a folder are compared, without torch. Records that cannot be exact stand in
-inexact.yaml beside the specs, each with its reason and its difference, and are held to those.
+With --records the measured records below a folder are compared, without torch. Records that cannot be exact are listed in
+inexact.yaml beside the specs, each with its reason and the difference that is expected.
 
-Exit code 1 when anything that was compared is neither exact nor as its entry says; with --strict also when a record has no
-spec.
+Exit code 1 if a comparison is neither exact nor as its entry in inexact.yaml; with --strict also if a record has no spec.
 """
 
 from __future__ import annotations
@@ -16,22 +15,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from symflops.cli.arguments import SPECS, argument, arguments_of
+from symflops.cli.progress import progress
+from symflops.diagnostics.errors import SymflopsError
+
 STATUSES = ("exact", "inexact", "mismatch", "stale", "error", "no-spec")
 FAILURES = ("mismatch", "stale", "error")
-TOLD = {"inexact": "inexact (known)"}
+SHOWN = {"inexact": "inexact (known)"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops verify``."""
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-    parser.add_argument("--records", metavar="DIR", help="compare with the measured records below DIR")
-    parser.add_argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation")
-    parser.add_argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records")
-    parser.add_argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages")
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
+configure = arguments_of(
+    SPECS,
+    argument("--records", metavar="DIR", help="compare with the measured records below DIR"),
+    argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation"),
+    argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records"),
+    argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages"),
+    argument("--json", action="store_true", help="print a JSON list"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,56 +45,59 @@ def run(args: argparse.Namespace) -> int:
     return records(args) if args.records else live(args)
 
 
-def chosen(args: argparse.Namespace) -> list[Any]:
-    """The specs to verify, loaded."""
-    from symflops.api import load
-    from symflops.catalog.library import roots, specs_in
-
-    return [load(spec) for spec in args.specs or specs_in(roots()[0])]
-
-
 def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
-    from symflops.cli.progress import progress
-    from symflops.diagnostics.errors import SymflopsError
-    from symflops.records.inexact import known_inexact
-    from symflops.witness.records import read_records, verify_records
-    from symflops.witness.verdicts import judged
+    from symflops.api import load
+    from symflops.catalog.library import chosen_specs
+    from symflops.witness.records import read_records
 
-    models = {reference.rpartition(".")[2]: model for model in chosen(args) for reference in model.spec.references}
-    found = list(read_records(Path(args.records)))
-    if args.specs:
-        found = [record for record in found if record["class"] in models]
+    loaded = [load(file) for file in chosen_specs(args.specs)]
+    models = {reference.rpartition(".")[2]: model for model in loaded for reference in model.spec.references}
+    found = [record for record in read_records(Path(args.records)) if not args.specs or record["class"] in models]
     if args.strict and not found:
         raise SymflopsError(f"there are no records below {args.records}")
-    known = {
-        name: entry for root in {model.file.root for model in models.values()} for name, entry in known_inexact(root).items()
-    }
-    verdicts: list[Any] = []
-    for record in progress(found, "verifying", lambda record: str(record["id"])):
-        verdicts.extend(judged(verdict, record, known) for verdict in verify_records([record], models))
+    verdicts = judge(found, models)
     if args.json:
         print(json.dumps([verdict.as_json() for verdict in verdicts], indent=1))
-    for verdict in verdicts:
-        if verdict.status not in ("exact", "no-spec"):
-            print(f"{TOLD.get(verdict.status, verdict.status)} {verdict.id}: {verdict.why or passes(verdict)}", file=sys.stderr)
-    counts = {status: sum(verdict.status == status for verdict in verdicts) for status in STATUSES}
-    print(", ".join(f"{count} {TOLD.get(status, status)}" for status, count in counts.items()), file=sys.stderr)
     if args.save:
         save(Path(args.save), found, verdicts, models)
         save_published(Path(args.save), found, models)
+    counts = summary(verdicts)
     failures = (*FAILURES, "no-spec") if args.strict else FAILURES
     return 1 if any(counts[status] for status in failures) else 0
 
 
+def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
+    """The verdict on each record, by the known inexact records beside the specs."""
+    from symflops.records.inexact import known_inexact
+    from symflops.witness.records import verify_records
+    from symflops.witness.verdicts import judged
+
+    roots = {model.file.root for model in models.values()}
+    known = {name: entry for root in roots for name, entry in known_inexact(root).items()}
+    steps = progress(found, "verifying", lambda record: str(record["id"]))
+    return [judged(verdict, record, known) for record in steps for verdict in verify_records([record], models)]
+
+
+def summary(verdicts: list[Any]) -> dict[str, int]:
+    """Print verdicts that are not exact and the number of each status; returns these numbers."""
+    for verdict in verdicts:
+        if verdict.status not in ("exact", "no-spec"):
+            print(
+                f"{SHOWN.get(verdict.status, verdict.status)} {verdict.id}: {verdict.why or passes(verdict)}", file=sys.stderr
+            )
+    counts = {status: sum(verdict.status == status for verdict in verdicts) for status in STATUSES}
+    print(", ".join(f"{count} {SHOWN.get(status, status)}" for status, count in counts.items()), file=sys.stderr)
+    return counts
+
+
 def passes(verdict: Any) -> str:
     """Both numbers of each pass that differs."""
-    told = [
+    return "; ".join(
         f"{key} {verdict.expected[key]} measured, {verdict.derived[key]} derived"
         for key in ("parameters", "forward", "backward")
         if verdict.expected[key] != verdict.derived[key]
-    ]
-    return "; ".join(told)
+    )
 
 
 def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
@@ -125,56 +132,75 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 
 def live(args: argparse.Namespace) -> int:
-    """Compare with the real classes, as far as the specs go."""
-    from symflops.catalog.library import find_spec, roots, specs_in
-    from symflops.cli.progress import progress
-    from symflops.commands.check import as_far_as
-    from symflops.witness.authoring_report import render
-    from symflops.witness.cases import cases_of, cases_path
+    """Compare with the real classes; faulty entries of a spec are reported and left out."""
+    from symflops.witness.cases import cases_path
     from symflops.witness.defaults import default_differences
-    from symflops.witness.live import LiveReport, verify_live
 
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
-    parts = [as_far_as(file) for file in files]
-    for finding in (finding for _, found in parts for finding in found):
-        print(finding.render(), file=sys.stderr)
-    if any(found for _, found in parts):
-        print("these entries, and what rests on them, are left out of what follows", file=sys.stderr)
+    parts = readable(args.specs)
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]
     for difference in wrong:
         print(difference)
-    pairs = [(model, case) for model, _ in parts for case in cases_of(model.file)]
-    reports: dict[int, list[LiveReport]] = {id(model): [] for model, _ in parts}
-    for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
-        reports[id(model)].append(verify_live(model, case))
-    for same in reports.values():
+    reports = compared([model for model, _ in parts])
+    for model, found in reports if args.specs else ():
+        if not found:
+            hint = "list configs and batches there: - {config: {...}, batch: {...}}"
+            print(f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {hint}", file=sys.stderr)
+    results = [report.exact for _, found in reports for report in found]
+    failed = results.count(False)
+    print(f"{len(results)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
+    return 1 if failed or wrong or any(found for _, found in parts) else 0
+
+
+def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
+    """The models of specs without their faulty entries, and the findings about these, which are printed."""
+    from symflops.catalog.library import chosen_specs
+    from symflops.commands.check import as_far_as
+
+    parts = [as_far_as(file) for file in chosen_specs(specs)]
+    findings = [finding for _, found in parts for finding in found]
+    for finding in findings:
+        print(finding.render(), file=sys.stderr)
+    if findings:
+        print("these entries, and what rests on them, are left out of what follows", file=sys.stderr)
+    return parts
+
+
+def compared(models: list[Any]) -> list[tuple[Any, list[Any]]]:
+    """Compare each case of each model with the real class, and print the reports."""
+    from symflops.witness.authoring_report import render
+    from symflops.witness.live import verify_live
+
+    reports: list[tuple[Any, list[Any]]] = [(model, []) for model in models]
+    for found, case in cases(reports):
+        found[1].append(verify_live(found[0], case))
+    for _, same in reports:
         for report in same:
             print(render(report, same))
-    for model, _ in parts if args.specs else ():
-        if not reports[id(model)]:
-            told = "list configs and batches there: - {config: {...}, batch: {...}}"
-            print(f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {told}", file=sys.stderr)
-    failed = sum(not report.exact for same in reports.values() for report in same)
-    print(f"{len(pairs)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
-    return 1 if failed or wrong or any(found for _, found in parts) else 0
+    return reports
+
+
+def cases(models: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Each case of each model, as pairs, with a bar; a model leads its tuple."""
+    from symflops.witness.cases import cases_of
+
+    pairs = [(entry, case) for entry in models for case in cases_of(entry[0].file)]
+    return progress(pairs, "verifying", lambda pair: pair[0][0].spec.name)
 
 
 def in_regime(args: argparse.Namespace) -> int:
     """Compare with the real classes under a regime."""
-    from symflops.api import regime_of
-    from symflops.cli.progress import progress
-    from symflops.witness.cases import cases_of
+    from symflops.api import load, regime_of
+    from symflops.catalog.library import chosen_specs
     from symflops.witness.live_regime import render_regime, verify_regime
 
     regime = regime_of(args.regime)
-    pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]
     reports = []
-    for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
+    for (model,), case in cases([(load(file),) for file in chosen_specs(args.specs)]):
         reports.append(verify_regime(model, case, regime))
         if not args.json:
             print(render_regime(reports[-1]))
     if args.json:
         print(json.dumps({"schema": 1, "regime": regime.name, "cases": [report.as_json() for report in reports]}, indent=1))
     failed = sum(not report.exact for report in reports)
-    print(f"{len(pairs)} cases, {failed} not exact", file=sys.stderr)
+    print(f"{len(reports)} cases, {failed} not exact", file=sys.stderr)
     return 1 if failed else 0

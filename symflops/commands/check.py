@@ -1,8 +1,8 @@
-"""All findings about a spec in one go: mistakes of form, mistakes of meaning, and what nobody reads."""
+"""Checks a spec: mistakes of form, mistakes of meaning, and entries that nothing uses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,14 @@ from symflops.model.needs_size import NeedsSize
 from symflops.records.inexact import known_inexact
 
 UNSURE = ("structural-size", "alternating-repeat", "bad-pattern", "bad-expression", "missing-field")
-"""What may follow from a mistake of form that is told already: a size that has lost its default, say."""
+"""Findings that may follow from a mistake of form already reported, such as a size without its default."""
 
 
 def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: Iterable[str | Path] = ()) -> list[Diagnostic]:
-    """The findings about a spec, in the order of the file; warnings are among them only where there is no error.
+    """The findings about a spec, in the order of the file; warnings only if there is no error.
 
-    Its structure is that of the defaults, and that of each variant. ``regimes`` are held against it, ``conventions`` are read,
-    and so is the list of records that may be inexact beside it.
+    Builds the structure of the defaults and of each variant, applies ``regimes`` to the model, and reads ``conventions`` and
+    the list of inexact records beside the spec.
 
     Raises:
         SymflopsError: a file cannot be read.
@@ -37,28 +37,34 @@ def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: It
         return in_order(error.diagnostics)
     _keep(report, reading.report.diagnostics)
     model = Model(file, reading.spec)
-    if reading.buildable:
-        for variant in ("", *model.variants):
-            try:
-                fixed = model.graph({} if not variant else None, variant).fixed
-                if variant and needless_sizes(model.variant(variant), fixed):
-                    model.published(variant)
-            except SpecError as error:
-                sure = [found for found in error.diagnostics if not reading.report.failed or found.code not in UNSURE]
-                _keep(report, sure)
+    for variant in ("", *model.variants) if reading.buildable else ():
+        found = _findings_of(_build, model, variant)
+        _keep(report, [each for each in found if not reading.report.failed or each.code not in UNSURE])
     if not report.failed:
         _keep(report, pages(model, regimes, conventions))
     if not report.failed:
-        _keep(report, unused(reading.spec))
-        try:
-            known_inexact(file.root)
-        except SpecError as error:
-            _keep(report, error.diagnostics)
+        _keep(report, [*unused(reading.spec), *_findings_of(known_inexact, file.root)])
     return in_order(report.diagnostics)
 
 
+def _build(model: Model, variant: str) -> None:
+    """Build the structure of the defaults or of a variant; derive a variant that may not need all of its sizes."""
+    fixed = model.graph({} if not variant else None, variant).fixed
+    if variant and needless_sizes(model.variant(variant), fixed):
+        model.published(variant)
+
+
+def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnostic]:
+    """The findings of a step that a mistake in a spec ends."""
+    try:
+        step(*given)
+    except SpecError as error:
+        return error.diagnostics
+    return ()
+
+
 def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
-    """The model of a spec; of one that is not valid, what can be made of it without its mistakes, and those.
+    """The model of a spec without its faulty entries, and the findings about these.
 
     Raises:
         SpecError: it is no YAML, or what stands before its graph is wrong.
@@ -81,18 +87,9 @@ def _built_through(*given: Any) -> Graph | NeedsSize:
 
 def pages(model: Model, regimes: Iterable[str | Path], conventions: Iterable[str | Path]) -> list[Diagnostic]:
     """The findings about regimes that should fit a model, and about conventions."""
-    found: list[Diagnostic] = []
-    for regime in regimes:
-        try:
-            model.check_regime(regime_of(regime), {})
-        except SpecError as error:
-            found += error.diagnostics
-    for convention in conventions:
-        try:
-            convention_of(convention)
-        except SpecError as error:
-            found += error.diagnostics
-    return found
+    found = [_findings_of(lambda page: model.check_regime(regime_of(page), {}), regime) for regime in regimes]
+    found += [_findings_of(convention_of, convention) for convention in conventions]
+    return [finding for some in found for finding in some]
 
 
 def _keep(report: Reporter, diagnostics: Iterable[Diagnostic]) -> None:

@@ -1,24 +1,26 @@
-"""A project on disk: its specs, what is generated from them, and whether the two still agree.
+"""Generates the files of specs and tracks what they were made from.
 
-``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions, what was verified)
-and output, so that a changed template or block is named even where no byte of the output moved. ``generated/.stamp.json``,
-which is not committed, also knows the package's own code, and lets an unchanged spec be skipped.
+``generated/manifest.json`` has the digests of every input (specs, blocks, templates, regimes, conventions, verified records) and
+output, so that a changed input is reported even if no output moved. ``generated/.stamp.json``, which is not committed, also has
+the digest of the package's code, so that unchanged specs are skipped.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from symflops import __version__
-from symflops.api import Model
+from symflops.api import Model, load, program_in
 from symflops.catalog.library import PACKAGE, SpecFile
 from symflops.compiler import Goal
 from symflops.diagnostics.findings import SpecError
+from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary
 from symflops.emit.python.module import fixed_sizes
 from symflops.model.needs_size import NeedsSize
@@ -26,6 +28,7 @@ from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
 from symflops.records.verified import all_verifications, verifications
 from symflops.system.digests import digest
+from symflops.system.files import write
 
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BAKED = ("full", "forward", "lora", "checkpointed")
@@ -43,16 +46,13 @@ def package_inputs() -> dict[str, str]:
 
 
 def records_of(root: Path) -> dict[str, str]:
-    """What a library knows of measured records, each file with its digest."""
+    """The digests of a library's files about measured records."""
     return {f"specs/{name}": digest((root / name).read_bytes()) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one spec becomes: files by name, its entry in the catalog, and the digests of what it was made from.
-
-    ``verified`` is the digest of what its records say.
-    """
+    """The generated files of one spec by name, its entry in the catalog, and the digests of its sources and records."""
 
     name: str
     group: str
@@ -72,9 +72,6 @@ def compile_spec(file: SpecFile) -> Output:
     Raises:
         SpecError: the spec is not valid.
     """
-    from symflops.api import load, program_in
-    from symflops.emit.emit import CODE, ENDINGS
-
     model = load(file)
     structures = {"": ENDINGS, **dict.fromkeys(model.variants, tuple(CODE))}
     files: dict[str, str] = {}
@@ -83,8 +80,7 @@ def compile_spec(file: SpecFile) -> Output:
         records = () if variant else verifications(file)
         found = model.structure(variant, baked(model, variant), version=__version__, verified=records, targets=targets)
         programs.append(program_in(found))
-        stem = f"{file.group}/{model.spec.name}" if file.group else model.spec.name
-        stem += f"_{variant}" if variant else ""
+        stem = (f"{file.group}/" if file.group else "") + model.spec.name + (f"_{variant}" if variant else "")
         files |= {f"{stem}.{ending}": text for ending, text in found.texts.items()}
     program = programs[0]
     sources = {source.path: digest(source.text) for source in model.spec.sources}
@@ -102,19 +98,19 @@ def compile_spec(file: SpecFile) -> Output:
 
 
 def verified_digest(file: SpecFile) -> str:
-    """One digest of what the records of a spec say, which its pages show."""
+    """One digest of the verified records of a spec, which its pages show."""
     return digest(repr(verifications(file)))
 
 
 def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:
-    """Those of ``paths`` that were generated from the spec with this entry in the catalog."""
+    """The ``paths`` that were generated from the spec with this catalog entry."""
     stem = f"{entry['group']}/{name}" if entry.get("group") else name
     own = (f"{stem}.", *(f"{stem}_{variant}." for variant in entry.get("structures", ())))
     return [path for path in paths if path.startswith(own)]
 
 
 def baked(model: Model, variant: str = "") -> list[str]:
-    """The regimes that generated files know: all of ``BAKED`` that fit the model and have forms as general as its own."""
+    """The regimes in generated files: all of ``BAKED`` that fit the model and leave as many sizes symbolic as the first."""
     config: dict[str, Any] | None = None
     found: list[str] = []
     for regime in BAKED:
@@ -133,7 +129,7 @@ def baked(model: Model, variant: str = "") -> list[str]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file, empty where there is none or it is damaged."""
+    """A JSON object from a file; empty if the file is missing or damaged."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
@@ -147,14 +143,14 @@ def printed(value: Mapping[str, Any]) -> str:
 
 
 def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
-    """The catalog, the summary and the manifest; specs that were not compiled in this run keep what stands there about them."""
+    """The catalog, the summary and the manifest; specs that were not compiled in this run keep their entries."""
     entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
     files = {name: value for output in outputs for name, value in output.files.items()}
-    made = dict(known.get("outputs", {}))
+    digests = dict(known.get("outputs", {}))
     for output in outputs:
-        for path in files_of(output.name, catalog.get("specs", {}).get(output.name, {}), list(made)):
-            made.pop(path)
-    made |= {name: digest(text) for name, text in files.items()}
+        for path in files_of(output.name, catalog.get("specs", {}).get(output.name, {}), list(digests)):
+            digests.pop(path)
+    digests |= {name: digest(text) for name, text in files.items()}
     sources = {**known.get("specs", {})}
     for output in outputs:
         sources[output.name] = dict(sorted(output.sources.items()))
@@ -166,13 +162,13 @@ def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: M
         "version": __version__,
         "inputs": {**package_inputs(), **records_of(root)},
         "specs": sources,
-        "outputs": {**made, **{name: digest(text) for name, text in shared.items()}},
+        "outputs": {**digests, **{name: digest(text) for name, text in shared.items()}},
     }
     return {**shared, MANIFEST: printed(manifest)}
 
 
 def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table of what was verified, of the specs in a catalog."""
+    """The table of verified specs."""
     verified = all_verifications(root)
     families = []
     for group in sorted({entry["group"] for entry in entries.values()}):
@@ -183,7 +179,7 @@ def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
-    """Forget specs that are no longer there."""
+    """Drop specs that no longer exist from a manifest and a catalog, in place."""
     for name in set(manifest.get("specs", {})) - names:
         entry = catalog.get("specs", {}).pop(name, {})
         manifest["specs"].pop(name)
@@ -191,10 +187,44 @@ def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) 
             manifest["outputs"].pop(path)
 
 
-def stamp_of(code: str, output: Output) -> dict[str, Any]:
-    """What a stamp remembers of one spec."""
-    outputs = {name: digest(text) for name, text in output.files.items()}
-    return {"code": code, "verified": output.verified, "sources": dict(output.sources), "outputs": outputs}
+class Stamps:
+    """The files of an output folder and what they were made from, so that unchanged specs are skipped.
+
+    ``code`` gives the digest of the code and data that files depend on beside their spec, for the root of a library.
+    """
+
+    def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
+        self.out, self.code = out, cache(code)
+        self.known = read_json(out / STAMP)
+        self.added = self.written = 0
+
+    def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
+        """The specs whose files must be made again."""
+        return [file for file in files if not unchanged(file, self.known.get(file.label, {}), self.code(file.root), self.out)]
+
+    def add(self, file: SpecFile, output: Output) -> None:
+        """Write the files of a spec, and remember what they were made from."""
+        self.write(output.files)
+        self.added += 1
+        self.known[file.label] = {
+            "code": self.code(file.root),
+            "verified": output.verified,
+            "sources": dict(output.sources),
+            "outputs": {name: digest(text) for name, text in output.files.items()},
+            "entry": dict(output.entry),
+        }
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files by name, if they differ."""
+        self.written += sum(write(self.out / name, text) for name, text in files.items())
+
+    def save(self) -> None:
+        """Write the stamps."""
+        write(self.out / STAMP, printed(self.known))
+
+    def summary(self, files: Sequence[SpecFile]) -> str:
+        """How many of ``files`` were derived, and how many files were written."""
+        return f"{self.added} derived, {len(files) - self.added} unchanged, {self.written} files written to {self.out}"
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
@@ -213,7 +243,7 @@ def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) ->
 
 
 def orphans(out: Path, expected: set[str]) -> Iterator[str]:
-    """Files below ``out`` that no spec makes."""
+    """Files below ``out`` that belong to no spec."""
     for path in sorted(out.rglob("*")):
         name = path.relative_to(out).as_posix()
         hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(out).parts)

@@ -35,7 +35,7 @@ AGAINST = ("torch", "palm", "megatron", "deepspeed")
 MOST = 150
 """The lines of a structure up to which it does."""
 
-INDEX, ASSETS, STAMP = "index.html", "assets", ".stamp.json"
+INDEX, ASSETS = "index.html", "assets"
 
 
 @dataclass(frozen=True, slots=True)

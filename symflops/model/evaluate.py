@@ -10,10 +10,8 @@ from symflops.diagnostics.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
-
-ON_LISTS = ("item", "len", "count", "total")
 
 
 class ConfigError(SymflopsError):
@@ -68,12 +66,7 @@ class Formulas:
             return 0 if value is None else value
         match node:
             case ["*", *factors]:
-                result: Any = 1
-                for factor in factors:
-                    result = result * self._value(factor, names)
-                    if result == 0:
-                        return 0
-                return result
+                return self._product(factors, names)
             case ["+", *terms]:
                 return sum([self._value(term, names) for term in terms])
             case ["/", top, bottom]:
@@ -81,32 +74,38 @@ class Formulas:
             case ["text", text]:
                 return text
             case ["^", base, exponent]:
-                value = self._value(base, names)
-                return value**exponent if exponent >= 0 else _fraction(1) / _fraction(value) ** -exponent
+                return _power(self._value(base, names), exponent)
             case ["tally", index, low, high, condition]:
-                first, end = self._value(low, names), self._value(high, names)
-                return sum([self._value(condition, {**names, index: turn}) for turn in range(first, end)])
-        operator, *rest = node
+                return self._tally(index, range(self._value(low, names), self._value(high, names)), condition, names)
+        operator, *operands = node
         if operator[0] == "?":
-            return self._bracket(operator, rest, names)
-        return applied(operator, [self._value(one, names) for one in rest])
+            return self._bracket(operator, operands, names)
+        values = [self._value(operand, names) for operand in operands]
+        if operator in ELEMENTWISE:
+            return ELEMENTWISE[operator](*values)
+        return ON_LISTS[operator](*values) if values[0] != 0 else 0  # a null list counts as 0, and so do its items
 
-    def _bracket(self, kind: str, operands: Sequence[int], names: Mapping[str, Any]) -> int:
-        """1 where a condition holds, else 0; its letters may stand for texts, lists and null."""
-        first = self.nodes[operands[0]]
-        if kind == "?given":
-            return int(type(first) is str and names[first] is not None)
-        values = [names[self.nodes[one]] if type(self.nodes[one]) is str else self._value(one, names) for one in operands]
-        match kind:
-            case "?at_least":
-                return int((values[0] or 0) >= values[1])
-            case "?equal":
-                return int(values[0] == values[1])
-            case "?contains":
-                return int(values[0] in (values[1] or ()))
-            case "?flag":
-                return int(bool(values[0]))
-        raise ValueError(kind)
+    def _tally(self, index: str, turns: range, condition: int, names: Mapping[str, Any]) -> Any:
+        """In how many turns of a loop a condition holds."""
+        return sum([self._value(condition, {**names, index: turn}) for turn in turns])
+
+    def _product(self, factors: Sequence[int], names: Mapping[str, Any]) -> Any:
+        """A product; factors after a zero are not read, because they may have no value."""
+        result: Any = 1
+        for factor in factors:
+            result = result * self._value(factor, names)
+            if result == 0:
+                return 0
+        return result
+
+    def _bracket(self, condition: str, operands: Sequence[int], names: Mapping[str, Any]) -> int:
+        """1 if a condition holds, else 0; its letters may stand for texts, lists and null."""
+        nodes = [self.nodes[operand] for operand in operands]
+        if condition == "?given":
+            return int(type(nodes[0]) is str and names[nodes[0]] is not None)
+        pairs = zip(nodes, operands, strict=True)
+        values = [names[node] if type(node) is str else self._value(operand, names) for node, operand in pairs]
+        return int(CONDITIONS[condition](*values))
 
 
 def operands(node: Sequence[Any]) -> Sequence[int]:
@@ -121,34 +120,47 @@ def operands(node: Sequence[Any]) -> Sequence[int]:
     return node[1:]
 
 
-def applied(function: str, values: Sequence[Any]) -> Any:
-    """An integer function, or a reading of a list."""
-    if function in ON_LISTS and values[0] == 0:
-        return 0  # null, which counts as 0, and so do its items
-    match function:
-        case "floordiv":
-            return values[0] // values[1]
-        case "ceildiv":
-            return -(-values[0] // values[1])
-        case "mod":
-            return values[0] % values[1]
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case "excess":
-            return max(0, values[0])
-        case "item":
-            return values[0][values[1]]
-        case "each":
-            return values[0][values[1]] if isinstance(values[0], tuple) else values[0]
-        case "len":
-            return len(values[0])
-        case "count":
-            return list(values[0]).count(values[1])
-        case "total":
-            return sum(values[0])
-    raise ValueError(function)
+def least(one: Any, *others: Any) -> Any:
+    """The smallest, element by element if one of them is an array."""
+    for two in others:
+        one = one.clip(max=two) if hasattr(one, "clip") else two.clip(max=one) if hasattr(two, "clip") else min(one, two)
+    return one
+
+
+def most(one: Any, *others: Any) -> Any:
+    """The largest, element by element if one of them is an array."""
+    for two in others:
+        one = one.clip(min=two) if hasattr(one, "clip") else two.clip(min=one) if hasattr(two, "clip") else max(one, two)
+    return one
+
+
+ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "floordiv": lambda top, bottom: top // bottom,
+    "ceildiv": lambda top, bottom: -(-top // bottom),
+    "mod": lambda top, bottom: top % bottom,
+    "excess": lambda value: most(0, value),
+    "min": least,
+    "max": most,
+}
+"""Integer functions, of numbers and of whole columns alike."""
+ON_LISTS: dict[str, Callable[..., Any]] = {
+    "item": lambda values, index: values[index],
+    "each": lambda values, index: values[index] if isinstance(values, tuple) else values,
+    "len": lambda values: len(values),
+    "count": lambda values, value: list(values).count(value),
+    "total": lambda values: sum(values),
+}
+"""Functions of lists. ``each`` also takes a number, which then stands for all items."""
+CONDITIONS: dict[str, Callable[..., bool]] = {
+    "?at_least": lambda one, two: (one or 0) >= two,
+    "?equal": lambda one, two: one == two,
+    "?contains": lambda one, two: one in (two or ()),
+    "?flag": bool,
+}
+
+
+def _power(base: Any, exponent: int) -> Any:
+    return base**exponent if exponent >= 0 else _fraction(1) / _fraction(base) ** -exponent
 
 
 def _fraction(top: Any, bottom: int = 1) -> Any:

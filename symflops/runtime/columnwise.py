@@ -1,6 +1,8 @@
-"""Functions of lengths over whole columns: formulas on ints, and element by element on integer arrays of any kind."""
+"""Evaluates formulas on whole columns of lengths: ints, or integer arrays of any library, element by element."""
 
 from __future__ import annotations
+
+from symflops.model.evaluate import ELEMENTWISE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +13,12 @@ if TYPE_CHECKING:
 
 
 class Columnwise:
-    """Evaluates formulas; ``rests`` collects what divisions without a remainder leave over.
+    """Evaluates formulas; ``rests`` collects the remainders of divisions that must be exact.
 
-    ``lengths`` are columns, ``sizes`` the letters of the model, in which a formula without lengths is evaluated as it is.
+    Args:
+        formulas: the table of a stored program.
+        lengths: a column per batch variable.
+        sizes: the values of the model's letters; a formula without lengths is evaluated in these alone.
     """
 
     def __init__(self, formulas: Formulas, lengths: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
@@ -23,10 +28,10 @@ class Columnwise:
         self.rests: list[Any] = []
 
     def value(self, position: int) -> Any:
-        """The value of a formula, a column where it has lengths in it.
+        """The value of a formula: a column if the formula reads lengths.
 
         Raises:
-            ValueError: a function that lengths do not go through.
+            ValueError: a length is the operand of a function of lists or of sizes.
         """
         if self.formulas.letters(position).isdisjoint(self.lengths):
             return self.formulas.value(position, self.sizes)
@@ -47,7 +52,9 @@ class Columnwise:
                 return (self.value(one) == self.value(two)) * 1
             case ["?at_least", one, two]:
                 return (self.value(one) >= self.value(two)) * 1
-        return _applied(node[0], [self.value(operand) for operand in node[1:]])
+        if node[0] not in ELEMENTWISE:
+            raise ValueError(f"lengths do not go through {node[0]}")
+        return ELEMENTWISE[node[0]](*(self.value(operand) for operand in node[1:]))
 
     def _product(self, factors: Sequence[int]) -> Any:
         top: Any = 1
@@ -64,35 +71,3 @@ class Columnwise:
             return top
         self.rests.append(top % bottom)
         return top // bottom
-
-
-def _applied(function: str, values: Sequence[Any]) -> Any:
-    match function:
-        case "floordiv":
-            return values[0] // values[1]
-        case "ceildiv":
-            return -(-values[0] // values[1])
-        case "mod":
-            return values[0] % values[1]
-        case "excess":
-            return most(0, values[0])
-        case "min" | "max":
-            chosen = values[0]
-            for value in values[1:]:
-                chosen = least(chosen, value) if function == "min" else most(chosen, value)
-            return chosen
-    raise ValueError(f"lengths do not go through {function}")
-
-
-def least(one: Any, two: Any) -> Any:
-    """The smaller, element by element of what has elements."""
-    if hasattr(one, "clip"):
-        return one.clip(max=two)
-    return two.clip(max=one) if hasattr(two, "clip") else min(one, two)
-
-
-def most(one: Any, two: Any) -> Any:
-    """The larger, element by element of what has elements."""
-    if hasattr(one, "clip"):
-        return one.clip(min=two)
-    return two.clip(min=one) if hasattr(two, "clip") else max(one, two)

@@ -5,7 +5,10 @@ It has the interface of the generated ones (:class:`symflops.runtime.protocol.Es
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from symflops.diagnostics.errors import SymflopsError
+from symflops.model.format import leading
 from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import BatchError, items_of, moments_of
 from symflops.runtime.columnwise import Columnwise
@@ -16,33 +19,40 @@ from symflops.runtime.stored import plain, stored_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from symflops.model.program import Program
-    from symflops.runtime.stored import Line
 
 
 __all__ = ["Flops", "InterpretedEstimator", "Moments"]
 
 
-class _Bound:
-    """A line with its formulas settled for the sizes of one model."""
+class _Line:
+    """One contraction, with every formula of sizes evaluated for one model.
 
-    __slots__ = ("backward", "forward", "line", "recomputed", "unit", "vector")
+    ``vector`` holds the units of work per moment, as pairs of a moment's position and a coefficient.
+    """
 
-    def __init__(self, model: InterpretedEstimator, line: Line) -> None:
-        self.line = line
-        self.unit = model._settled(line.unit)
-        self.forward = model._settled(line.forward)
-        self.backward = sum(model._settled(count) for count in line.gradients)
-        self.recomputed = 0 if line.recomputed is None else model._settled(line.recomputed)
-        chosen = line.useful if model._pairs == "useful" else line.executed
-        counted = chosen if line.seen or model._unseen else ()
-        self.vector = [(position, model._settled(formula)) for position, formula in counted]
+    __slots__ = ("backward", "forward", "module", "recomputed", "side", "unit", "vector", "within")
 
-    def over(self, values: Sequence[int]) -> Any:
+    def __init__(self, model: InterpretedEstimator, position: int) -> None:
+        document, value = model.stored.document, model._settled
+        self.module, shared, *rest = document["all_lines"][position]
+        work = document["work"][shared]
+        self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
+        self.side: str = work.get("side") or model._side
+        self.unit = value(work["unit"])
+        self.forward = value(work["forward"])
+        self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
+        self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0
+        counts = work.get("seen", True) or model._unseen
+        pairs = document["all_amounts"][work["amount"]]["useful" if model._pairs == "useful" else "executed"]
+        self.vector = [(moment, value(formula)) for moment, formula in pairs] if counts else []
+
+    def once(self, m: Moments) -> Any:
         """FLOPs of one execution, on the moments of a batch."""
+        values = m.padded if self.side == "padded" else m.values
         return self.unit * sum(part * values[position] for position, part in self.vector)
 
 
@@ -64,28 +74,25 @@ class InterpretedEstimator:
         convention: str = "symflops",
     ) -> None:
         self.stored = stored = stored_of(program)
-        for kind, name, known in (("regime", regime, stored.regimes), ("convention", convention, stored.conventions)):
-            if name not in known:
-                raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
+        _check_known("regime", regime, stored.regimes)
+        _check_known("convention", convention, stored.conventions)
         self.name, self.variant = stored.name, stored.variant
         self.regime, self.convention = regime, convention
-        self.unit: str = stored.of_convention("units", convention)
+        self.unit, self._side, self._pairs, self._unseen = (
+            stored.of_convention(table, convention) for table in ("units", "lengths", "pairs", "unseen")
+        )
         self.sizes = sizes_of(stored, config)
         for letter, value in stored.fixed:
             if plain(self.sizes[letter]) != value:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         self._values: dict[int, Any] = {}
-        self._side: str = stored.of_convention("lengths", convention)
-        self._pairs: str = stored.of_convention("pairs", convention)
-        self._unseen: bool = stored.of_convention("unseen", convention)
-        self._lines = [_Bound(self, line) for line in stored.lines(regime)]
-        self._coefficients: dict[str, tuple[Any, ...]] | None = None
+        chosen = stored.regimes[regime]
+        self._lines = [_Line(self, position) for position in chosen["lines"]]
         self.padded = self._side == "padded"
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         self.sets = sets_of(stored)
         self.whole = stored.whole
         self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
-        chosen = stored.regimes[regime]
         self.parameters: int = self._settled(chosen["parameters"])
         self.trainable_parameters: int = self._settled(chosen["trainable"])
 
@@ -97,33 +104,28 @@ class InterpretedEstimator:
         return program_of(self.stored.document)
 
     def _settled(self, position: int) -> Any:
-        """The value of a formula of sizes, worked out once."""
+        """The value of a formula of sizes, evaluated once."""
         if position not in self._values:
             self._values[position] = self.stored.formulas.settled(position, self.sizes)
         return self._values[position]
 
-    @property
+    @cached_property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
         """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed.
 
         Raises:
             SymflopsError: the convention counts real lengths in some work and padded ones in other.
         """
-        if self._coefficients is None:
-            self._coefficients = self._per_moment()
-        return self._coefficients
-
-    def _per_moment(self) -> dict[str, tuple[Any, ...]]:
-        if any(bound.line.side not in ("", self._side) for bound in self._lines):
+        if any(line.side != self._side for line in self._lines):
             raise SymflopsError(
                 f"the convention '{self.convention}' counts real and padded lengths: it has no FLOPs per moment"
             )
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
-        for bound in self._lines:
-            counts = (bound.forward, bound.backward, bound.recomputed, bound.forward + bound.backward)
-            for position, part in bound.vector:
+        for line in self._lines:
+            counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
+            for position, part in line.vector:
                 for kind, count in zip(found.values(), counts, strict=True):
-                    kind[position] += bound.unit * part * count
+                    kind[position] += line.unit * part * count
         return {kind: tuple(values) for kind, values in found.items()}
 
     def _not_whole(self) -> None:
@@ -136,19 +138,19 @@ class InterpretedEstimator:
         return Columnwise(self.stored.formulas, dict(zip(names, columns, strict=True)), self.sizes)
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
+        """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
         over = self._over(columns)
         return tuple(over.value(row["formula"]) for row in self.stored.moments)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
+        """The remainders of the model's divisions of lengths; all must be 0."""
         over = self._over(columns)
         for row in self.stored.moments:
             over.value(row["formula"])
         return tuple(over.rests)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
+        """Stream or index set, layout and width of each argument whose shape holds lengths."""
         return {
             name: (to, layout, None if width is None else self._settled(width))
             for name, to, layout, width in inputs_of(self.stored)
@@ -164,7 +166,7 @@ class InterpretedEstimator:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
 
         Raises:
-            BatchError: as ``moments``; or what an item costs depends on the others.
+            BatchError: as ``moments``; or the cost of an item depends on other items.
         """
         self._not_whole()
         sets = items_of(self.stored, {name: _listed(given) for name, given in batch.items()}, self._side)
@@ -181,7 +183,7 @@ class InterpretedEstimator:
         """FLOPs of each sample, forward and backward; they sum to ``total``.
 
         Raises:
-            BatchError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
+            BatchError: as ``moments``; or items of another index set also cost FLOPs, which ``per_item`` returns.
         """
         costs = self.per_item(**batch)
         others = [items for items, found in costs.items() if items != "samples" and found]
@@ -189,20 +191,17 @@ class InterpretedEstimator:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
-    def _work(self, bound: _Bound, m: Moments) -> Any:
-        return bound.over(m.padded if (bound.line.side or self._side) == "padded" else m.values)
-
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
-        return _whole(sum(self._work(bound, m) * bound.forward for bound in self._lines))
+        return _whole(sum(line.once(m) * line.forward for line in self._lines))
 
     def backward(self, m: Moments) -> int:
         """FLOPs of the backward pass, recomputation apart."""
-        return _whole(sum(self._work(bound, m) * bound.backward for bound in self._lines))
+        return _whole(sum(line.once(m) * line.backward for line in self._lines))
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return _whole(sum(self._work(bound, m) * bound.recomputed for bound in self._lines))
+        return _whole(sum(line.once(m) * line.recomputed for line in self._lines))
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -211,18 +210,18 @@ class InterpretedEstimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, list[Any]] = {}
-        for bound in self._lines:
-            size = self._work(bound, m)
-            sums = found.setdefault(bound.line.module, [0, 0, 0])
-            for position, count in enumerate((bound.forward, bound.backward, bound.recomputed)):
+        for line in self._lines:
+            size = line.once(m)
+            sums = found.setdefault(line.module, [0, 0, 0])
+            for position, count in enumerate((line.forward, line.backward, line.recomputed)):
                 sums[position] += size * count
         return {module: Flops(*(_whole(value) for value in sums)) for module, sums in found.items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
         found: dict[tuple[str, ...], Any] = {}
-        for bound in self._lines:
-            found[bound.line.within] = found.get(bound.line.within, 0) + self._work(bound, m) * bound.forward
+        for line in self._lines:
+            found[line.within] = found.get(line.within, 0) + line.once(m) * line.forward
         return {modules: _whole(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:
@@ -240,11 +239,16 @@ class InterpretedEstimator:
         return "\n".join(lines)
 
     def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together, of those that are there."""
+        """Elements per parameter, all copies together."""
         found: dict[str, int] = {}
         for name, count in self.stored.tensors(self.regime):
             found[name] = found.get(name, 0) + self._settled(count)
         return found
+
+
+def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
 
 
 def _listed(given: Any) -> Any:

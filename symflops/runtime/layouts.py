@@ -1,7 +1,7 @@
-"""Lengths read off tensor shapes: the layouts of a program's inputs against what a model was given.
+"""Reads the lengths of a batch from the shapes of a model's arguments, by the layouts of a program's inputs.
 
-An argument is described by its shape (``{"shape": [2, 24, 64]}``), by its values (``{"value": [[1, 4, 4]]}``), or by a list of
-such descriptions, one per item, for models that take lists of tensors. Records, live tensors and batches share the layouts.
+An argument is described by its shape (``{"shape": [2, 24, 64]}``), by its values (``{"value": [[1, 4, 4]]}``), or, if the model
+takes a list of tensors, by a list of descriptions, one per item.
 """
 
 from __future__ import annotations
@@ -23,36 +23,39 @@ if TYPE_CHECKING:
 
 
 def batch_of(program: Program | Stored, arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The batch that ``arguments`` are: per stream one entry per item. A stream whose inputs are all absent is left out.
+    """The batch that a model gets with ``arguments``: per stream one entry per item. Streams without inputs are left out.
 
     Raises:
-        BatchError: a shape does not fit its layout, or two inputs tell different lengths.
+        BatchError: a shape does not fit its layout, or two inputs differ in a length.
     """
-    streams = {stream.name: stream for stream in program.streams}
-    variables = {name for stream in program.streams for name in stream.variables}
-    counts = {"samples": count_of(program, arguments)}
-    found: dict[str, Items] = {}
-    for info in program.inputs:
-        given = arguments.get(info.name)
-        if given is None or info.layout is None:
-            continue
-        items = info.over or (streams[info.stream].items if info.stream in streams else "samples")
-        measured = measure(info, info.layout, given, counts)
-        merge(found.setdefault(items, []), measured, info.name, variables)
+    samples = count_of(program, arguments)
+    found = _items(program, arguments, samples)
     batch: dict[str, list[Any]] = {}
     for stream in program.streams:
-        lengths = found.get(stream.items, [])
+        items = found.get(stream.items)
         if stream.counts:
-            batch[stream.name] = [[] for _ in lengths] or [[] for _ in range(counts.get(stream.items, 0))]
-        given = bool(lengths) or stream.items in found
-        if stream.variables and given and all(name in item for item in lengths for name in stream.variables):
-            rows = [[item[name] for name in stream.variables] for item in lengths]
+            batch[stream.name] = [[] for _ in items or range(samples if stream.items == "samples" else 0)]
+        if items is not None and stream.variables and all(name in item for item in items for name in stream.variables):
+            rows = [[item[name] for name in stream.variables] for item in items]
             batch[stream.name] = [row[0] for row in rows] if len(stream.variables) == 1 else rows
     return batch
 
 
+def _items(program: Program | Stored, arguments: Mapping[str, Any], samples: int) -> dict[str, Items]:
+    """The lengths of each item, per index set of the inputs that are given."""
+    streams = {stream.name: stream for stream in program.streams}
+    variables = {name for stream in program.streams for name in stream.variables}
+    found: dict[str, Items] = {}
+    for info in program.inputs:
+        given = arguments.get(info.name)
+        if given is not None and info.layout is not None:
+            items = info.over or (streams[info.stream].items if info.stream in streams else "samples")
+            merge(found.setdefault(items, []), measure(info, info.layout, given, samples), info.name, variables)
+    return found
+
+
 def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, ...], int], ...]]:
-    """Per index set the streams that a batch gives: name, axes, the length of one that is left out."""
+    """The streams that a batch gives, per index set: name, axes, and the length of a stream that is left out."""
     found: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {}
     for stream in program.streams:
         if stream.given:
@@ -61,7 +64,7 @@ def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, 
 
 
 def inputs_of(program: Program | Stored) -> list[tuple[str, str, str, Any]]:
-    """The arguments of the model that tell lengths: name, stream or index set, layout, width.
+    """The arguments whose shapes hold lengths: name, stream or index set, layout, width.
 
     A layout is one word per dimension, or ``values:`` and the columns of one row per item.
     """
@@ -85,16 +88,16 @@ def count_of(program: Program | Stored, arguments: Mapping[str, Any]) -> int:
         if info.layout is not None and info.layout.axes[:1] == ("b",) and given is not None:
             shape = shape_of(given)
             if shape:
-                return int(shape[0])
+                return shape[0]
     return 1
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """The shape of a described argument."""
-    if isinstance(given, dict) and "shape" in given:
-        return tuple(int(size) for size in given["shape"])
-    if isinstance(given, dict) and "value" in given:
-        return shape_of(given["value"])
+    """The shape of a described argument, a tensor, an array or nested lists."""
+    if isinstance(given, dict):
+        return tuple(map(int, given["shape"])) if "shape" in given else shape_of(given.get("value"))
+    if getattr(given, "shape", None) is not None:
+        return tuple(map(int, given.shape))
     shape: list[int] = []
     while isinstance(given, (list, tuple)):
         shape.append(len(given))
@@ -102,25 +105,29 @@ def shape_of(given: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, counts: Mapping[str, int]) -> Items:
-    """The lengths that one argument tells, per item of its index set."""
+def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int) -> Items:
+    """The lengths that one argument has, per item of its index set."""
+    axes = layout.axes
     if layout.values:
         rows = given["value"] if isinstance(given, dict) else given
-        return [dict(zip(layout.values, (int(value) for value in row), strict=True)) for row in rows]
+        return [dict(zip(layout.values, map(int, row), strict=True)) for row in rows]
     if isinstance(given, (list, tuple)) and all(isinstance(item, dict) for item in given):
-        parts = [list(dimensions(info, layout.axes, shape_of(item), 1)) for item in given]
-        return [dict(part) for part in parts]
+        return [dict(dimensions(info, axes, shape_of(item), 1)) for item in given]
     shape = shape_of(given)
-    items = counts.get("samples", 1) if layout.axes[:1] and layout.axes[0] != "b" and "b" in layout.axes[0] else None
-    if "b" in layout.axes:
-        place = layout.axes.index("b")
-        items = shape[place] if len(shape) > place else 1
-    lengths = dict(dimensions(info, layout.axes, shape, items or 1))
-    return [dict(lengths) for _ in range(items or 1)]
+    count = _count(axes, shape, samples) or 1
+    lengths = dict(dimensions(info, axes, shape, count))
+    return [dict(lengths) for _ in range(count)]
+
+
+def _count(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
+    """The number of items in an argument: its axis ``b``, all samples if its first axis holds blocks of each, else 1."""
+    if "b" in axes:
+        return shape[axes.index("b")] if len(shape) > axes.index("b") else 1
+    return samples if "b" in "".join(axes[:1]) else 1
 
 
 def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
-    """Axis names with their lengths. ``b*r`` holds ``r`` blocks of every item; ``t=1`` may be missing and is 1 then."""
+    """Axis names with their lengths. ``b*r`` holds ``r`` blocks per item; ``t=1`` is 1 if the axis is missing."""
     required = [axis for axis in axes if "=" not in axis]
     if not len(required) <= len(shape) <= len(axes):
         raise BatchError(f"'{info.name}' has {len(shape)} dimensions, its layout '{' '.join(axes)}' has {len(axes)}")
@@ -139,7 +146,7 @@ def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int
 
 
 def merge(items: Items, measured: Items, name: str, variables: set[str]) -> None:
-    """Join what one more argument tells about each item; two arguments must not tell different lengths."""
+    """Add the lengths of one more argument to each item, in place; two arguments must agree on a batch variable."""
     if not items:
         items.extend(dict(item) for item in measured)
         return

@@ -1,8 +1,8 @@
-"""Lengths as frameworks hold them: cu_seqlens, masks, position ids, nested tensors, grids, latents, plain shapes.
+"""Reads lengths from what frameworks pass around: cu_seqlens, masks, position ids, nested tensors, grids, latents, shapes.
 
-Each function gives :class:`Lengths`, which an accumulator adds up. None of them reads a tensor's values on the host: they
-work on lists, numpy arrays and torch tensors, on whichever device, with operations whose results have a known shape. Where
-the number of items is only known on the device, fillers stand behind the items, and ``real`` tells them apart.
+Each function returns :class:`Lengths`, which an accumulator adds up. They take lists, numpy arrays and torch tensors on any
+device. None reads a tensor's values on the host: the shape of every result is known beforehand. If only the device knows the
+number of items, fillers follow the items, and ``real`` marks the items.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from typing import Any
 
 
 class LengthError(ValueError):
-    """What was given is not in a form from which lengths can be read."""
+    """The input has no form from which lengths can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """The lengths of the items of one stream: per axis an int that holds for all, a list, an integer array or a tensor.
+    """The lengths of the items of one stream.
 
-    ``count`` is the number of entries; ``padded`` are the lengths with padding, where the two differ; ``real`` is 1 for an
-    entry that is an item and 0 for a filler, None where all are items.
+    Attributes:
+        axes: per axis an int (the same for all items), a list, an integer array or a tensor.
+        count: the number of entries.
+        padded: the lengths with padding, if they differ from the real ones.
+        real: 1 for an item and 0 for a filler, per entry; None if there are no fillers.
     """
 
     axes: tuple[Any, ...]
@@ -45,9 +48,12 @@ def same(count: int, *axes: int, padded: Sequence[int] | None = None) -> Lengths
 def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Lengths:
     """The sub-sequences of a pack, from their boundaries: ``cu[i + 1] - cu[i]``.
 
-    ``unpadded`` are the boundaries without the padding of each sub-sequence; they are the real lengths then, and those of
-    ``cu`` the padded ones. ``valid`` is the number of boundaries that count, where the host knows it (an argmin); without it
-    a tail that falls back (-1 or 0) is left out. Zero-length sub-sequences cost nothing but are items.
+    Zero-length sub-sequences cost nothing but are items.
+
+    Args:
+        cu: cumulative lengths, with padding if ``unpadded`` is given.
+        unpadded: cumulative lengths without the padding of each sub-sequence.
+        valid: the number of boundaries that count, if the host knows it; otherwise the first smaller value ends the pack.
 
     Raises:
         LengthError: there is no boundary, or the two have different numbers.
@@ -62,7 +68,7 @@ def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Le
 
 
 def _steps(cu: Any, valid: int | None) -> tuple[Any, Any]:
-    """Differences of boundaries, and where they are of the part that rises."""
+    """Differences of boundaries, and a mark for those before the first boundary that falls; None if all count."""
     if not hasattr(cu, "dtype"):
         cu = [int(value) for value in cu]
     elif len(cu.shape) == 2 and cu.shape[0] == 1:
@@ -86,7 +92,7 @@ def _steps(cu: Any, valid: int | None) -> tuple[Any, Any]:
 
 
 def of_mask(mask: Any) -> Lengths:
-    """The samples of an attention mask of (samples, positions): entries that are not 0; padded, all positions.
+    """The samples of an attention mask of shape (samples, positions): real lengths count the entries that are not 0.
 
     Raises:
         LengthError: it has another number of dimensions.
@@ -101,7 +107,10 @@ def of_mask(mask: Any) -> Lengths:
 
 
 def of_position_ids(positions: Any) -> Lengths:
-    """The sequences of a batch without padding, of (positions) or (rows, positions): each starts where ids do not go on.
+    """The sequences of a batch without padding; a sequence starts where an id does not follow the id before it.
+
+    Args:
+        positions: ids of shape (positions) or (rows, positions).
 
     Raises:
         LengthError: it has another number of dimensions.
@@ -118,19 +127,21 @@ def of_position_ids(positions: Any) -> Lengths:
         return Lengths((found,), len(found))
     if len(positions.shape) not in (1, 2):
         raise LengthError(f"position ids have one or two dimensions, not shape {tuple(positions.shape)}")
-    rows = positions.reshape(-1, positions.shape[-1])
+    return _between_starts(positions.reshape(-1, positions.shape[-1]))
+
+
+def _between_starts(rows: Any) -> Lengths:
+    """The sequences in an array of position ids; fillers follow them up to the number of positions."""
     starts = rows != rows
     starts[:, 1:] = rows[:, 1:] != rows[:, :-1] + 1
     starts[:, :1] = True
     flat = _wide(starts.reshape(-1))
-    count = int(flat.shape[0])
-    numbers = flat.cumsum(0) - 1
-    found_lengths = flat * 0
-    if hasattr(found_lengths, "scatter_add_"):
-        found_lengths = found_lengths.scatter_add_(0, numbers, flat * 0 + 1)
+    numbers, lengths = flat.cumsum(0) - 1, flat * 0
+    if hasattr(lengths, "scatter_add_"):
+        lengths = lengths.scatter_add_(0, numbers, flat * 0 + 1)
     else:
-        _numpy().add.at(found_lengths, numbers, 1)
-    return Lengths((found_lengths,), count, None, (found_lengths > 0) * 1)
+        _numpy().add.at(lengths, numbers, 1)
+    return Lengths((lengths,), int(flat.shape[0]), None, (lengths > 0) * 1)
 
 
 def of_nested(nested: Any) -> Lengths:
@@ -146,7 +157,7 @@ def of_nested(nested: Any) -> Lengths:
         found = _wide(nested.offsets()).diff() if lengths is None else _wide(lengths)
     except (AttributeError, RuntimeError, TypeError):
         try:
-            found = [int(row[0]) for row in nested._nested_tensor_size().tolist()]  # of the strided layout, held by the host
+            found = [int(row[0]) for row in nested._nested_tensor_size().tolist()]  # strided layout, on the host
         except (AttributeError, RuntimeError, IndexError) as error:
             raise LengthError(f"a nested tensor of layout {getattr(nested, 'layout', '?')}: {error}") from None
     return Lengths((found,), len(found))
@@ -170,7 +181,7 @@ def of_rows(rows: Any, axes: int) -> Lengths:
 
 
 def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
-    """What a batch gives for a stream with these ``axes``: lengths as they are, or what the ``moments`` of an estimator take.
+    """The lengths of a stream with these ``axes``, from :class:`Lengths` or from anything that ``Estimator.moments`` takes.
 
     Raises:
         LengthError: it is of another form.
@@ -184,35 +195,43 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
         return Lengths(one.axes, one.count, two.axes, one.real)
     if not axes:
         return Lengths((0,), given if isinstance(given, int) else len(given))
-    if hasattr(given, "shape"):
-        shape = tuple(given.shape)
-        if shape[1:] != ((len(axes),) if len(axes) > 1 else ()):
-            raise LengthError(f"'{name}' has {len(axes)} axes, which an array of shape {shape} does not have")
-        wide = _wide(given)
-        return Lengths((wide,) if len(axes) == 1 else tuple(wide[:, axis] for axis in range(len(axes))), shape[0])
+    return (_of_array if hasattr(given, "shape") else _of_entries)(given, len(axes), name)
+
+
+def _of_array(given: Any, axes: int, name: str) -> Lengths:
+    """The lengths in an array of one row per item, or of one number if the stream has one axis."""
+    shape = tuple(given.shape)
+    if shape[1:] != ((axes,) if axes > 1 else ()):
+        raise LengthError(f"'{name}' has {axes} axes, which an array of shape {shape} does not have")
+    wide = _wide(given)
+    return Lengths((wide,) if axes == 1 else tuple(wide[:, axis] for axis in range(axes)), shape[0])
+
+
+def _of_entries(given: Any, axes: int, name: str) -> Lengths:
+    """The lengths in a sequence of one entry per item, each a number or a row of numbers."""
     try:
-        rows = [(entry,) if len(axes) == 1 else tuple(entry) for entry in given]
-        if any(len(row) != len(axes) for row in rows) or not all(_whole(value) for row in rows for value in row):
-            raise LengthError(f"an entry of '{name}' is {len(axes)} whole number(s), not {given!r:.80}")
+        rows = [(entry,) if axes == 1 else tuple(entry) for entry in given]
     except TypeError:
         raise LengthError(f"'{name}' is lengths, not {given!r:.80}") from None
-    return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(len(axes))), len(rows))
+    if not all(len(row) == axes and all(map(_is_integer, row)) for row in rows):
+        raise LengthError(f"an entry of '{name}' is {axes} whole number(s), not {given!r:.80}")
+    return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(axes)), len(rows))
 
 
 def plain(entry: Lengths) -> Any:
-    """Real lengths as a list with one entry per item, without fillers; those on a device are waited for."""
+    """Real lengths as a list with one entry per item, without fillers; waits for a device."""
     mark = [1] * entry.count if entry.real is None else [int(value) for value in entry.real]
     rows = [[column] * entry.count if isinstance(column, int) else [int(value) for value in column] for column in entry.axes]
     kept = [row for row, real in zip(zip(*rows, strict=True), mark, strict=True) if real]
     return [row[0] for row in kept] if len(rows) == 1 else [list(row) for row in kept]
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _wide(column: Any) -> Any:
-    """As 64-bit integers: the squares of 32-bit lengths would not fit.
+    """A column as 64-bit integers, because squares of lengths do not fit into 32 bits.
 
     Raises:
         LengthError: of another type than integers.

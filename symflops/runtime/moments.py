@@ -1,12 +1,24 @@
-"""Moments of a batch, and the FLOPs of a module, as an interpreted estimator returns them."""
+"""What an interpreted estimator returns: the moments of a batch, and the FLOPs of a module."""
 
 from __future__ import annotations
 
 from symflops.runtime.batch import BatchError
 
 
-class Moments:
-    """Sums over the items of a batch; those of two batches add, unless some (``whole``) are of one batch as a whole.
+class _Record:
+    """Compares and hashes by the values of its slots; a dataclass would cost an estimate its import."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.__slots__))
+
+
+class Moments(_Record):
+    """Sums over the items of a batch. Moments of two batches add, unless some (``whole``) belong to one batch as a whole.
 
     Raises:
         BatchError: a sum of moments that do not add.
@@ -21,17 +33,11 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         if self.whole:
-            told = "take the moments of all items together, or add the FLOPs of each batch"
-            raise BatchError(f"moments of one batch as a whole do not add ({', '.join(self.whole)}): {told}")
+            hint = "take the moments of all items together, or add the FLOPs of each batch"
+            raise BatchError(f"moments of one batch as a whole do not add ({', '.join(self.whole)}): {hint}")
         pairs = ((self.values, other.values), (self.padded, other.padded))
         values, padded = (tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in pairs)
         return Moments(self.names, values, padded)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moments) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash((self.names, self.values, self.padded))
 
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
@@ -41,7 +47,7 @@ class Moments:
         return dict(zip(self.names, self.values, strict=True))
 
 
-class Flops:
+class Flops(_Record):
     """FLOPs of one module in one step."""
 
     __slots__ = ("backward", "forward", "recomputed")
@@ -53,12 +59,6 @@ class Flops:
     def total(self) -> int:
         """Forward and backward."""
         return self.forward + self.backward
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Flops) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash((self.forward, self.backward, self.recomputed))
 
     def __repr__(self) -> str:
         return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"

@@ -1,4 +1,4 @@
-"""What every estimator offers, generated or interpreted."""
+"""The interface of estimators, generated and interpreted."""
 
 from __future__ import annotations
 
@@ -7,41 +7,56 @@ from typing import Any, Protocol
 
 
 class Estimator(Protocol):
-    """Parameters and FLOPs of one model under one regime and convention.
-
-    ``streams`` says of each stream whether a batch may leave it out; ``sets`` has the streams of each index set with their
-    axes and the length of one that is left out; ``moment_sets`` the index set of each moment. ``coefficients`` are FLOPs per
-    moment, by pass. ``padded`` says whether the convention counts padded lengths; ``whole`` are the moments that do not add.
-    """
+    """Parameters and FLOPs of one model under one regime and convention."""
 
     @property
-    def regime(self) -> str: ...
+    def regime(self) -> str:
+        """The name of the regime: what trains."""
+
     @property
-    def convention(self) -> str: ...
+    def convention(self) -> str:
+        """The name of the convention: what counts."""
+
     @property
-    def streams(self) -> Mapping[str, bool]: ...
+    def streams(self) -> Mapping[str, bool]:
+        """Whether a batch may leave out a stream, by its name."""
+
     @property
-    def sets(self) -> Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]: ...
+    def sets(self) -> Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]:
+        """The streams of each index set: name, axes, and the length of a stream that is left out."""
+
     @property
-    def moment_sets(self) -> Mapping[str, str]: ...
+    def moment_sets(self) -> Mapping[str, str]:
+        """The index set of each moment."""
+
     @property
-    def coefficients(self) -> Mapping[str, Sequence[int]]: ...
+    def coefficients(self) -> Mapping[str, Sequence[int]]:
+        """FLOPs per moment, by pass."""
+
     @property
-    def padded(self) -> bool: ...
+    def padded(self) -> bool:
+        """Whether the convention counts padded lengths."""
+
     @property
-    def whole(self) -> tuple[str, ...]: ...
+    def whole(self) -> tuple[str, ...]:
+        """The moments that belong to one batch as a whole, and do not add."""
+
     @property
-    def parameters(self) -> int: ...
+    def parameters(self) -> int:
+        """Elements of all parameters."""
+
     @property
-    def trainable_parameters(self) -> int: ...
+    def trainable_parameters(self) -> int:
+        """Elements of the parameters that train."""
+
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """What items add to each moment, on columns of lengths."""
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths."""
+        """The remainders of the model's divisions of lengths; all must be 0."""
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
+        """Stream or index set, layout and width of each argument whose shape holds lengths."""
 
     def moments(self, **streams: Any) -> Any:
         """The moments of a batch."""

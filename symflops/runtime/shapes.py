@@ -1,20 +1,22 @@
-"""Lengths of the inputs of a model, read off their shapes by its layouts.
+"""Reads the lengths of a model's inputs from their shapes.
 
-An input's layout names its dimensions (``b c f h w``, or ``b x w`` for packed tokens). A latent is also taken in the other
-form: unpacked ``(b, [t], c, *spatial)`` where the model packs, in which case packing keeps the number of elements; and with
-an axis of time steps after the batch, where it is ``stacked``.
+An input's layout names its dimensions (``b c f h w``, or ``b x w`` for packed tokens). A latent that the model packs may also
+come unpacked, as ``(b, [t], c, *spatial)``: packing keeps the number of elements. A ``stacked`` latent has an axis of time
+steps after the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
+from symflops.runtime.layouts import shape_of
 from symflops.runtime.lengths import LengthError, Lengths, of_nested, of_rows, same
 
 
 def read(name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool = False) -> Lengths:
-    """The lengths that one argument tells about the stream with these ``axes``; ``row`` is its line of ``inputs()``.
+    """The lengths of the stream with these ``axes``, from one argument; ``row`` is the argument's row of ``inputs()``.
 
     Raises:
         LengthError: its shape does not fit the layout.
@@ -34,23 +36,18 @@ def read(name: str, row: tuple[str, str, int | None], axes: Sequence[str], given
 
 
 def by_layout(name: str, words: Sequence[str], axes: Sequence[str], width: int | None, shape: tuple[int, ...]) -> Lengths:
-    """The lengths that a shape tells by a layout, or by the other form of a latent.
+    """The lengths in a shape, by a layout or by the unpacked form of a latent.
 
     Raises:
         LengthError: it fits neither.
     """
     named = [word.partition("=") for word in words]
-    required = [word for word, default, _ in named if not default]
+    fits = sum(not default for _, default, _ in named) <= len(shape) <= len(words)
     packed = len(axes) == 1 and words[:2] == ["b", axes[0]] and len(words) == 3
-    fits = len(required) <= len(shape) <= len(words)
-    if packed and width and not (fits and shape[-1] == width) and len(shape) >= 3:
-        elements = 1
-        for size in shape[1:]:
-            elements *= size
-        if len(shape) > 3 or shape[-1] != width:
-            if elements % width:
-                raise LengthError(f"'{name}' of shape {shape} does not pack into tokens of {width} channels")
-            return same(shape[0], elements // width)
+    if packed and width and len(shape) >= 3 and (len(shape) > 3 or shape[-1] != width):
+        if prod(shape[1:]) % width:
+            raise LengthError(f"'{name}' of shape {shape} does not pack into tokens of {width} channels")
+        return same(shape[0], prod(shape[1:]) // width)
     if not fits:
         raise LengthError(f"'{name}' has {len(shape)} dimensions, its layout '{' '.join(words)}' has {len(words)}")
     return _named(name, named, axes, shape)
@@ -72,15 +69,3 @@ def _named(name: str, words: Sequence[tuple[str, str, str]], axes: Sequence[str]
     if any(found[axis] < 0 for axis in axes):
         raise LengthError(f"'{name}' holds several blocks per item: give the number of items with it")
     return same(count, *(found[axis] for axis in axes))
-
-
-def shape_of(given: Any) -> tuple[int, ...]:
-    """The shape of a tensor, of an array, or of nested lists."""
-    shape = getattr(given, "shape", None)
-    if shape is not None:
-        return tuple(int(size) for size in shape)
-    found: list[int] = []
-    while isinstance(given, (list, tuple)):
-        found.append(len(given))
-        given = given[0] if given else None
-    return tuple(found)

@@ -7,7 +7,7 @@ from symflops.runtime.stored import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from symflops.runtime.stored import Stored
@@ -39,41 +39,41 @@ def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
     return False
 
 
+def is_whole(value: Any, most: int = LARGEST - 1, least: int = 0) -> bool:
+    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "flag": lambda value: isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "list": lambda value: isinstance(value, (list, tuple)),
+    "any": lambda value: isinstance(value, (int, float, str, list, tuple)),
+    "entries": lambda value: isinstance(value, (dict, list, tuple)) or is_whole(value),
+    "number": is_whole,
+    "number or list": lambda value: all(map(is_whole, value)) if isinstance(value, (list, tuple)) else is_whole(value),
+    "count": lambda value: is_whole(value, MOST),
+    "position": lambda value: is_whole(value, MOST, -MOST),
+    "rational": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST,
+}
+"""Per kind of size, whether a value of a config is one."""
+
+
 def checked(kind: str, key: str, value: Any) -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``.
+    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
 
     Raises:
         ConfigError: it is not of that kind.
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    match kind:
-        case "flag" if isinstance(value, bool):
-            return value
-        case "text" if isinstance(value, str):
-            return value
-        case "list" if isinstance(value, (list, tuple)):
-            return tuple(value)
-        case "any" if isinstance(value, (int, float, str, list, tuple)):
-            return tuple(value) if isinstance(value, list) else value
-        case "entries" if isinstance(value, (dict, list, tuple)):
-            return len(value)
-        case "number or list" if isinstance(value, (list, tuple)) and all(_whole(item) for item in value):
-            return tuple(value)
-        case "number" | "entries" | "number or list" if _whole(value):
-            return value
-        case "count" if number and isinstance(value, int) and 0 <= value <= MOST:
-            return value
-        case "position" if number and isinstance(value, int) and -MOST <= value <= MOST:
-            return value
-        case "rational" if number and 0 <= value < LARGEST:
-            from fractions import Fraction
+    if kind not in KINDS or not KINDS[kind](value):
+        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}")
+    if kind == "rational":
+        from fractions import Fraction
 
-            return Fraction(repr(value))
-    raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}")
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
+        return Fraction(repr(value))
+    if kind == "entries" and not isinstance(value, int):
+        return len(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:

@@ -1,22 +1,20 @@
-"""A stored program as the interpreter reads it: plain JSON data, without the types that deriving and printing need.
+"""Reads a stored program: plain JSON data, without the dataclasses that deriving and printing need.
 
-:mod:`symflops.model.serialise` writes the format. Reading takes the standard library alone, because commands that answer at
-once and training jobs do it.
+:mod:`symflops.model.serialise` writes the format. Reading needs the standard library alone, because quick commands and training
+jobs do it.
 """
 
 from __future__ import annotations
 
 from symflops.model.evaluate import Formulas
-from symflops.model.format import FormatError, check_format, leading
+from symflops.model.format import FormatError, check_format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
     from symflops.model.program import Program
-
-    Vector = Sequence[Sequence[int]]  # pairs of a moment's position and that of its coefficient
 
 
 class Stream:
@@ -53,24 +51,6 @@ class Input:
         self.layout = None if row["layout"] is None else Layout(row["layout"])
         self.over: str = row.get("over", "")
         self.width: int | None = row.get("width")
-
-
-class Line:
-    """One contraction: FLOPs per unit, what it runs over, and how often each pass runs it, as positions of formulas."""
-
-    def __init__(self, document: Mapping[str, Any], row: Sequence[Any]) -> None:
-        work = document["work"][row[1]]
-        self.module: str = row[0]
-        self.within: tuple[str, ...] = tuple(row[2]["within"]) if len(row) > 2 else leading(self.module)
-        self.unit: int = work["unit"]
-        self.forward: int = work["forward"]
-        self.gradients: list[int] = [document["all_gradients"][gradient]["count"] for gradient in work["gradients"]]
-        self.recomputed: int | None = work.get("recomputed")
-        self.side: str = work.get("side", "")
-        self.seen: bool = work.get("seen", True)
-        amount = document["all_amounts"][work["amount"]]
-        self.useful: Vector = amount["useful"]
-        self.executed: Vector = amount["executed"]
 
 
 def stored_of(program: Program | Mapping[str, Any]) -> Stored:
@@ -114,22 +94,17 @@ class Stored:
         return [(row[0], self.document["shapes"][row[1]]["count"]) for row in rows]
 
     def of_convention(self, table: str, convention: str) -> Any:
-        """What a table of pairs (``pairs``, ``lengths``, ``unseen``, ``units``) says of a convention."""
+        """The entry of a convention in the table ``pairs``, ``lengths``, ``unseen`` or ``units``."""
         return dict(self.document[table])[convention]
-
-    def lines(self, regime: str) -> list[Line]:
-        """The work of a regime."""
-        rows = self.document["all_lines"]
-        return [Line(self.document, rows[position]) for position in self.regimes[regime]["lines"]]
 
     @property
     def fixed(self) -> list[tuple[str, Any]]:
-        """Letters of the sizes that decided the structure, with their values."""
+        """The sizes that decide the structure: letter and value."""
         return [(letter, plain(value)) for letter, value in self.document.get("fixed", ())]
 
     @property
     def variant(self) -> str | None:
-        """The name of the structure, where sizes decide it."""
+        """The name of the structure, None if no size decides it."""
         return (self.document.get("variant") or "derived") if self.document.get("fixed") else None
 
     @property

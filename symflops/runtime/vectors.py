@@ -36,19 +36,22 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     if hasattr(entries, "detach"):
         entries = entries.detach().cpu().numpy()
     found = np.asarray(entries)
-    wanted = f"{count} whole number{'s' * (count > 1)}"
-    if found.dtype.kind not in "iu" and found.size:
-        raise ValueError(f"an entry of '{name}' is {wanted}, not of type {found.dtype}")
-    shape = (len(found),) if count == 1 else (len(found), count)
-    if found.shape != shape and found.size:
-        raise ValueError(f"an entry of '{name}' is {wanted}, not of shape {found.shape[1:]}")
-    if found.dtype == np.uint64 and found.size and int(found.max()) >= LIMIT:
-        found = found.astype(object)
-    else:
-        found = found.astype(np.int64, copy=False)
-        if found.size and (len(found) < FEW or count > 1) and int(found.min()) < 0:
-            raise ValueError(f"an entry of '{name}' is {wanted}, not {int(found.min())}")
+    wrong = _wrong(found, count) if found.size else ""
+    if wrong:
+        raise ValueError(f"an entry of '{name}' is {count} whole number{'s' * (count > 1)}, not {wrong}")
+    wide = found.dtype == np.uint64 and found.size and int(found.max()) >= LIMIT
+    found = found.astype(object) if wide else found.astype(np.int64, copy=False)
     return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
+
+
+def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
+    """How an array that is not empty differs from one of non-negative integers with ``count`` axes."""
+    if found.dtype.kind not in "iu":
+        return f"of type {found.dtype}"
+    if found.shape != ((len(found),) if count == 1 else (len(found), count)):
+        return f"of shape {found.shape[1:]}"
+    small = len(found) < FEW or count > 1  # the minimum of a long column is checked with its bounds
+    return str(int(found.min())) if small and int(found.min()) < 0 else ""
 
 
 def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:

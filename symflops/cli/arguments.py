@@ -1,0 +1,43 @@
+"""Arguments of commands as values: each command lists its own, and common ones are declared once."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from typing import Any
+
+    Argument = Callable[[Any], object]
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """An argument, described as :meth:`argparse.ArgumentParser.add_argument` takes it."""
+    return lambda parser: parser.add_argument(*names, **options)
+
+
+def one_of(*arguments: Argument, required: bool = False) -> Argument:
+    """Arguments that exclude each other."""
+    return lambda parser: arguments_of(*arguments)(parser.add_mutually_exclusive_group(required=required))
+
+
+def arguments_of(*arguments: Argument) -> Callable[[argparse.ArgumentParser], None]:
+    """The ``configure`` of a command: a function that adds its arguments to a parser."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        for add in arguments:
+            add(parser)
+
+    return configure
+
+
+SPEC = argument("spec", metavar="SPEC", help="name or path of a spec")
+SPEC_OR_CONFIG = argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
+SPECS = argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
+CONFIG = argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
+STRUCTURE = argument("--config", metavar="PATH", help="config that fixes a structure")
+BATCH = argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
+REGIME = argument("--regime", default="full", metavar="R", help="what trains (default: full)")
+CONVENTION = argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
+OVER = argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
+JSON = argument("--json", action="store_true", help="print a JSON object")
