@@ -27,6 +27,7 @@ import numpy as np
 from symflops.generated.language import gemma3, llama
 
 ROOT = Path(__file__).resolve().parents[1]
+ROUNDS = 31
 
 
 def timed(work: Callable[[], object], number: int) -> float:
@@ -37,12 +38,12 @@ def timed(work: Callable[[], object], number: int) -> float:
     return (time.perf_counter() - start) / number
 
 
-def medians(works: list[Callable[[], object]], number: int, rounds: int = 31) -> list[float]:
+def medians(works: list[Callable[[], object]], number: int) -> list[float]:
     """The median time of each, all in turns so that a busy machine slows all alike."""
     found: list[list[float]] = [[] for _ in works]
     for work in works:
         work()
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for place, work in enumerate(works):
             found[place].append(timed(work, number))
     return [statistics.median(times) for times in found]
@@ -169,7 +170,7 @@ def rows(quick: bool) -> list[tuple[str, str, float, float, float]]:
     gemma = config_object(GEMMA)
     window = gemma3.Estimator(gemma3.Sizes.from_config(gemma.to_dict() if hasattr(gemma, "to_dict") else {}))
     rival = statistics.median(timed(lambda: window_loop(gemma, listed), 1) for _ in range(3))
-    ours = statistics.median(timed(lambda: window.total(window.moments(text=lengths)), 3) for _ in range(31))
+    ours = statistics.median(timed(lambda: window.total(window.moments(text=lengths)), 3) for _ in range(ROUNDS))
     found.append(("100,000 lengths, layers with a window", "verl's loop", rival, ours, 1 / 400))
     if not quick:
         found += processes()
@@ -212,7 +213,9 @@ def processes() -> list[tuple[str, str, float, float, float]]:
 
         generate()
         warm = statistics.median(timed(generate, 1) for _ in range(7))
-    return [*found, ("YAML to all files, one spec, warm process", "0.25 s", 0.25, warm, 1.0)]
+        site = timed(lambda: run(sys.executable, "-m", "symflops.cli.main", "site", "-o", str(Path(folder) / "site")), 1)
+    found.append(("YAML to all files, one spec, warm process", "0.25 s", 0.25, warm, 1.0))
+    return [*found, ("the site of all shipped models, two cores", "3 minutes", 180.0, site, 1.0)]
 
 
 def readable(seconds: float) -> str:

@@ -24,13 +24,14 @@ from symflops.diagnostics.findings import SpecError
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import atom_name
 from symflops.model.formula import Formula, evaluate
+from tests.sampling import amount
 
 from ..oracle.interpreter import run
 from ..oracle.package import CONVENTIONS, generated, interpreted, program_of, symbolic
 from ..oracle.package import closed_form as closed_form_of
 from ..oracle.specs import Case
 
-LONGEST = 12
+LONGEST = amount(8, 12)
 LENGTHS = range(LONGEST + 1)
 BOUNDS = ("prefix", "sliding", "local", "chunked")
 x, y = size_symbol("x"), size_symbol("y")

@@ -26,13 +26,15 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.fixture(scope="module")
-def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("html")
+def html(once) -> Path:
+    return once("docs", build) / "html"
+
+
+def build(out: Path) -> None:
     words = ["-W", "--keep-going", "-n", "-q", "-E", "-d", str(out / "doctrees"), str(DOCS), str(out / "html")]
     done = subprocess.run([sys.executable, "-c", OFFLINE, *words], cwd=out, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert not done.stderr.strip()
-    return out / "html"
 
 
 def text_of(path: Path) -> str:

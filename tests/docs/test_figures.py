@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from symflops.api import load
 from symflops.cli.main import main
 from tests.docs.pages import DOCS, ROOT
+from tests.shipped import load
 
 README = (ROOT / "README.md").read_text("utf-8")
 ROW = re.compile(r"^\| `([\w-]+)` \| ([\d,]+) \| ([\d.]+) \|", re.MULTILINE)

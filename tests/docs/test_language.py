@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from symflops.api import load
 from tests.docs.pages import DOCS, blocks
+from tests.shipped import load
 
 FRAME = """name: example
 sizes:

@@ -7,8 +7,8 @@ from math import lcm
 
 import pytest
 
-from symflops.api import load
 from tests.docs.pages import DOCS
+from tests.shipped import load
 
 MLP = """name: mlp
 sizes: {D: width}

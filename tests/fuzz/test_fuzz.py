@@ -11,8 +11,9 @@ from tests.fuzz.cases import Case, Stock
 from tests.fuzz.guard import Executed, Limits, OutOfTime
 from tests.fuzz.mutators import SENTINEL
 from tests.fuzz.run import Fuzz, outcome
+from tests.sampling import amount
 
-COUNT = int(os.environ.get("SYMFLOPS_FUZZ", "300"))
+COUNT = amount(200, 5000)
 
 
 def test_every_case_ends_in_a_result_or_a_diagnostic():

@@ -11,7 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-TIMES = int(os.environ.get("SYMFLOPS_KILLS", "12"))
+from tests.sampling import amount
+
+TIMES = amount(6, 100)
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = ("language/llama.yaml", "diffusion/qwen_image.yaml", "diffusion/wan.yaml")
 

@@ -4,13 +4,12 @@ What survives is listed in ``survivors.yaml`` per spec, by reason: ``same`` (eve
 inference stays what it was), ``unmeasured`` (a closed form is another one, but no measured config tells); so are the swaps
 that find no other value to swap with (``none``). Counts are raw: nothing is excluded but those swaps. The figure that is
 asserted is of distinct mutants: one of a shared block counts once, however many specs call it, and is caught when it is caught
-through any of them. ``SYMFLOPS_MUTANTS=all`` runs every mutant and not a part; ``python -m tests.mutation.test_specs`` writes
+through any of them. The nightly run tries every mutant and not a part; ``python -m tests.mutation.test_specs`` writes
 the list anew.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from ruamel.yaml import YAML
 
 from symflops.catalog.library import find_spec
 from tests.mutation.catching import SPECS, Subject, subjects
+from tests.sampling import amount
 
 SURVIVORS = Path(__file__).parent / "survivors.yaml"
 MISSED = ("same", "unmeasured")
 REASONS = (*MISSED, "none")
 STRIDES = {"llama": 2, "deepseek_v3": 6, "qwen3_moe": 8, "sd3": 28, "wan": 9, "flux": 12, "qwen_image": 6}
-ALL = os.environ.get("SYMFLOPS_MUTANTS") == "all"
 
 
 def listed(name: str) -> dict[str, list[str]]:
@@ -39,7 +38,7 @@ def test_a_wrong_spec_is_caught(name):
     assert name in subjects(), f"{name} is not there, or not exact on the records as it is"
     subject, known = subjects()[name], listed(name)
     expected = {mutant: reason for reason, ids in known.items() for mutant in ids}
-    tried = subject.mutants()[:: 1 if ALL else STRIDES[name]]
+    tried = subject.mutants()[:: amount(STRIDES[name], 1)]
     outcomes = {mutant.id: subject.outcome(mutant) for mutant in tried}
     survived = {mutant: outcome for mutant, outcome in outcomes.items() if outcome in REASONS}
     assert survived == {mutant: reason for mutant, reason in expected.items() if mutant in outcomes}

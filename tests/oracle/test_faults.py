@@ -13,13 +13,15 @@ import pytest
 from ruamel.yaml import YAML
 from sympy.core.cache import clear_cache
 
+from tests.sampling import amount
+
 from .interpreter import Result, run
 from .package import CONVENTIONS, SymflopsError, interpreted, program_of
 from .specs import Case, make_case
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
-CLEAN = 400
+CLEAN = amount(100, 400)
 NEEDS, LIVES, ITERATIONS = "symflops.derive.needs", "symflops.derive.lives", "symflops.derive.iterations"
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
 AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"

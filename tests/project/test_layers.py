@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -45,8 +46,13 @@ def layer(module: str) -> str:
     return ".".join(parts) if ".".join(parts) in RANK else parts[0] if parts else ""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imports(path: Path) -> list[str]:
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = parsed(path)
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -88,7 +94,7 @@ def test_no_modules_import_each_other():
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
     graph = networkx.DiGraph()
     for name, path in names.items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and node.module and name != PACKAGE.name:
                 members = (f"{node.module}.{alias.name}" for alias in node.names)
                 graph.add_edges_from((name, member if member in names else node.module) for member in members)
@@ -110,12 +116,12 @@ def test_operators_targets_and_commands_do_not_know_each_other():
 def test_files_are_small_and_documented(path):
     text = path.read_text("utf-8")
     assert len(text.splitlines()) <= 300
-    assert ast.get_docstring(ast.parse(text)) or path.name == "__init__.py"
+    assert ast.get_docstring(parsed(path)) or path.name == "__init__.py"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_nothing_executes_text(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", "")
             assert name not in FORBIDDEN, f"{path.name}:{node.lineno} calls {name}"
@@ -128,7 +134,7 @@ def test_nothing_executes_text(path):
 def test_no_model_is_known_by_name_in_code():
     classes = re.compile(r"\b(\w+For\w+(LM|Generation|Classification)|\w+Transformer[23]DModel|Llama|Qwen\w*|Flux|DeepseekV\d)\b")
     for path in FILES:
-        code = ast.parse(path.read_text("utf-8"))
+        code = parsed(path)
         texts = [node.value for node in ast.walk(code) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         docs = {ast.get_docstring(node, clean=False) for node in ast.walk(code) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))}
         for text in texts:

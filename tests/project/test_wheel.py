@@ -45,19 +45,21 @@ def call(*words: str | Path, cwd: Path, **more: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
-    (found,) = folder.glob("*.whl")
+def wheel(once) -> Path:
+    def build(folder: Path) -> None:
+        call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+
+    (found,) = once("wheel", build).glob("*.whl")
     return found
 
 
 @pytest.fixture(scope="module")
-def unpacked(wheel: Path) -> Path:
-    folder = wheel.parent / "unpacked"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
+def unpacked(wheel: Path, once) -> Path:
+    def unpack(folder: Path) -> None:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+
+    return once("unpacked", unpack)
 
 
 @dataclass
@@ -74,9 +76,12 @@ class Install:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path) -> Path:
+def installed(wheel: Path, once) -> Path:
+    return once("installed", lambda folder: install_wheel(wheel, folder / "venv")) / "venv"
+
+
+def install_wheel(wheel: Path, venv: Path) -> None:
     """A virtual environment with the wheel; what it depends on comes from the environment of the tests."""
-    venv = wheel.parent / "venv"
     call(sys.executable, "-m", "venv", "--without-pip", venv, cwd=wheel.parent)
     python = venv / "bin/python"
     pip = ("-m", "pip", "--disable-pip-version-check", "--python", python)
@@ -84,10 +89,9 @@ def installed(wheel: Path) -> Path:
     (packages,) = venv.glob("lib/python*/site-packages")
     folders = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (packages / "dependencies.pth").write_text("\n".join(folders) + "\n")  # .pth files in those folders are not read
-    return venv
 
 
-@pytest.fixture(params=["wheel", "editable"])
+@pytest.fixture(params=["wheel", pytest.param("editable", marks=pytest.mark.nightly)])
 def install(request: pytest.FixtureRequest, tmp_path: Path) -> Install:
     if request.param == "editable":
         return Install(Path(sys.executable), [sys.executable, "-m", "symflops.cli.main"], ROOT, tmp_path)

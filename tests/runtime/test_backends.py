@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 import torch
 
-from symflops import load
 from symflops.catalog import lookup
 from symflops.catalog.library import shipped, specs_in
 from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime import vectors
 from symflops.runtime.bounds import LIMIT, Bound, bounds_of
-from symflops.witness.cases import cases_of
+from tests.sampling import amount
+from tests.shipped import cases_of, load
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {file.name: file for file in specs_in(shipped("specs"))}
-BATCHES = 1000
+BATCHES = amount(100, 1000)
 POOL = 24
 
 
@@ -112,7 +112,7 @@ def whole_batches(one, axes, pool, draw):
     for form in (list, np.array, torch.tensor):
         total = 0
         for number in range(BATCHES):
-            most = 6 if number % 100 else 200
+            most = 6 if (number + 1) % 100 else 200
             batch = together([pool[draw.randrange(POOL)] for _ in range(draw.randint(1, most))], axes)
             plain = one.moments(**batch)
             given = {stream: form(lengths) if axes[stream] else lengths for stream, lengths in batch.items()}
@@ -250,9 +250,9 @@ def test_bounds_bound():
 def test_generated_modules_know_no_float():
     """Neither a literal nor a true division; ``float`` appears only in the types of a config's values, which become fractions."""
     for path in sorted((ROOT / "generated").glob("*/*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
-        allowed = {node for parent in ast.walk(tree) if isinstance(parent, ast.Call) and getattr(parent.func, "id", "") == "isinstance" for node in ast.walk(parent)}
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        allowed = {node for parent in nodes if isinstance(parent, ast.Call) and getattr(parent.func, "id", "") == "isinstance" for node in ast.walk(parent)}
+        for node in nodes:
             assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path.name}:{node.lineno}"
             assert not (isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)), f"{path.name}:{node.lineno}"
             assert not (isinstance(node, ast.Name) and node.id == "float" and node not in allowed), f"{path.name}:{node.lineno}"

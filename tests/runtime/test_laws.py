@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import pytest
 
-from symflops.api import load
 from symflops.catalog.library import shipped, specs_in
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.witness.cases import cases_of
+from tests.shipped import cases_of, load
 
 FILES = {file.name: file for file in specs_in(shipped("specs"))}
 CASES = [(name, row) for name, file in FILES.items() for row in range(len(cases_of(file)))]
 
 
-@cache
-def model(name: str) -> Any:
-    return load(FILES[name].path)
-
-
 def estimator(name: str, row: int) -> tuple[InterpretedEstimator, dict[str, list[Any]]]:
     """The estimator of a live case, and its batch with one entry per item."""
     case = cases_of(FILES[name])[row]
-    found = model(name).estimator(case.config, "full", "torch")
+    found = load(name).estimator(case.config, "full", "torch")
     return found, {stream: list(items) for stream, items in case.batch.items() if isinstance(items, (list, tuple))}
 
 

@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 from peft import LoraConfig, get_peft_model
 
-from symflops.api import load, regime_of
+from symflops.api import regime_of
 from symflops.catalog.library import find_spec
 from symflops.witness.bench import Bench
-from symflops.witness.cases import cases_of
 from symflops.witness.live import run
+from tests.shipped import cases_of, load
 from tests.witness.random_regimes import derived_of
 
 # model, case, targets as peft takes them: the ends of module paths

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from symflops.api import load
 from symflops.catalog.library import shipped, specs_in
 from symflops.witness.defaults import default_differences
+from tests.shipped import load
 
 NAMES = [file.name for file in specs_in(shipped("specs"))]
 

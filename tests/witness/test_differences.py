@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from symflops.api import load
 from symflops.cli.main import main
 from symflops.model.regime import Regime
 from symflops.witness.differences import Comparison
+from tests.shipped import load
 
 CONFIG = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "vocab_size": 100}
 BATCH = {"text": [5, 9]}

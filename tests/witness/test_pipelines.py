@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from symflops.api import Model, load
+from symflops.api import Model
 from symflops.cli.main import main
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -22,6 +22,7 @@ from symflops.witness.cases import LiveCase
 from symflops.witness.live import verify_live
 from symflops.witness.records import arguments_of, verify_record
 from tests.oracle.expressions import evaluate
+from tests.shipped import load
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "PIPELINES.md").read_text("utf-8")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from symflops.api import load
 from symflops.catalog.library import shipped, specs_in
 from symflops.records.inexact import known_inexact
 from symflops.witness.records import arguments_of, config_of_record, loss_of, read_records, verify_record
 from symflops.witness.verdicts import judged
+from tests.shipped import load
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 SPECS = {file.path: load(file.path) for file in specs_in(shipped("specs"))}

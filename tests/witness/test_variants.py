@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from symflops.api import load
 from symflops.catalog import lookup
 from symflops.model.regime import Regime
 from symflops.runtime.layouts import batch_of
 from symflops.witness.records import arguments_of, expected_of, read_records, regime_of_record
+from tests.shipped import load
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "truth"
 STRUCTURED = {

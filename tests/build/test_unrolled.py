@@ -1,0 +1,125 @@
+"""Structures that are written out: blocks that are placed again, many layers, and how many operators are too many."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symflops.api import Model, load
+from symflops.build.block_cache import BlockCache
+from symflops.build.limits import MAX_OPERATORS
+from symflops.build.operators import Operators
+from symflops.catalog import lookup
+from symflops.catalog.library import roots, specs_in
+from symflops.diagnostics.findings import SpecError
+from symflops.model.graph import Graph
+from symflops.model.nodes import walk
+from symflops.witness.cases import LiveCase
+from symflops.witness.live import verify_live
+from tests import shipped
+from tests.fuzz.guard import Limits
+
+RECORDS = Path(__file__).resolve().parents[1] / "data" / "truth"
+SHAPED = [file.name for file in specs_in(roots()[-1]) if "variants:" in file.source().text]
+"""The specs of which a config decides the structure."""
+UNET = {"block_out_channels": [16, 32], "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"]}
+UNET_3D = {key: [kind.replace("2D", "3D") for kind in kinds] if "types" in key else kinds for key, kinds in UNET.items()}
+SMALL = {"cross_attention_dim": 24, "attention_head_dim": 4, "norm_num_groups": 4, "layers_per_block": 12}
+TWICE = """name: doubled
+sizes: {D: width}
+streams: {text: [x]}
+inputs: {x: {stream: text, width: D}}
+blocks:
+  b0: {inputs: [x], outputs: [x], graph: [o: {op: linear, from: x, width: width(x), to: x}]}
+"""
+
+
+@cache
+def records() -> list[dict[str, Any]]:
+    return [record for path in sorted(RECORDS.glob("*.json")) for record in json.loads(path.read_text("utf-8"))]
+
+
+def published(model: Model) -> Iterator[dict[str, Any] | None]:
+    """The configs of all structures that are known of a spec: of its defaults, its variants, its records and its witnesses."""
+    yield {}
+    yield from model.variants.values()
+    classes = {reference.rpartition(".")[2] for reference in model.spec.references}
+    yield from (record["config_json"] for record in records() if record["class"] in classes)
+    witnesses = json.loads((model.file.root / "published.json").read_text("utf-8"))["specs"].get(model.spec.name, [])
+    yield from (witness["config"] for witness in witnesses)
+
+
+def anew(model: Model, config: dict[str, Any]) -> Graph:
+    """The graph in which every block is placed for itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockCache, "_key", lambda *_: None)
+        return load(model.file).graph(config)
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_blocks_that_are_placed_again_are_as_if_placed_for_themselves(name):
+    model = shipped.load(name)
+    for config in ({}, *model.variants.values()):
+        one, other = Model(model.file, model.spec).graph(config), anew(model, config)
+        assert one == other
+        assert repr(one) == repr(other)  # what no comparison sees: places, and the parts of streams
+
+
+def test_layers_that_are_alike_are_placed_once(monkeypatch):
+    placed: list[str] = []
+    operator = Operators.place
+    monkeypatch.setattr(Operators, "place", lambda self, entry, frame: (placed.append(entry.kind.text), operator(self, entry, frame))[1])
+    found = {}
+    for layers in (6, 12):
+        placed.clear()
+        graph = load("unet_3d_condition").graph({"layers_per_block": layers})
+        found[layers] = len(placed), len(list(walk(graph.body)))
+    (before, _), (after, operators) = found[6], found[12]
+    assert operators > 7000
+    assert after - before < operators / 10
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "lengths"), [("unet_2d_condition", UNET, [8, 12]), ("unet_3d_condition", UNET_3D, [2, 8, 12])]
+)
+def test_twelve_layers_are_those_of_the_real_class(name, config, lengths):
+    """All parameters by name, and the work of every module."""
+    report = verify_live(load(name), LiveCase({**config, **SMALL}, {"latent": [lengths], "prompt": [5]}))
+    assert report.exact, report
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_the_limit_is_above_four_times_what_is_published(name):
+    model = shipped.load(name)
+    counts = [len(list(walk(Model(model.file, model.spec).graph(config).body))) for config in published(model)]
+    assert 4 * max(counts) < MAX_OPERATORS
+
+
+def test_a_config_of_too_many_layers_is_told_which_field_says_so():
+    with Limits(), pytest.raises(SpecError) as caught:
+        load("unet_3d_condition").estimator({"layers_per_block": 64})
+    (found,) = caught.value.diagnostics
+    assert found.code == "structure-too-large"
+    assert "8,000 operators" in found.message and "64 times" in found.message
+    assert "'layers_per_block'" in found.hint and found.span is not None and found.span.text == "n"
+    with Limits(), pytest.raises(SpecError, match="structure-too-large"):
+        lookup.estimate({"layers_per_block": 64}, {"latent": [[2, 8, 8]], "prompt": [4]}, spec="unet_3d_condition")
+
+
+def test_blocks_that_double_each_other_end(tmp_path):
+    blocks = "".join(
+        f"  b{n}: {{inputs: [x], outputs: [x], graph: [a: {{block: b{n - 1}, from: x, to: x}}, b: {{block: b{n - 1}, from: x, to: x}}]}}\n"
+        for n in range(1, 31)
+    )
+    path = tmp_path / "doubled.yaml"
+    path.write_text(TWICE + blocks + "graph:\n  - all: {block: b30, from: x, to: x}\noutputs: [x]\n", "utf-8")
+    with Limits(), pytest.raises(SpecError) as caught:
+        load(path).graph()
+    (found,) = caught.value.diagnostics
+    assert found.code == "structure-too-large" and "calls another twice" in found.hint
+    assert found.span is not None and "block: b30" in found.span.source.line(found.span.line)

@@ -1,0 +1,186 @@
+"""What is committed is what is derived: bytes, hash seeds, drift of every input, whole files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from symflops.cli.main import main
+from tests.sampling import amount
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def symflops(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(cwd if (cwd / "symflops").is_dir() else ROOT), **environment}
+    return subprocess.run([sys.executable, "-m", "symflops.cli.main", *words], cwd=cwd, env=env, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def small(once) -> Path:
+    return once("small", write_small)
+
+
+def write_small(folder: Path) -> None:
+    """A copy of the project with two specs, to be quick, and what is generated from them."""
+    for name in ("symflops", "specs", "generated"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".stamp.json"))
+    for path in (folder / "specs").glob("*/*.yaml"):
+        if path.parent.name != "blocks" and path.name.split(".")[0] not in ("llama", "qwen_image"):
+            path.unlink()
+    done = symflops("generate", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for path in sorted((folder / "generated").rglob("*.*")):
+        if path.is_file() and path.parent.parent == folder / "generated" and path.stem not in ("llama", "qwen_image"):
+            path.unlink()
+    assert symflops("generate", "--check", cwd=folder).returncode == 0
+
+
+@pytest.fixture
+def copy(small: Path, tmp_path: Path) -> Path:
+    """The small project, for one test to damage."""
+    return Path(shutil.copytree(small, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def test_committed_files_are_what_is_derived():
+    done = symflops("generate", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_two_hash_seeds_give_the_same_bytes(tmp_path):
+    for seed in ("1", "4242"):
+        done = symflops("generate", "llama", "qwen_image", "--out", str(tmp_path / seed), PYTHONHASHSEED=seed)
+        assert done.returncode == 0, done.stderr
+    names = sorted(path.relative_to(tmp_path / "1") for path in (tmp_path / "1").rglob("*.*") if path.is_file())
+    assert len(names) == 10
+    for name in names:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4242" / name).read_bytes(), name
+
+
+OUTPUTS = ("generated/language/llama.py", "generated/diffusion/qwen_image.tex", "generated/catalog.json", "generated/verified.md")
+INPUTS = (
+    "specs/verified.json", "specs/inexact.yaml", "specs/blocks/gated_mlp.yaml", "specs/language/llama.yaml",
+    "symflops/emit/templates/estimator.py.jinja", "symflops/emit/templates/derivation.md.jinja", "symflops/conventions/torch.yaml",
+)  # fmt: skip
+
+
+def add_a_byte(path: Path) -> None:
+    """Change a file, not what it says."""
+    comment = {".jinja": "<# x #>", ".yaml": "# x\n", ".json": " ", ".py": "# x\n", ".tex": "% x\n", ".md": "x\n"}[path.suffix]
+    path.write_text(path.read_text("utf-8") + comment, "utf-8")
+
+
+@pytest.mark.parametrize("names", [OUTPUTS, *((name,) for name in INPUTS)], ids=lambda names: names[0])
+def test_one_byte_is_noticed_and_named(copy, names):
+    for name in names:
+        add_a_byte(copy / name)
+    done = symflops("generate", "--check", cwd=copy)
+    assert done.returncode == 1
+    assert [name for name in names if name not in done.stderr] == []
+
+
+@pytest.mark.parametrize("names", [OUTPUTS, INPUTS], ids=["outputs", "inputs"])
+def test_what_was_noticed_is_written_anew(copy, names):
+    for name in names:
+        add_a_byte(copy / name)
+    assert symflops("generate", cwd=copy).returncode == 0
+    assert symflops("generate", "--check", cwd=copy).returncode == 0
+
+
+def test_a_missing_and_an_orphan_file_are_named(copy):
+    (copy / "generated/language/llama.md").unlink()
+    (copy / "generated/language/old.py").write_text("x = 1\n")
+    done = symflops("generate", "--check", cwd=copy)
+    assert done.returncode == 1
+    assert "generated/language/llama.md: missing" in done.stderr
+    assert "generated/language/old.py: belongs to no spec" in done.stderr
+
+
+def test_diff_shows_the_lines(copy):
+    path = copy / "generated/language/llama.py"
+    path.write_text(path.read_text("utf-8").replace("2*D*H*d", "3*D*H*d"), "utf-8")
+    done = symflops("generate", "--diff", cwd=copy)
+    assert done.returncode == 1
+    assert "-" in done.stdout and "3*D*H*d" in done.stdout and "+++" in done.stdout
+
+
+def test_unchanged_specs_are_skipped(copy):
+    assert "2 derived" in symflops("generate", cwd=copy).stderr or "2 unchanged" in symflops("generate", cwd=copy).stderr
+    again = symflops("generate", cwd=copy)
+    assert "0 derived, 2 unchanged, 0 files written" in again.stderr
+    spec = copy / "specs/language/llama.yaml"
+    spec.write_text(spec.read_text("utf-8") + "# another\n", "utf-8")
+    assert "1 derived, 1 unchanged" in symflops("generate", cwd=copy).stderr
+
+
+def test_what_was_verified_is_a_table_and_stands_on_the_pages(copy):
+    assert symflops("generate", cwd=copy).returncode == 0
+    known = json.loads((copy / "specs/verified.json").read_text())
+    llama = known["specs"]["llama"][0]
+    case = llama["cases"].pop()
+    llama["inexact"] = [{"id": "transformers/LlamaForCausalLM/odd", **case, "name": "odd"}]
+    (copy / "specs/verified.json").write_text(json.dumps(known))
+    entry = "- {id: transformers/LlamaForCausalLM/odd, reason: 12 | 13 bits, difference: {forward: -6, modules: {lm_head: -6}}}\n"
+    (copy / "specs/inexact.yaml").write_text((copy / "specs/inexact.yaml").read_text() + entry)
+    done = symflops("generate", cwd=copy)
+    assert "1 derived, 1 unchanged" in done.stderr, done.stderr
+    table = (copy / "generated/verified.md").read_text()
+    rows = [line for line in table.splitlines() if line.startswith("| `LlamaForCausalLM`")]
+    assert len(rows) == len(llama["cases"]) + 1
+    figures = f"{case['parameters']:,} | {case['forward']:,} | {case['backward']:,} | -6 forward, +0 backward"
+    assert f"| `LlamaForCausalLM` | [llama](language/llama.md) | `odd` | {figures} | transformers {llama['version']}, torch {llama['torch']} |" in rows
+    assert r"| `transformers/LlamaForCausalLM/odd` | -6 | +0 | `lm_head` -6 | 12 \| 13 bits |" in table
+    assert r"12 \| 13 bits" in (copy / "generated/language/llama.md").read_text()
+    assert "odd: 12" in (copy / "generated/language/llama.tex").read_text().replace(r"\texttt{odd}", "odd")
+    assert symflops("generate", "--check", cwd=copy).returncode == 0
+    (copy / "specs/inexact.yaml").write_text("[]")
+    done = symflops("generate", cwd=copy)
+    assert done.returncode == 2 and "verified.json" in done.stderr
+
+
+def test_a_library_without_records_has_no_table(copy):
+    for name in ("verified.json", "inexact.yaml"):
+        (copy / "specs" / name).unlink()
+    assert "verified.md: belongs to no spec" in symflops("generate", "--check", cwd=copy).stderr
+
+
+def test_elsewhere_generate_needs_a_folder(tmp_path):
+    done = symflops("generate", cwd=tmp_path)
+    assert done.returncode == 2 and "--out" in done.stderr
+    assert symflops("generate", "llama", "--out", "x", cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in (tmp_path / "x/language").iterdir()) == ["llama.md", "llama.py", "llama.tex"]
+    assert set(json.loads((tmp_path / "x/catalog.json").read_text())["specs"]) == {"llama"}
+
+
+def test_generated_modules_are_clean(tmp_path):
+    """One template writes them all: the types of one in twelve are checked here, those of all by the task ``types``."""
+    files = [str(path) for path in sorted((ROOT / "generated").rglob("*.py"))]
+    some = files[:: amount(12, 1)]
+    for command in (["ruff", "check", "--isolated", *files], ["mypy", "--strict", "--python-version", "3.10", "--cache-dir", str(tmp_path), *some]):
+        done = subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and len(some) > 10, done.stdout + done.stderr
+
+
+def test_many_specs_are_derived_by_several_processes_and_a_mistake_is_told_as_by_one(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "specs" / "many"
+    folder.mkdir(parents=True)
+    text = "name: {name}\nsizes: {{D: {{key: width}}}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n  - a: {{op: {op}, from: t, width: D}}\noutputs: [a]\n"
+    for number in range(20):
+        (folder / f"one{number}.yaml").write_text(text.format(name=f"one{number}", op="linear"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert main(["generate"]) == 0
+    several = {path.name: path.read_bytes() for path in sorted((tmp_path / "generated").rglob("one*"))}
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert main(["generate", "--check"]) == 0 and len(several) == 60
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    (folder / "one7.yaml").write_text(text.format(name="one7", op="lineer"))
+    capsys.readouterr()
+    assert main(["generate", "--check"]) == 1
+    assert "there is no operator 'lineer'" in capsys.readouterr().err

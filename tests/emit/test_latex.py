@@ -1,0 +1,303 @@
+"""The formulas of a LaTeX page equal the program: a parser reads them back from the printed text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symflops.emit.latex import document as latex
+from symflops.emit.markdown import document as markdown
+from symflops.emit.math.lines import fold, width
+from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number
+from symflops.model.program import Program
+from symflops.model.verification import Verification, VerifiedCase
+from tests.emit.programs import SPECS, program, sizes_of
+
+TOKEN = re.compile(
+    r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)"
+    r"|(?P<letter>(?:\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|ge\b)[A-Za-z]+|[A-Za-z])"
+    r"(?:_\{(?:[^{}]|\{[^{}]*\})*\})?)"
+    r"|(?P<mark>\\frac|\\[lr]floor|\\[lr]ceil|\\ge\b|[-+/()\[\]{}^=&])"
+)
+
+
+class Reader:
+    """Reads and evaluates a printed formula at once; letters are looked up as they are printed."""
+
+    def __init__(self, text: str, values: Mapping[str, Any]) -> None:
+        self.tokens: list[tuple[str, str]] = []
+        place = 0
+        while place < len(text):
+            match = TOKEN.match(text, place)
+            assert match, f"unread: {text[place:]!r}"
+            if match.lastgroup:
+                self.tokens.append((match.lastgroup, match.group()))
+            place = match.end()
+        self.values = values
+        self.place = 0
+
+    def peek(self) -> tuple[str, str]:
+        return self.tokens[self.place] if self.place < len(self.tokens) else ("end", "")
+
+    def take(self, text: str | None = None) -> str:
+        found = self.peek()[1]
+        assert text is None or found == text, f"{text!r} expected, not {found!r}"
+        self.place += 1
+        return found
+
+    def sum(self) -> Any:
+        negative = self.peek()[1] == "-" and bool(self.take())
+        total = -self.product() if negative else self.product()
+        while self.peek()[1] in ("+", "-"):
+            total = total + self.product() if self.take() == "+" else total - self.product()
+        return total
+
+    def product(self) -> Any:
+        value = self.power()
+        while self.peek()[0] in ("number", "letter") or self.peek()[1] in ("(", "[", r"\frac", r"\lfloor", r"\lceil"):
+            value = value * self.power()
+        return value
+
+    def power(self) -> Any:
+        value = self.atom()
+        if self.peek()[1] == "^":
+            self.take("^")
+            self.take("{")
+            if self.peek()[1] == "+":
+                self.take()
+                value = max(0, value)
+            else:
+                value = value ** int(self.take())
+            self.take("}")
+        return value
+
+    def group(self, close: str) -> Any:
+        value = self.sum()
+        self.take(close)
+        return value
+
+    def atom(self) -> Any:
+        kind, text = self.peek()
+        self.take()
+        if kind == "number":
+            return int(text)
+        if kind == "letter":
+            value = self.values[text]
+            return int(value) if isinstance(value, bool) else value
+        if text == "(":
+            return self.group(")")
+        if text == r"\frac":
+            self.take("{")
+            above = self.group("}")
+            self.take("{")
+            return Fraction(above) / self.group("}")
+        if text in (r"\lfloor", r"\lceil"):
+            above = self.product()
+            self.take("/")
+            below = self.power()
+            self.take(text.replace(r"\l", r"\r"))
+            return above // below if text == r"\lfloor" else -(-above // below)
+        assert text == "[", f"no formula starts with {text!r}"
+        value = self.sum()
+        if self.peek()[1] == r"\ge":
+            self.take()
+            value = int(value >= self.sum())
+        self.take("]")
+        return value
+
+
+def read(text: str, values: Mapping[str, Any]) -> Any:
+    """The value of a printed formula, all of it."""
+    reader = Reader(text, values)
+    value = reader.sum()
+    assert reader.peek()[0] == "end", f"left over: {reader.tokens[reader.place :]}"
+    return value
+
+
+def displayed(page: str, head: str) -> list[str]:
+    """The right sides of every displayed ``head = ...`` of a page, in order, without what only places them."""
+    found = re.findall(rf"\\mathrm\{{{head}\}} =\{{\}}& (.*?)\n?\\end\{{align", page, re.DOTALL)
+    return [re.sub(r"\\\\|\\cr|&|\\tag\{\d+\}", " ", text) for text in found]
+
+
+def printed_values(program: Program, sizes: Mapping[str, Any], moments: list[int]) -> dict[str, Any]:
+    """The same values under the letters that a page prints."""
+    names = letters(program)
+    values = {names[letter]: value for letter, value in sizes.items()}
+    return values | {names[f"moment@{position}"]: value for position, value in enumerate(moments)}
+
+
+@pytest.mark.parametrize("path", SPECS)
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None:
+    model = program(path)
+    sizes = sizes_of(model, data)
+    moments = data.draw(st.lists(st.integers(0, 10**6), min_size=len(model.moments), max_size=len(model.moments)))
+    values = printed_values(model, sizes, moments)
+    for render in (latex.render, markdown.render):
+        page = render(model, "0")
+        for name in ("forward", "backward"):
+            expected: dict[object, int] = {}
+            for case in model.cases:
+                if terms := getattr(case, name):
+                    expected[terms] = sum(evaluate(formula, sizes) * moments[position] for position, formula in terms)
+            assert [read(text, values) for text in displayed(page, name)] == list(expected.values())
+        assert [read(text, values) for text in displayed(page, "parameters")] == [evaluate(model.parameters, sizes)]
+        trainable = [regime.trainable for regime in model.regimes if any(regime.trains) and not all(regime.trains)]
+        assert [read(text, values) for text in displayed(page, "trainable")] == [evaluate(form, sizes) for form in trainable]
+
+
+@pytest.mark.parametrize("path", SPECS)
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_every_formula_reads_back(path: str, data: st.DataObject) -> None:
+    model = program(path)
+    sizes = sizes_of(model, data)
+    values = printed_values(model, sizes, [0] * len(model.moments))
+    printer = LatexPrinter(letters(model))
+    formulas = [formula for case in model.cases for terms in (case.forward, case.backward) for _, formula in terms]
+    formulas += [tensor.count for tensor in model.tensors] + [line.unit for regime in model.regimes for line in regime.lines]
+    formulas += [count for regime in model.regimes for line in regime.lines for count in (line.forward, *line.backward)]
+    for formula in dict.fromkeys(formulas):
+        assert read(printer.text(formula), values) == evaluate(formula, sizes)
+
+
+LEAVES = st.one_of(st.integers(0, 12).map(number), st.sampled_from("LDH").map(Sym))
+
+
+def deeper(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
+    """Sums, products, powers, rounded quotients, excesses and brackets of smaller formulas."""
+    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    signed = st.tuples(st.sampled_from([-3, -1]).map(number), inner).map(Prod)
+    divisor = st.one_of(st.integers(2, 5).map(number), st.just(Sym("D")))
+    return st.one_of(
+        several.map(Prod),
+        st.lists(st.one_of(inner, signed), min_size=2, max_size=3).map(lambda terms: Sum(tuple(terms))),
+        st.builds(Power, inner, st.just(2)),
+        st.builds(lambda top, bottom: Prod((top, Power(bottom, -1))), inner, divisor),
+        st.builds(lambda kind, *pair: Apply(kind, pair), st.sampled_from(["floordiv", "ceildiv"]), inner, divisor),
+        inner.map(lambda formula: Apply("excess", (formula,))),
+        st.tuples(inner, inner).map(lambda pair: Bracket("at_least", pair)),
+    )
+
+
+@given(st.recursive(LEAVES, deeper, max_leaves=8), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+@settings(max_examples=400, deadline=None)
+def test_any_formula_reads_back(formula: Formula, first: int, second: int, third: int) -> None:
+    values = {"L": first, "D": second, "H": third}
+    text = LatexPrinter().text(formula)
+    assert read(text, values) == evaluate(formula, values)
+    assert read(" ".join(fold(text, 60.0)), values) == evaluate(formula, values)
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (Prod((number(24), Sym("L"), Power(Sym("D"), 2))), "24 L D^{2}"),
+        (Bracket("at_least", (Sym("L"), number(1))), r"[L \ge 1]"),
+        (Bracket("flag", (Sym("tied"),)), r"[\mathit{tied}]"),
+        (Bracket("given", (Sym("x"),)), r"[x \ne \varnothing]"),
+        (Bracket("equal", (Sym("a"), Text("b_c"))), r"[a = \text{b-c}]"),
+        (Bracket("contains", (Sym("i"), Sym("S"))), r"[i \in S]"),
+        (Apply("excess", (Sum((Sym("L"), number(-1))),)), "(L - 1)^{+}"),
+        (Apply("floordiv", (Sym("a"), Sym("b"))), r"\lfloor a / b \rfloor"),
+        (Apply("ceildiv", (Sym("a"), Sym("b"))), r"\lceil a / b \rceil"),
+        (Apply("mod", (Sym("a"), Sym("b"))), r"a \bmod b"),
+        (Apply("min", (Sym("a"), Sym("w"))), r"\min(a, w)"),
+        (Prod((Sym("a"), Power(Sym("b"), -2))), r"\frac{a}{b^{2}}"),
+        (Sum((Prod((number(-1), Sym("a"))), number(1))), "1 - a"),
+        (
+            TallyOf("i@2", number(0), Sym("L"), Bracket("equal", (Apply("mod", (Sym("i@2"), number(4))), number(3)))),
+            r"\sum_{i=0}^{L - 1} [i \bmod 4 = 3]",
+        ),
+    ],
+)
+def test_notation(formula: Formula, text: str) -> None:
+    assert LatexPrinter().text(formula) == text
+
+
+def test_lines_fit() -> None:
+    long = " + ".join(f"{number} L D^{{2}}" for number in range(10, 60))
+    assert all(width(line) <= 200 for line in fold(long, 200.0))
+    assert " ".join(fold(long, 200.0)) == long
+
+
+def test_text_is_escaped() -> None:
+    assert latex.escape(r"50% of {a_b} & #1 \input $x$ ~^") == (
+        r"50\% of \{a\_b\} \& \#1 \textbackslash{}input \$x\$ \textasciitilde{}\textasciicircum{}"
+    )
+    assert latex.escape("\u4e2d") == "U+4E2D"
+    assert latex.code("a_b.*") == r"\texttt{a\_\allowbreak{}b.\allowbreak{}*}"
+    assert markdown.escape("a|b_c <i> $x$\n*") == r"a\|b\_c \<i\> \$x\$ \*"
+    assert markdown.code("a|b`") == r"`` a\|b` ``"
+
+
+def test_no_text_of_a_spec_reaches_a_page_unescaped() -> None:
+    evil = r"\input{/etc/passwd} %_$|<script>" + "\n-->"
+    model = program(SPECS[0])
+    fields = tuple(replace(field, doc=evil) for field in model.fields)
+    case = VerifiedCase(evil, 1, 2, 3)
+    changed = replace(model, title=evil, references=(evil,), fields=fields, sources=((evil, "0" * 64),))
+    page = latex.render(changed, "0", [Verification(evil, evil, evil, (case,))])
+    page = "\n".join(line for line in page.splitlines() if not line.startswith("%"))
+    assert r"\input{" not in page
+    assert not re.search(r"(?<!\\)%_", page)
+    page = markdown.render(changed, "0", [Verification(evil, evil, evil, (case,))])
+    assert page.replace("`" + evil.replace("\n", " ").replace("|", r"\|") + "`", "").count("-->") == 1
+    outside = re.sub(r"`[^`\n]*`", "", page)
+    assert "<script" not in re.sub(r"\\<", "", outside.partition("-->")[2])
+
+
+@pytest.mark.parametrize("path", SPECS)
+def test_every_letter_is_named(path: str) -> None:
+    model = program(path)
+    names = letters(model)
+    for render in (latex.render, markdown.render):
+        page = render(model, "0")
+        streams, _, rest = page.partition("Token scope, module by module")
+        scope, _, rest = rest.partition("Definitions")
+        definitions, _, rest = rest.partition("Closed forms")
+        head, rest = streams + definitions, scope + rest
+        shown = displayed(page, "forward") + displayed(page, "backward")
+        rest = re.sub(r"\$\$.*?\$\$|\\begin\{align\*\}.*?\\end\{align\*\}|`[^`]*`", "", rest, flags=re.DOTALL)
+        formulas = [text for text in re.findall(r"(?<!\\)\$([^$]+)\$", rest) if r"\times" not in text] + shown
+        assert len(formulas) > 50
+        used = {found.group() for text in formulas for found in TOKEN.finditer(text) if found.lastgroup == "letter"}
+        lengths = set(re.findall(r"Let \$(\\ell)", rest))  # all streams of one length
+        assert used - {r"\mathrm{backward}"} - lengths <= set(names.values())
+        for letter in used & set(names.values()):
+            assert f"${letter}$" in head or f"{letter} &=" in head or f"${letter} =" in head, letter
+
+
+@pytest.mark.parametrize("path", SPECS)
+def test_tables_of_the_markdown_page_have_even_rows(path: str) -> None:
+    columns = 0
+    for line in markdown.render(program(path), "0").splitlines():
+        if not line.startswith("|"):
+            columns = 0
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        columns = columns or cells
+        assert cells == columns, line
+        assert r"\," not in line
+
+
+@pytest.mark.parametrize("path", SPECS)
+def test_header_and_bytes(path: str) -> None:
+    model = program(path)
+    for render in (latex.render, markdown.render):
+        page = render(model, "9.9")
+        assert f"Generated by symflops 9.9 from {path}; do not edit" in page.splitlines()[0 if render is latex.render else 1]
+        assert all(digest in page for _, digest in model.sources)
+        assert page == render(model, "9.9")
+        assert not any(line != line.rstrip() for line in page.splitlines())
+        assert "<<" not in page

@@ -1,0 +1,93 @@
+"""The tables of a page add up: saved work, merged rows, figures of a typical batch."""
+
+from __future__ import annotations
+
+import random
+import re
+from fractions import Fraction
+
+import pytest
+
+from symflops.emit.emit import page_of
+from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.page.analysis import typical_batch
+from symflops.emit.page.page import page, regime_notes
+from symflops.emit.page.worked_figures import default_sizes, worked
+from symflops.model.formula import evaluate
+from symflops.runtime.interpreted import InterpretedEstimator
+from tests.shipped import load
+
+NAMES = ("llama", "qwen_image", "deepseek_v3", "wan", "sd3", "t5", "mamba", "gemma3", "whisper", "unet_2d", "qwen2_vl")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_twice_forward_less_what_is_missing_is_backward(name: str) -> None:
+    program = load(name).typical(["full"], ["symflops"])
+    sizes = default_sizes(program)
+    assert sizes is not None
+    rng = random.Random(name)
+    values = {**sizes, **{f"moment@{place}": 1 if moment.constant else rng.randint(1, 999) for place, moment in enumerate(program.moments)}}
+    forward, backward = (sum(evaluate(formula, sizes) * values[f"moment@{place}"] for place, formula in terms) for terms in (program.cases[0].forward, program.cases[0].backward))
+    missing = sum(evaluate(note.missing, values) for note in regime_notes(program.regimes[0], program))
+    assert 2 * forward - missing == backward and missing >= 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_add_up_however_they_are_folded(name: str) -> None:
+    program = load(name).typical(["full"], ["symflops"])
+    sizes = default_sizes(program)
+    assert sizes is not None
+    values = {**sizes, **{f"moment@{place}": 1 if moment.constant else 3 + place for place, moment in enumerate(program.moments)}}
+    shown = page(program)
+    forward = sum(evaluate(formula, sizes) * values[f"moment@{place}"] for place, formula in program.cases[0].forward)
+    assert sum(evaluate(scope.term, values) for scope in shown.scopes) == forward
+    assert sum(evaluate(flow.term, values) for flow in shown.flows) == forward
+    assert sum(evaluate(row.count, sizes) for row in shown.tensors) == evaluate(program.parameters, sizes)
+    amounts = {row.name: row.useful for row in shown.amounts}
+    total = sum(evaluate(row.unit, sizes) * evaluate(row.forward, sizes) * evaluate(amounts[row.amount], values) for row in shown.regimes[0].rows)
+    assert total == forward
+
+
+def test_levels_of_a_unet_are_folded() -> None:
+    program = load("unet_2d").typical(["full"], ["symflops"])
+    shown = page(program)
+    assert len(shown.regimes[0].rows) < 0.6 * len(program.regimes[0].lines) and len(shown.tensors) < 0.6 * len(program.tensors)
+    assert any("{0-2}" in scope.module for scope in shown.scopes)
+
+
+@pytest.mark.parametrize("name", ("llama", "qwen_image", "wan", "whisper"))
+def test_figures_are_those_of_the_estimator(name: str) -> None:
+    program = load(name).typical(["full", "forward", "lora"])
+    figures = worked(program)
+    assert figures is not None
+    for each in figures.regimes:
+        estimator = InterpretedEstimator(program, {}, regime=each.name)
+        moments = estimator.moments(**typical_batch(program))
+        assert (each.forward, each.backward, each.recomputed) == (estimator.forward(moments), estimator.backward(moments), estimator.recomputed(moments))
+        assert each.trainable == estimator.trainable_parameters
+        assert each.to_first == Fraction(each.executed, figures.regimes[0].executed)
+    for told in figures.conventions:
+        estimator = InterpretedEstimator(program, {}, convention=told.name)
+        assert told.total == estimator.total(estimator.moments(**typical_batch(program)))
+        assert bool(told.reason) == (told.total != figures.conventions[0].total)
+
+
+def test_a_page_tells_figures_of_regimes_that_it_does_not_derive() -> None:
+    program = load("llama").typical(["full", "forward", "lora"])
+    shown = page_of(program)
+    assert [regime.name for regime in shown.regimes] == ["full", "forward"]
+    assert shown.worked is not None and [each.name for each in shown.worked.regimes] == ["full", "forward", "lora"]
+
+
+def test_sizes_without_defaults_have_no_figures() -> None:
+    program = load("linear").typical()
+    assert worked(program) is None and page(abbreviated(program)).default_parameters is None
+
+
+def test_what_decided_the_structure_is_told_with_it() -> None:
+    program = load("unet_2d").program(["full"], ["symflops"], {"layers_per_block": 1})
+    sizes = default_sizes(program)
+    assert sizes is not None
+    fixed = dict(program.fixed)
+    assert fixed and all(sizes[letter] == value for letter, value in fixed.items())
+    assert 1 in fixed.values() and re.search(r"\d", str(evaluate(program.parameters, sizes)))

@@ -1,0 +1,107 @@
+"""The LaTeX pages compile, and nothing sticks out of a page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from symflops.cli.main import main
+from symflops.emit.latex.document import render, render_fragments
+from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
+from symflops.model.index_sets import ONCE
+from symflops.model.program import Moment, Program
+from symflops.model.verification import Verification, VerifiedCase
+from tests.emit.programs import SPECS, program
+from tests.shipped import load
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    """These run only when asked for (``-m system``), so a missing tool is a failure and not a skip."""
+    missing = [tool for tool in ("latexmk", "pdflatex") if not shutil.which(tool)]
+    assert not missing, f"install TeX Live: {', '.join(missing)} not found"
+
+
+ALL = (
+    "llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3", "gemma3", "mamba2", "swin", "unet_2d", "qwen2_vl", "rnn",
+    "ltx2_video", "whisper",
+)  # fmt: skip
+CASES = (VerifiedCase("diffusers/QwenImageTransformer2DModel/tiny-a", 127216, 4084480, 7587328),) * 3
+
+
+def crowded() -> Program:
+    """A program with everything long: texts, paths, symbols, coefficients and moments of every shape."""
+    model = program(SPECS[1])
+    line, *lines = model.regimes[0].lines
+    flags = [Prod((number(12345), Power(Sym("D"), 2), Bracket("flag", (Sym("mlp_biased"),)))) for _ in range(20)]
+    wide = Prod((Sym("L"), Sum((*flags, Apply("floordiv", (Sum((Sym("D"), number(-1))), Sym("H")))))))
+    windows = Apply("min", (Sum((Sym("x"), number(1))), Apply("ceildiv", (Sym("x"), Sym("H")))))
+    more = (Moment("w", "samples", windows, ("H",)), Moment("i", "images", number(1)))
+    moments = (Moment("calls", ONCE, number(1)), *model.moments, *more)
+    path = "model.layers.*." + ".".join(["VeryLongModuleNamesHere", "and_a_few_more_words"] * 3)
+    amounts = (replace(line.amount, useful=((0, number(1)), *line.amount.useful)), *model.amounts[1:])
+    cases = tuple(replace(case, forward=tuple((place, wide) for place in range(len(moments)))) for case in model.cases)
+    changed = replace(line, module=path, unit=wide, amount=amounts[0])
+    return replace(
+        model, title="A title that is much longer than a line, " * 4,
+        moments=moments, parameters=wide, cases=cases, amounts=amounts,
+        fields=tuple(replace(field, doc="what it means, at length, " * 9, keys=(path,)) for field in model.fields),
+        regimes=(replace(model.regimes[0], lines=(changed, *lines)), *model.regimes[1:]),
+        tensors=(replace(model.tensors[0], name=f"{path}.weight", count=wide), *model.tensors[1:]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [*SPECS, *ALL, "crowded"])
+def test_page_compiles(path: str, tmp_path: Path) -> None:
+    model = crowded() if path == "crowded" else program(path) if path in SPECS else load(path).typical()
+    source = tmp_path / f"{model.name}.tex"
+    source.write_text(render(model, "0.1.0", [Verification(model.references[0], "1.0", "2.13.0+cpu", CASES)]))
+    assert not re.search(r"moment@|\$\$", source.read_text())
+    compiled(source)
+
+
+def compiled(source: Path) -> str:
+    """The log of a document that compiles, with nothing wider or higher than its place and nothing undefined."""
+    command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", source.name]
+    done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert source.with_suffix(".pdf").stat().st_size > 10_000
+    log = source.with_suffix(".log").read_text(errors="replace")
+    wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([0-9.]+)pt too wide\)", log)]
+    assert all(points <= 5 for points in wide), wide
+    assert "undefined" not in log
+    return log
+
+
+@pytest.mark.parametrize("options", ["10pt", "11pt,a4paper"])
+@pytest.mark.parametrize("name", [*ALL, "crowded"])
+def test_fragments_compile_in_a_paper(name: str, options: str, tmp_path: Path) -> None:
+    """The packages are those that the fragments ask for, the text as narrow as an article's (345 points, at 11pt 360)."""
+    model = crowded() if name == "crowded" else load(name).typical()
+    pieces = render_fragments(model, "0.1.0")
+    for piece, text in pieces.items():
+        (tmp_path / f"{model.name}-{piece}.tex").write_text(text)
+    needed = {line for text in pieces.values() for line in re.findall(r"\\usepackage(?:\[\w+\])?\{[\w,]+\}", text)}
+    body = [rf"\input{{{model.name}-forms}}", r"\clearpage"]
+    for piece in ("symbols", "modules"):
+        table = rf"\input{{{model.name}-{piece}}}"
+        body.append(table if "longtable" in pieces[piece] else rf"\begin{{table}}[p]\centering{table}\caption{{{piece}}}\end{{table}}")
+    source = tmp_path / "paper.tex"
+    lines = [rf"\documentclass[{options}]{{article}}", *sorted(needed), r"\begin{document}", "Some words.", *body, r"\end{document}"]
+    source.write_text("\n".join(lines) + "\n")
+    log = compiled(source)
+    assert "Float too large" not in log and "multiply defined" not in log
+    assert name == "crowded" or not re.search(r"Overfull \\vbox", log)
+
+
+def test_render_writes_a_pdf(tmp_path: Path) -> None:
+    assert main(["render", "llama", "--format", "pdf", "-o", str(tmp_path)]) == 0
+    assert (tmp_path / "llama.pdf").read_bytes().startswith(b"%PDF-")
+    assert [path.name for path in tmp_path.iterdir()] == ["llama.pdf"]
