@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from symflops.generated.language.llama import Estimator, Sizes, moments
 
 from symflops.api import load
-from symflops.generated.language.llama import Estimator, Sizes, moments
 
 MANY, LENGTH = 100_000, 8192
 ARRAYS = {
