@@ -58,30 +58,36 @@ def _named(name: str, files: list[Any]) -> Any:
 
 class _Work:
     def __init__(self, root: Path, out: Path, names: set[str], everything: bool) -> None:
+        self.root, self.out, self.names, self.everything = root, out, names, everything
+        self.read()
+
+    def read(self) -> None:
+        """Read what the folder knows of the specs that there are."""
         from symflops.commands.generate import CATALOG, MANIFEST, read_json, without
 
-        self.root, self.out, self.names, self.everything = root, out, names, everything
-        self.manifest, self.catalog = read_json(out / MANIFEST), read_json(out / CATALOG)
-        without(names, self.manifest, self.catalog)
+        self.manifest, self.catalog = read_json(self.out / MANIFEST), read_json(self.out / CATALOG)
+        without(self.names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
         from symflops.commands.generate import STAMP, printed, read_json, shared_files, stamp_of, unchanged
         from symflops.system.digests import package_digest
-        from symflops.system.files import write
+        from symflops.system.files import locked, write
 
         code = package_digest()
         stamps = read_json(self.out / STAMP)
         todo = [file for file in files if not unchanged(file, stamps.get(file.label, {}), code, self.out)]
         outputs, written = [], 0
-        for output, file in zip(self.compiled(todo), todo, strict=True):
+        for output in self.compiled(todo):
             for name, text in output.files.items():
                 written += write(self.out / name, text)
-            stamps[file.label] = stamp_of(code, output)
             outputs.append(output)
-        for name, text in shared_files(outputs, self.manifest, self.catalog, self.root).items():
-            written += write(self.out / name, text)
-        write(self.out / STAMP, printed(stamps))
+        with locked(self.out):  # others may have written since
+            self.read()
+            for name, text in shared_files(outputs, self.manifest, self.catalog, self.root).items():
+                written += write(self.out / name, text)
+            made = {file.label: stamp_of(code, output) for file, output in zip(todo, outputs, strict=True)}
+            write(self.out / STAMP, printed({**read_json(self.out / STAMP), **made}))
         skipped = len(files) - len(todo)
         print(
             f"{len(files)} specs: {len(todo)} derived, {skipped} unchanged, {written} files written to {self.out}",
