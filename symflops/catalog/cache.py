@@ -7,27 +7,15 @@ a digest has changed, it is written again. A hit imports neither sympy nor YAML.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from symflops import __version__
+from symflops.catalog.cache_folder import folder, prepare, prune, trusted
 from symflops.runtime.stored import has
 from symflops.system.digests import PACKAGE, digest, package_digest
 from symflops.system.files import write
-
-
-def folder() -> Path:
-    """The cache folder of symflops: below ``XDG_CACHE_HOME`` if it is an absolute path, else below the platform's."""
-    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if chosen.is_absolute():
-        return chosen / "symflops"
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "symflops" / "Cache"
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "symflops"
 
 
 class Entries:
@@ -35,8 +23,16 @@ class Entries:
 
     def __init__(self, root: str, spec: str, regime: str, convention: str) -> None:
         self.root, self.spec, self.regime, self.convention = Path(root), spec, regime, convention
-        which = digest(json.dumps([str(self.root), spec, regime, convention]))
-        self.folder = folder() / __version__ / f"{spec}-{which[:16]}"
+        self.name = f"{spec}-{digest(json.dumps([str(self.root), spec, regime, convention]))[:16]}"
+
+    @property
+    def folder(self) -> Path:
+        """Where they are.
+
+        Raises:
+            OSError: there is no home folder.
+        """
+        return folder() / __version__ / self.name
 
     def find(self, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
         """The up-to-date program for the structure of ``sizes``, or None."""
@@ -57,12 +53,16 @@ class Entries:
         """
         header = {"package": package_digest(), "program": digest(program), "structure": structure, "sources": sources}
         path = self.folder / f"{digest(json.dumps(structure, sort_keys=True))[:16]}.json"
+        prepare(path.parent)
         write(path, f"{json.dumps(header, sort_keys=True)}\n{program}")
+        prune()
         return path
 
     def read(self, path: Path, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The program of an entry, None if it is damaged, outdated or of another structure than ``sizes``."""
+        """The program of an entry, None if it is not this user's own, damaged, outdated or of another structure."""
         try:
+            if not trusted(path):
+                return None
             head, _, program = path.read_text("utf-8").partition("\n")
             header = json.loads(head)
             if header["program"] != digest(program) or header["package"] != package_digest():

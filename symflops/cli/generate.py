@@ -55,24 +55,31 @@ def _named(name: str, files: list[Any]) -> Any:
 
 class _Work:
     def __init__(self, root: Path, out: Path, names: set[str], everything: bool) -> None:
+        self.root, self.out, self.names, self.everything = root, out, names, everything
+        self.read()
+
+    def read(self) -> None:
+        """Read what the folder knows of the specs that there are."""
         from symflops.commands.generate import CATALOG, MANIFEST, read_json, without
 
-        self.root, self.out, self.names, self.everything = root, out, names, everything
-        self.manifest, self.catalog = read_json(out / MANIFEST), read_json(out / CATALOG)
-        without(names, self.manifest, self.catalog)
+        self.manifest, self.catalog = read_json(self.out / MANIFEST), read_json(self.out / CATALOG)
+        without(self.names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
         from symflops.commands.generate import Stamps, shared_files
         from symflops.system.digests import package_digest
+        from symflops.system.files import locked
 
         stamps = Stamps(self.out, lambda _: package_digest())
         outputs = []
         for file, output in self.compiled(stamps.outdated(files)):
             stamps.add(file, output)
             outputs.append(output)
-        stamps.write(shared_files(outputs, self.manifest, self.catalog, self.root))
-        stamps.save()
+        with locked(self.out):  # others may have written since
+            self.read()
+            stamps.write(shared_files(outputs, self.manifest, self.catalog, self.root))
+            stamps.save()
         print(f"{len(files)} specs: {stamps.summary(files)}", file=sys.stderr)
         return 0
 

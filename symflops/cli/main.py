@@ -1,6 +1,6 @@
 """``symflops``: finds the command, runs it, and turns what a user did wrong into a message and an exit code.
 
-Exit codes: 0 fine, 1 findings or drift, 2 usage, bad batch, unknown spec or stream.
+Exit codes: 0 fine, 1 findings or drift, 2 usage, bad batch, unknown spec or stream, 3 a fault of symflops itself.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ COMMANDS = {
     "conform": "derive other frameworks' figures",
     "draft": "write a spec from a real module, and prove it",
     "verify": "compare specs with the real models, or with measured records",
+    "cache": "where derived programs are kept, and clearing them",
     "device": "the peak rate of a device, and its source",
     "mfu": "model FLOPs utilisation of a step",
 }
@@ -36,6 +37,11 @@ HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8")  # a locale without UTF-8 cannot say every formula
+    traceback = "--traceback" in words
+    words = [word for word in words if word != "--traceback"]
     if not words or words[0] in ("-h", "--help"):
         lines = [f"  {name:<10} {text}" for name, text in COMMANDS.items()]
         print(HELP + "\n".join(lines) + "\n\n'symflops COMMAND --help' tells more; --version prints the version")
@@ -52,7 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean '{near[0]}'?" if near else "'symflops --help' lists the commands"
         print(f"symflops: there is no command '{words[0]}': {hint}", file=sys.stderr)
         return 2
-    return _run(words[0], words[1:])
+    try:
+        return _run(words[0], words[1:])
+    except Exception as error:
+        if traceback:
+            raise
+        told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+        print(f"symflops {words[0]}: internal fault, please report it ({told}); --traceback shows where", file=sys.stderr)
+        return 3
 
 
 def _run(name: str, words: Sequence[str]) -> int:
@@ -66,7 +79,9 @@ def _run(name: str, words: Sequence[str]) -> int:
     from symflops.diagnostics.errors import SymflopsError
 
     try:
-        return int(module.run(parser.parse_args(words)))
+        code = int(module.run(parser.parse_args(words)))
+        sys.stdout.flush()
+        return code
     except SymflopsError as error:
         print(error if error.exit_code == 1 else f"symflops {name}: {error}", file=sys.stderr)
         return error.exit_code
@@ -75,6 +90,12 @@ def _run(name: str, words: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as error:  # of the output, since commands report their own files
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer has no place to go
+        print(f"symflops {name}: {error.strerror or error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ def formats() -> dict[str, Format]:
 
 
 NAMES = ("latex", "pdf", "markdown", "html")
+TEX_SECONDS = 300
 
 
 configure = arguments_of(
@@ -173,14 +174,22 @@ def typeset(source: str, name: str) -> bytes:
     Raises:
         SymflopsError: TeX is not there, or does not take the document.
     """
+    import os
     import subprocess
     import tempfile
 
     tools()
     with tempfile.TemporaryDirectory(prefix="symflops-") as folder:
         (Path(folder) / f"{name}.tex").write_text(source, encoding="utf-8")
-        command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        # a spec may come from anybody: no shell escape, no rc files, no files outside of the folder
+        tex = "pdflatex -no-shell-escape %O %S"
+        command = ["latexmk", "-norc", "-pdf", f"-pdflatex={tex}", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"]
+        paranoid = os.environ | {"openin_any": "p", "openout_any": "p", "shell_escape": "f"}
+        options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": TEX_SECONDS}
+        try:
+            done = subprocess.run(command, cwd=folder, env=paranoid, check=False, **options)
+        except subprocess.TimeoutExpired:
+            raise SymflopsError(f"LaTeX takes more than {TEX_SECONDS} s for the page of '{name}'") from None
         made = Path(folder) / f"{name}.pdf"
         if done.returncode or not made.is_file():
             wrong = [line for line in done.stdout.splitlines() if line.startswith(("!", "Latexmk: Err"))]

@@ -196,7 +196,8 @@ class Stamps:
     def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
         self.out, self.code = out, cache(code)
         self.known = read_json(out / STAMP)
-        self.added = self.written = 0
+        self.added: list[str] = []
+        self.written = 0
 
     def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
         """The specs whose files must be made again."""
@@ -205,7 +206,7 @@ class Stamps:
     def add(self, file: SpecFile, output: Output) -> None:
         """Write the files of a spec, and remember what they were made from."""
         self.write(output.files)
-        self.added += 1
+        self.added.append(file.label)
         self.known[file.label] = {
             "code": self.code(file.root),
             "verified": output.verified,
@@ -219,12 +220,15 @@ class Stamps:
         self.written += sum(write(self.out / name, text) for name, text in files.items())
 
     def save(self) -> None:
-        """Write the stamps."""
-        write(self.out / STAMP, printed(self.known))
+        """Write the stamps, beside those that others have written since."""
+        write(self.out / STAMP, printed(read_json(self.out / STAMP) | {label: self.known[label] for label in self.added}))
 
     def summary(self, files: Sequence[SpecFile]) -> str:
         """How many of ``files`` were derived, and how many files were written."""
-        return f"{self.added} derived, {len(files) - self.added} unchanged, {self.written} files written to {self.out}"
+        skipped = len(files) - len(self.added)
+        return f"{len(self.added)} derived, {skipped} unchanged, {self.written} files written to {self.out}"
+            f"{len(self.added)} derived, {len(files) - len(self.added)} unchanged, {self.written} files written to {self.out}"
+        )
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:

@@ -2,13 +2,14 @@
 
 ``*`` matches anything, dots included. At the index of a repeat, a component of a pattern may be a number (``blocks.2.*``), a
 number from the end (``blocks.-1.*``) or a slice (``blocks.::4.*``, ``blocks.:2.*``). The repeat is then cut into parts that
-match as a whole or not at all.
+match as a whole or not at all. Matching is linear in the length of a path, however many stars a pattern has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 
@@ -52,30 +53,69 @@ def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
 
 def matches(pattern: str, path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
     """Whether ``pattern`` matches the whole of ``path``."""
-    return _regex(pattern).fullmatch(marked(path, chosen)) is not None
+    return _compiled(pattern).fullmatch(marked(path, chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A pattern as the pieces between its stars, each a regular expression without repetition.
+
+    The first piece stands at the start of a text, the last at its end, and each other one at its first place after the one
+    before. That decides a match, so its time grows with the length of the text and not with the number of stars.
+    """
+
+    pieces: tuple[re.Pattern[str], ...]
+    end: re.Pattern[str]
+
+    def fullmatch(self, text: str) -> bool:
+        """Whether the pattern matches all of ``text``."""
+        if not self.pieces:
+            return self.end.fullmatch(text) is not None
+        found = self.pieces[0].match(text)
+        for piece in self.pieces[1:]:
+            found = found and piece.search(text, found.end())
+        return found is not None and self.end.search(text, found.end()) is not None
+
+
+def _glob(regexes: Iterable[str | None]) -> Glob:
+    """A glob of regular expressions and stars (None), in order."""
+    pieces = [""]
+    for regex in regexes:
+        pieces[-1:] = [pieces[-1], ""] if regex is None else [pieces[-1] + regex]
+    *first, last = pieces
+    return Glob(tuple(re.compile(piece, re.DOTALL) for piece in first), re.compile(f"(?:{last})\\Z", re.DOTALL))
 
 
 @lru_cache(maxsize=4096)
-def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(r"\.".join(_component(component) for component in pattern.split(".")) if pattern else "", re.DOTALL)
+def _compiled(pattern: str) -> Glob:
+    components = pattern.split(".") if pattern else []
+    return _glob(_joined(_component(component) for component in components))
 
 
 @lru_cache(maxsize=4096)
-def _leading(pattern: str) -> re.Pattern[str]:
-    """The regex of the path to a nested list; a selector in it matches any index of the outer list."""
-    pieces = [_component(component) for component in pattern.split(".")]
-    loose = [
-        f"(?:{piece}|{MARK}{MARK})" if is_selector(component) else piece
-        for component, piece in zip(pattern.split("."), pieces, strict=True)
-    ]
-    return re.compile(r"\.".join(loose) if pattern else "", re.DOTALL)
+def _leading(pattern: str) -> Glob:
+    """The glob of the path to a nested list; a selector in it matches any index of the outer list."""
+    components = pattern.split(".") if pattern else []
+    loose: Iterable[list[str | None]] = (
+        [f"(?:{_component(one)[0]}|{MARK}{MARK})"] if is_selector(one) else _component(one) for one in components
+    )
+    return _glob(_joined(loose))
 
 
-def _component(component: str) -> str:
+def _joined(components: Iterable[list[str | None]]) -> Iterator[str | None]:
+    """Components with dots between them."""
+    for position, component in enumerate(components):
+        yield from [r"\."] * (position > 0)
+        yield from component
+
+
+def _component(component: str) -> list[str | None]:
+    """A component as regular expressions and stars."""
     if is_selector(component):
         chosen = f"{MARK}[^{MARK}.]*<{re.escape(component)}>[^{MARK}.]*{MARK}"
-        return f"(?:{re.escape(component)}|{chosen})"
-    return translate(component).removeprefix("(?s:").rpartition(")")[0]
+        return [f"(?:{re.escape(component)}|{chosen})"]
+    pieces = re.findall(r"\[!?\]?[^\]]*\]|.", component, re.DOTALL)
+    return [None if piece == "*" else translate(piece).removeprefix("(?s:").rpartition(")")[0] for piece in pieces]
 
 
 def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:

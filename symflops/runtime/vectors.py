@@ -35,6 +35,8 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     """
     if hasattr(entries, "detach"):
         entries = entries.detach().cpu().numpy()
+    if np.ma.isMaskedArray(entries) and np.ma.is_masked(entries):
+        raise ValueError(f"'{name}' is a masked array: give the entries that count, with '.compressed()'")
     found = np.asarray(entries)
     wrong = _wrong(found, count) if found.size else ""
     if wrong:
@@ -139,14 +141,16 @@ def per_item(
     arrays, bounds = _prepared(terms, sizes, columns)
     counts = _counts(sets, arrays)
     _divided(rests(sizes, *arrays))
-    wide = sum(cost * bound for cost, bound in zip(costs, bounds, strict=True)) >= LIMIT
+    most = sum(cost * bound for cost, bound in zip(costs, bounds, strict=True))
+    wide = most >= LIMIT
     found = {items: np.zeros(counts[items], object if wide else np.int64) for items in sets}
     for term, items, cost in zip(terms(sizes, *arrays), moments.values(), costs, strict=True):
         if items not in found:
             found[items] = np.array([cost * int(term)], object)
         elif cost:
             found[items] = found[items] + (term.astype(object) if wide and isinstance(term, np.ndarray) else term) * cost
-    return found
+    # int64 only where any sum of the items fits, too: numpy's own sum wraps in silence
+    return {items: cost.astype(object) if most * len(cost) >= LIMIT else cost for items, cost in found.items()}
 
 
 def _divided(rests: Sequence[Any]) -> None:

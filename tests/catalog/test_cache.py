@@ -16,7 +16,7 @@ import pytest
 from symflops import __version__
 from symflops.api import load
 from symflops.catalog import cache as spot
-from symflops.catalog import lookup
+from symflops.catalog import cache_folder, lookup
 from symflops.cli.main import main
 from symflops.emit.emit import emit
 
@@ -178,16 +178,16 @@ def test_processes_at_once_agree(project):
 @pytest.mark.parametrize(("said", "where"), [("/somewhere", "/somewhere/symflops"), ("relative", "~/.cache/symflops"), ("", "~/.cache/symflops")])
 def test_the_folder_is_that_of_the_platform(monkeypatch, said, where):
     monkeypatch.setenv("XDG_CACHE_HOME", said)
-    monkeypatch.setattr(spot.sys, "platform", "linux")
-    assert spot.folder() == Path(where).expanduser()
+    monkeypatch.setattr(cache_folder.sys, "platform", "linux")
+    assert cache_folder.folder() == Path(where).expanduser()
 
 
 @pytest.mark.parametrize(("platform", "where"), [("darwin", "Library/Caches/symflops"), ("win32", "AppData/Local/symflops/Cache")])
 def test_other_platforms_have_folders_of_their_own(monkeypatch, platform, where):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(spot.sys, "platform", platform)
-    assert spot.folder() == Path.home() / where
+    monkeypatch.setattr(cache_folder.sys, "platform", platform)
+    assert cache_folder.folder() == Path.home() / where
 
 
 def test_neither_a_variant_nor_an_entry_needs_sympy(project):
@@ -237,3 +237,51 @@ def test_a_convention_with_lengths_or_a_unit_of_its_own_is_interpreted():
             found = lookup.estimate({}, batch, convention=name, spec="llama")
         assert (found["forward"], found["backward"]) == (one.forward(one.moments(**batch)), one.backward(one.moments(**batch)))
         assert found["unit"] == ("macs" if name == "latte" else "flops")
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_an_entry_that_others_can_write_is_not_read(project, level):
+    first, _ = estimate([5])
+    (entry,) = entries(project)
+    path = [entry, *entry.parents][level]
+    path.chmod(path.stat().st_mode | 0o022)
+    forged = entry.read_text()
+    again, told = estimate([5])
+    assert again == first and len(told) == 1, "derived anew"
+    assert ("not kept" in told[0]) == (level > 0) and (level == 0 or entry.read_text() == forged)
+    path.chmod(0o700 if path.is_dir() else 0o600)
+    assert estimate([5])[1] == []
+
+
+def test_folders_are_for_the_user_alone_whatever_the_umask(project):
+    before = os.umask(0)
+    try:
+        assert "kept in" in estimate([5])[1][0] and estimate([5])[1] == []
+    finally:
+        os.umask(before)
+    (entry,) = entries(project)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in entry.parents if path.is_relative_to(project / "cache" / "symflops"))
+
+
+def test_without_a_home_nothing_is_kept(project, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    found, told = estimate([5])
+    assert found["forward"] == forward([5]) and "no home folder" in told[0]
+    assert main(["cache"]) == 2
+
+
+def test_the_cache_is_bounded_and_can_be_cleared(project, monkeypatch, capsys):
+    for width in (5, 6, 7):
+        estimate([width])
+    size = max(path.stat().st_size for path in entries(project))
+    monkeypatch.setattr(cache_folder, "MOST_BYTES", 2 * size + 10)
+    estimate([8])
+    assert len(entries(project)) == 2 and estimate([8])[1] == []
+    monkeypatch.setattr(cache_folder, "MOST_SECONDS", -1)
+    estimate([9])
+    assert entries(project) == []
+    monkeypatch.setattr(cache_folder, "MOST_SECONDS", 3600)
+    estimate([5])
+    assert main(["cache"]) == 0 and "1 entries" in capsys.readouterr().out
+    assert main(["cache", "--clear"]) == 0 and entries(project) == []

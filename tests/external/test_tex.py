@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
+from symflops.cli.render import typeset
+from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.latex.document import render, render_fragments
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
 from symflops.model.index_sets import ONCE
@@ -105,3 +107,29 @@ def test_render_writes_a_pdf(tmp_path: Path) -> None:
     assert main(["render", "llama", "--format", "pdf", "-o", str(tmp_path)]) == 0
     assert (tmp_path / "llama.pdf").read_bytes().startswith(b"%PDF-")
     assert [path.name for path in tmp_path.iterdir()] == ["llama.pdf"]
+
+
+HOSTILE = r"""\documentclass{article}
+\begin{document}
+\immediate\write18{touch SENTINEL}
+\newread\file \openin\file=/etc/passwd \ifeof\file closed\else \read\file to\line open\fi
+\input{|"touch SENTINEL"}
+\end{document}
+"""
+
+
+def test_a_hostile_document_runs_nothing_and_reads_nothing(tmp_path, monkeypatch):
+    """Neither by TeX's escape to a shell, nor by latexmk's rc file, nor by a file outside of its folder."""
+    sentinel = tmp_path / "touched"
+    (tmp_path / ".latexmkrc").write_text(f"system('touch {sentinel}');\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for body in (HOSTILE, HOSTILE.replace("\\input{|\"touch SENTINEL\"}", "fine")):
+        try:
+            made = typeset(body.replace("SENTINEL", str(sentinel)), "page")
+        except SymflopsError:
+            continue
+        (tmp_path / "page.pdf").write_bytes(made)
+        text = subprocess.run(["pdftotext", str(tmp_path / "page.pdf"), "-"], capture_output=True, text=True, check=True).stdout
+        assert "closed" in text and "open" not in text
+    assert not sentinel.exists()

@@ -109,3 +109,17 @@ def complete(now: dict[str, bytes]) -> None:
     for name, data in now.items():
         if shared(name) and data:
             json.loads(data)
+
+
+def test_runs_at_once_lose_nothing(tmp_path):
+    """Four runs of one spec each leave what one run of all four leaves."""
+    folder = project(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(folder / "package")}
+    words = [sys.executable, "-m", "symflops.cli.main", "generate"]
+    names = [Path(name).stem for name in SPECS]
+    running = [subprocess.Popen([*words, name, "--out", "out"], cwd=folder, env=environment, stderr=subprocess.DEVNULL) for name in names * 2]
+    assert [process.wait(timeout=300) for process in running] == [0] * len(running)
+    assert subprocess.run([*words, "--out", "once"], cwd=folder, env=environment, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    hidden = (".lock", ".stamp.json")
+    many, once = ({name: data for name, data in files(folder / out).items() if name not in hidden} for out in ("out", "once"))
+    assert many == once

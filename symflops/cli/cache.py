@@ -1,0 +1,31 @@
+"""The cache of programs that were derived on the spot: where it is, and how much it holds.
+
+  symflops cache --clear
+
+Entries are data, never code. A folder that others can write is not used.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops cache``."""
+    parser.add_argument("--clear", action="store_true", help="remove all entries")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the cache holds, or clear it."""
+    from symflops.catalog.cache_folder import clear, entries, folder
+    from symflops.diagnostics.errors import SymflopsError
+
+    try:
+        if args.clear:
+            print(f"{folder()}: {clear()} entries removed")
+            return 0
+        sizes = [path.stat().st_size for path in entries()]
+        print(f"{folder()}: {len(sizes)} entries, {sum(sizes):,} bytes")
+    except OSError as error:
+        raise SymflopsError(f"the cache cannot be read: {error.strerror or error}") from None
+    return 0

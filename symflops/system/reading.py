@@ -1,0 +1,89 @@
+"""Bounded reads: whatever a path or a text is, reading it ends, with data of a bounded size and depth.
+
+Imports neither pathlib nor typing, since commands that answer at once read through it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from symflops.diagnostics.errors import SymflopsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+MOST_BYTES = 32 * 2**20
+MOST_DEPTH = 64
+"""What a file may hold, and how deep lists and mappings in it may nest."""
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """The contents of a file.
+
+    Raises:
+        SymflopsError: the file cannot be read, or holds more than ``most`` bytes.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            data = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > most:
+        raise SymflopsError(f"{path}: larger than {most:,} bytes")
+    return data
+
+
+def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:
+    """The text of a file of UTF-8, without a byte order mark.
+
+    Raises:
+        SymflopsError: as :func:`read_bytes`; or it is not UTF-8.
+    """
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SymflopsError(f"{path}: not UTF-8 text") from None
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The JSON value of a file.
+
+    Raises:
+        SymflopsError: as :func:`read_text`; or it is not JSON, nests too deep, or says a key twice.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def parse_json(text: str, label: str) -> Any:
+    """The value of a JSON text; ``label`` says in messages what it is.
+
+    Raises:
+        SymflopsError: it is not JSON, nests too deep, or says a key twice.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_unique)
+        too_deep = depth(value) > MOST_DEPTH
+    except RecursionError:
+        too_deep = True
+    except ValueError as error:
+        raise SymflopsError(f"{label}: not JSON: {error}") from None
+    if too_deep:
+        raise SymflopsError(f"{label}: nests deeper than {MOST_DEPTH} levels")
+    return value
+
+
+def depth(value: Any) -> int:
+    """How deep lists and mappings nest in a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max((depth(item) for item in inner if isinstance(item, (dict, list))), default=0)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return found
