@@ -154,7 +154,7 @@ def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[s
 
 
 def tools() -> None:
-    """Whether a PDF can be made.
+    """Check that the tools for a PDF are installed.
 
     Raises:
         SymflopsError: TeX is not there.
@@ -181,8 +181,8 @@ def typeset(source: str, name: str) -> bytes:
         (Path(folder) / f"{name}.tex").write_text(source, encoding="utf-8")
         command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
-        made = Path(folder) / f"{name}.pdf"
-        if done.returncode or not made.is_file():
+        output = Path(folder) / f"{name}.pdf"
+        if done.returncode or not output.is_file():
             wrong = [line for line in done.stdout.splitlines() if line.startswith(("!", "Latexmk: Err"))]
             raise SymflopsError(f"LaTeX does not take the page of '{name}': {(wrong or ['no reason given'])[0]}")
-        return made.read_bytes()
+        return output.read_bytes()

@@ -1,8 +1,8 @@
 """Generates the files of specs and tracks what they were made from.
 
-``generated/manifest.json`` has the digests of every input (specs, blocks, templates, regimes, conventions, verified records) and
-output, so that a changed input is reported even if no output moved. ``generated/.stamp.json``, which is not committed, also has
-the digest of the package's code, so that unchanged specs are skipped.
+``generated/manifest.json`` has the digests of all inputs (specs, blocks, templates, regimes, conventions, verified records) and
+outputs, so that a changed input is reported even if no output moved. ``generated/.stamp.json``, which is not committed, also
+has the digest of the package's code, so that unchanged specs are skipped.
 """
 
 from __future__ import annotations
