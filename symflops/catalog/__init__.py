@@ -1,5 +1,4 @@
-"""Finding things: specs, blocks, regimes and conventions on disk; the estimator of a config; the cache.
+"""Finds specs, blocks, regimes and conventions on disk, and the estimator of a config.
 
-Deriving belongs to the pipeline, which the cache calls on a miss.
-``library`` reads files; ``lookup`` and ``loading`` import neither sympy nor YAML.
+``library`` reads spec files. ``catalog``, ``lookup`` and ``cache`` import neither sympy nor YAML, except to derive on a miss.
 """

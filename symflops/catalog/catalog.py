@@ -60,7 +60,7 @@ class Catalog:
     def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
         """The variant whose structure ``config`` has, empty for the spec itself, its program, and the sizes of the config.
 
-        If no program is stored for the structure, the variant is None and the program that of the spec.
+        If no program is stored for the structure, the variant is None and the program is that of the spec.
 
         Raises:
             SymflopsError: the config does not fit the model.
@@ -74,7 +74,7 @@ class Catalog:
         return ("" if has(sizes, structures.get("default", {})) else None), program, sizes
 
     def stale(self, name: str) -> bool:
-        """Whether the spec beside this catalog is newer than what was generated from it."""
+        """Whether the spec beside this catalog has changed since its files were generated."""
         path = os.path.join(os.path.dirname(self.root), "specs", self.specs[name]["group"], f"{name}.yaml")
         if not os.path.isfile(path):
             return False
@@ -114,7 +114,7 @@ def by_name(name: str) -> Catalog:
 
 
 def class_name(reference: str) -> str:
-    """The name of the class of a reference, ``package.Class`` or ``module:Class``."""
+    """The class name in a reference, ``package.Class`` or ``module:Class``."""
     return reference.replace(":", ".").rpartition(".")[2]
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symflops.diagnostics.findings import Source, SymflopsError, did_you_mean
+from symflops.system.reading import read_text
 
+MOST_SPEC = 4_000_000  # bytes
 PACKAGE = Path(__file__).parent.parent
 
 
@@ -83,14 +85,7 @@ def read_source(path: Path, label: str | None = None) -> Source:
     Raises:
         SymflopsError: it cannot be read, or is not UTF-8.
     """
-    try:
-        if path.stat().st_size > 4_000_000:
-            raise SymflopsError(f"{path}: larger than a spec may be")
-        return Source(label or str(path), path.read_bytes().decode("utf-8"))
-    except UnicodeDecodeError:
-        raise SymflopsError(f"{path}: not UTF-8 text") from None
-    except OSError as error:
-        raise SymflopsError(f"{path}: {error.strerror or error}") from None
+    return Source(label or str(path), read_text(path, MOST_SPEC))
 
 
 def roots() -> list[Path]:

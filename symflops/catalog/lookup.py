@@ -6,13 +6,13 @@ its pipeline.
 
 from __future__ import annotations
 
-import json
 import os.path
 
 from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs, class_name
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored
+from symflops.system.reading import read_json
 
 __all__ = [
     "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "closed_forms", "estimate", "estimator",
@@ -70,13 +70,7 @@ def read_config(path: str) -> dict[str, Any]:
     if os.path.isdir(path):
         names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
         path = next((name for name in names if os.path.isfile(name)), names[1])
-    try:
-        with open(path, "rb") as file:
-            config = json.loads(file.read().decode("utf-8"))
-    except OSError as error:
-        raise SymflopsError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise SymflopsError(f"{path}: not JSON") from None
+    config = read_json(path)
     if not isinstance(config, dict):
         raise SymflopsError(f"{path}: not a JSON object")
     if os.path.basename(path) == "model_index.json":
@@ -88,7 +82,8 @@ def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The config of the component of a pipeline that a spec describes."""
     entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
     known = {class_name(reference) for entry in entries for reference in entry["references"]}
-    parts = {name: value[1] for name, value in index.items() if isinstance(value, list) and len(value) == 2}
+    pairs = {name: value for name, value in index.items() if isinstance(value, list) and len(value) == 2}
+    parts = {name: word for name, (_, word) in pairs.items() if isinstance(word, str)}
     for name, word in parts.items():
         inner = os.path.join(os.path.dirname(path), name, "config.json")
         if word in known and os.path.isfile(inner):

@@ -1,10 +1,10 @@
-"""Reads and builds specs, and shows every mistake in each: place, reason and hint; then what nobody reads, as warnings.
+"""Checks specs and shows every mistake with place, reason and hint; entries that nothing uses are warnings.
 
   symflops check my_model.yaml
   symflops check my_model.yaml --regime my_regime.yaml
   symflops check --explain width-mismatch
 
-Exit code 1 when there is an error; warnings alone leave it at 0. With --output-format json one object is printed on stdout,
+Exit code 1 if there is an error; warnings alone leave it at 0. With --output-format json one object is printed on stdout,
 with github the annotations of a workflow.
 """
 
@@ -52,12 +52,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
-    """How many specs there are and what was found, and where more is said about it."""
+    """The number of specs, errors and warnings, and the command that explains the first kind."""
     warnings = sum(finding.severity == "warning" for finding in found)
-    told = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
-    told += f", {counted(warnings, 'warning')}" if warnings else ""
+    line = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
+    line += f", {counted(warnings, 'warning')}" if warnings else ""
     kind = next((finding.code for finding in found if finding.severity == "error"), "")
-    return f"{told}; 'symflops check --explain {kind}' says more" if kind else told
+    return f"{line}; 'symflops check --explain {kind}' says more" if kind else line
 
 
 def counted(number: int, what: str) -> str:
@@ -79,21 +79,21 @@ def explain(code: str) -> int:
 
 
 def text(found: Sequence[Diagnostic]) -> None:
-    """As a person reads them in a terminal; in colours where it has some and nobody asked for none."""
+    """Print findings for a terminal, in colours unless the terminal or NO_COLOR forbids them."""
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for finding in found:
         print(finding.render(colour), file=sys.stderr)
 
 
 def as_json(found: Sequence[Diagnostic]) -> None:
-    """As one object on stdout."""
+    """Print one JSON object on stdout."""
     import json
 
     print(json.dumps({"schema": 1, "findings": [as_object(finding) for finding in found]}, indent=1))
 
 
 def as_object(finding: Diagnostic) -> dict[str, Any]:
-    """A finding as JSON has it: lines and columns count from 1, ``end`` is the column after the last one."""
+    """A finding as JSON: lines and columns count from 1, ``end`` is the column after the last one."""
     return {
         "code": finding.code, "severity": finding.severity, "message": finding.message, **place(finding.span),
         "label": finding.label, "hint": finding.hint, "note": finding.note,
@@ -102,27 +102,27 @@ def as_object(finding: Diagnostic) -> dict[str, Any]:
 
 
 def place(span: Span | None) -> dict[str, Any]:
-    """A place as JSON has it; nulls where a finding has none."""
+    """A place as JSON; nulls if a finding has none."""
     if span is None:
         return dict.fromkeys(("path", "line", "column", "end"))
     return {"path": span.source.path, "line": span.line, "column": span.column, "end": span.end}
 
 
 def github(found: Sequence[Diagnostic]) -> None:
-    """As workflow commands, which GitHub shows beside the lines."""
+    """Print workflow commands, which GitHub shows beside the lines."""
     for finding in found:
         span = finding.span
         fields = {"title": f"{finding.code}"}
         if span is not None:
             where = {"file": span.source.path, "line": span.line, "col": span.column, "endColumn": span.end}
             fields = {**{name: str(value) for name, value in where.items()}, **fields}
-        told = [finding.message, *(f"{label.span.source.path}:{label.span.line}: {label.text}" for label in finding.also)]
-        told += [f"{name}: {words}" for name, words in (("note", finding.note), ("hint", finding.hint)) if words]
+        parts = [finding.message, *(f"{label.span.source.path}:{label.span.line}: {label.text}" for label in finding.also)]
+        parts += [f"{name}: {words}" for name, words in (("note", finding.note), ("hint", finding.hint)) if words]
         properties = ",".join(f"{name}={escaped(value, ':,')}" for name, value in fields.items())
-        message = escaped("\n".join(told))
+        message = escaped("\n".join(parts))
         print(f"::{GITHUB[finding.severity]} {properties}::{message}")
 
 
 def escaped(words: str, more: str = "") -> str:
-    """A text in which what ends a workflow command, or a property of one, is written otherwise."""
+    """A text with the characters escaped that end a workflow command, and those in ``more``."""
     return "".join(f"%{ord(char):02X}" if char in "%\r\n" + more else char for char in words)

@@ -48,16 +48,13 @@ def run(args: argparse.Namespace) -> int:
         executed = found["total"] + found["recomputed"]
         found["to_full"] = executed / full["total"] if full["total"] else None
         found["to_three_forward"] = executed / (3 * full["forward"]) if full["forward"] else None
-    if args.json:
-        found = {"schema": 1, "spec": first.program.name, "convention": args.convention, "batch": batch, "regimes": rows}
-        print(json.dumps(found, indent=1))
-    else:
-        print("\n".join(table(first.program.name, args.convention, rows)))
+    found = {"schema": 1, "spec": first.program.name, "convention": args.convention, "batch": batch, "regimes": rows}
+    print(json.dumps(found, indent=1) if args.json else "\n".join(table(first.program.name, args.convention, rows)))
     return 0
 
 
 def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any], regime: str) -> int:
-    """Compare conventions: a table, and what lies between each pair of them."""
+    """Compare conventions: a table, and the rules in which each pair differs."""
     from itertools import combinations
 
     from symflops.api import load, regime_of

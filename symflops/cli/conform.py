@@ -22,7 +22,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive every record, and tell what is equal and what is not."""
+    """Derive every record, and print which are equal."""
     import sys
 
     from symflops.cli.progress import progress
@@ -38,10 +38,7 @@ def run(args: argparse.Namespace) -> int:
     found = [conforming.judge(*entry) for entry in progress(records, "deriving", lambda entry: entry[0])]
     if args.pages:
         write_pages(Path(args.pages), found)
-    if args.json:
-        print(json.dumps([one.as_json() for one in found], indent=1))
-    else:
-        print("\n".join(told(found)))
+    print(json.dumps([one.as_json() for one in found], indent=1) if args.json else "\n".join(differing(found)))
     counts = shares(found)
     width = max((len(system) for system in counts), default=0)
     for system, (equal, total) in counts.items():
@@ -50,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_pages(folder: Path, found: list[Any]) -> None:
-    """What comes out, how much conventions differ and why, and what tools say."""
+    """Write the pages: the comparison, the differences of conventions with their reasons, and the figures of tools."""
     from symflops.system.files import write
     from symflops.witness.convention_pages import conformance_page, differences_page, tools_page
 
@@ -59,8 +56,8 @@ def write_pages(folder: Path, found: list[Any]) -> None:
     write(folder / "tools.md", tools_page())
 
 
-def told(found: list[Any]) -> list[str]:
-    """Every record that is not equal."""
+def differing(found: list[Any]) -> list[str]:
+    """A line for every record that is not equal."""
     return [
         f"{one.status} {one.id}: {one.expected} there, {one.derived} derived: {one.explanation}"
         for one in found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 configure = arguments_of(
-    argument("name", nargs="?", metavar="NAME", help="as the device reports itself, whole"),
+    argument("name", nargs="?", metavar="NAME", help="the full name that the device reports"),
     argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)"),
     JSON,
 )
@@ -31,19 +31,14 @@ def run(args: argparse.Namespace) -> int:
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]
-        if args.json:
-            print(json.dumps([{"device": row.name, "peak": row.tflops, "confidence": row.confidence} for row in rows]))
-        else:
-            print("\n".join(f"{row.name:<30} {row.tflops:>8g} TFLOP/s  {row.confidence}  {row.source}" for row in rows))
+        listed = [{"device": row.name, "peak": row.tflops, "confidence": row.confidence} for row in rows]
+        lines = [f"{row.name:<30} {row.tflops:>8g} TFLOP/s  {row.confidence}  {row.source}" for row in rows]
+        print(json.dumps(listed) if args.json else "\n".join(lines))
         return 0
     try:
         found = peak(args.name, args.dtype)
     except ValueError as error:
         raise SymflopsError(str(error)) from None
-    if args.json:
-        print(json.dumps(found.as_dict()))
-    else:
-        print(found)
-        if found.note:
-            print(f"  {found.note}")
+    text = f"{found}\n  {found.note}" if found.note else str(found)
+    print(json.dumps(found.as_dict()) if args.json else text)
     return 1 if found.tflops is None else 0

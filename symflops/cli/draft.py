@@ -1,9 +1,8 @@
 """Drafts a spec from a real module: writes YAML, symbolic in the fields of the config and in the lengths, and proves it.
 
-The module runs on the meta device; its config and arguments are varied to find out what every dimension is made of. The
-spec goes
-to standard output, or to the file that --output names; the report goes to standard error. Exit code 1 when the draft is
-not proven exact.
+The module runs on the meta device; its config and arguments are varied to find the formula of every dimension. The spec goes to
+standard output, or to the file that --output names; the report goes to standard error. Exit code 1 if the draft is not proven
+exact.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draft, print, and say what is proven."""
+    """Draft a spec, print it, and report the proof."""
     from symflops.draft.trace.subject import Subject
     from symflops.draft.worker import draft_in_process
 
@@ -55,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     subject = Subject(args.reference, config, inputs, options, args.device)
     published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]
     try:
-        found = draft_in_process(subject, args.timeout, teller(), published, variants_of(args, subject))
+        found = draft_in_process(subject, args.timeout, show_progress(), published, variants_of(args, subject))
     finally:
         clear()
     if args.output and found.text:
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         if not args.output:
             print(found.text, end="")
-        print(told(found), file=sys.stderr)
+        print(summary(found), file=sys.stderr)
     return 0 if found.exact else 1
 
 
@@ -93,7 +92,7 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a draft, below a folder under the name of its spec; where it cannot be written it is printed, and not lost.
+    """Write a draft to a file, or to a folder under the name of its spec; if that fails, print it.
 
     Raises:
         SymflopsError: it cannot be written.
@@ -132,21 +131,21 @@ def read(path: str) -> Any:
     return found
 
 
-def teller() -> Any:
-    """What shows progress where a person watches."""
+def show_progress() -> Any:
+    """A function that shows progress, if standard error is a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(f"\r{text:<76.76}", end="", file=sys.stderr, flush=True)
 
 
 def clear() -> None:
-    """Wipe the line of progress."""
+    """Clear the line of progress."""
     if sys.stderr.isatty():
         print(f"\r{' ' * 76}\r", end="", file=sys.stderr, flush=True)
 
 
 def report(found: Any) -> dict[str, Any]:
-    """The report as data."""
+    """The report as JSON data."""
     return {
         "schema": 1,
         "reference": found.subject.reference,
@@ -169,8 +168,8 @@ def report(found: Any) -> dict[str, Any]:
     }
 
 
-def told(found: Any) -> str:
-    """The report as a person reads it."""
+def summary(found: Any) -> str:
+    """The report as text."""
     exact = sum(proof.exact for proof in found.proofs)
     verdict = "exact" if found.exact else "partial"
     lines = [

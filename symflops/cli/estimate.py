@@ -12,6 +12,7 @@ import json
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
+from symflops.system.reading import parse_json, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,21 +46,10 @@ def run(args: argparse.Namespace) -> int:
 
 def batch_of(text: str) -> dict[str, Any]:
     """The batch that was given as JSON or as a file of it."""
-    try:
-        batch = json.loads(read(text[1:]) if text.startswith("@") else text)
-    except OSError as error:
-        raise SymflopsError(f"{text[1:]}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise SymflopsError(f"the batch is not JSON: {error}") from None
+    batch = read_json(text[1:]) if text.startswith("@") else parse_json(text, "the batch")
     if not isinstance(batch, dict):
         raise SymflopsError('a batch maps streams to lists, e.g. {"text": [4096, 1024]}')
     return batch
-
-
-def read(path: str) -> str:
-    """The text of a file."""
-    with open(path, "rb") as file:
-        return file.read().decode("utf-8")
 
 
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lists the specs: name, group, the streams that a batch gives, the classes that they describe (and variants of these)."""
+"""Lists the specs: name, group, the streams of a batch, the classes that a spec describes, and its variants."""
 
 from __future__ import annotations
 

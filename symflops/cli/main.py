@@ -1,4 +1,4 @@
-"""``symflops``: finds the command, runs it, and turns what a user did wrong into a message and an exit code.
+"""``symflops``: runs a command, and turns errors of a user into a message and an exit code.
 
 Exit codes: 0 fine, 1 findings or drift, 2 usage, bad batch, unknown spec or stream, 3 a fault of symflops itself.
 """

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from decimal import Decimal
 
+MOST_CSV = 512 * 2**20  # bytes of a profile
 COLUMN = "aic_cube_fops"
 FLOPS_FROM = 1e6  # no device does so many TFLOP/s, and none so few FLOP/s
 
@@ -81,22 +82,24 @@ def rate_of(text: str, dtype: str) -> tuple[float, str]:
 def summed(path: str) -> Decimal:
     """The sum of the column of FLOPs over all kernels; blank and N/A cells are kernels that have none."""
     import csv
-    from decimal import Decimal, InvalidOperation
-    from pathlib import Path
+    import io
+    from decimal import Decimal, DecimalException
+
+    from symflops.system.reading import read_text
 
     total = Decimal(0)
+    lines = io.StringIO(read_text(path, MOST_CSV), newline="")
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            name = next((name for name in rows.fieldnames or () if name.strip().lower() == COLUMN), None)
-            if name is None:
-                raise SymflopsError(f"{path} has no column '{COLUMN}': profile with aic_metrics that count cube FLOPs")
-            for row in rows:
-                text = (row[name] or "").strip().replace(",", "")
-                if text and text.upper() not in ("N/A", "NA", "NAN", "-"):
-                    total += Decimal(text)
-    except OSError as error:
-        raise SymflopsError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error, InvalidOperation):
+        rows = csv.DictReader(lines, strict=True)
+        name = next((name for name in rows.fieldnames or () if name.strip().lower() == COLUMN), None)
+        if name is None:
+            raise SymflopsError(f"{path} has no column '{COLUMN}': profile with aic_metrics that count cube FLOPs")
+        for row in rows:
+            text = (row[name] or "").strip().replace(",", "")
+            if text and text.upper() not in ("N/A", "NA", "NAN", "-"):
+                total += Decimal(text)
+    except (csv.Error, DecimalException):
         raise SymflopsError(f"{path}: not a table of numbers") from None
+    if not total.is_finite():
+        raise SymflopsError(f"{path}: not a table of numbers")
     return total

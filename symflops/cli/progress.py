@@ -1,4 +1,4 @@
-"""A progress bar on standard error, only where a person watches and only when it takes a while."""
+"""A progress bar on standard error, if it is a terminal and the work takes over half a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH = 24
 
 
 def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterator[T]:
-    """Hand out ``items`` one by one, drawing how far it is."""
+    """Yield ``items`` one by one, and draw a bar."""
     started, shown = time.monotonic(), False
     for number, item in enumerate(items):
         if sys.stderr.isatty() and time.monotonic() - started > 0.5:

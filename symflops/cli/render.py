@@ -155,7 +155,7 @@ def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[s
 
 
 def tools() -> None:
-    """Whether a PDF can be made.
+    """Check that the tools for a PDF are installed.
 
     Raises:
         SymflopsError: TeX is not there.
@@ -190,8 +190,8 @@ def typeset(source: str, name: str) -> bytes:
             done = subprocess.run(command, cwd=folder, env=paranoid, check=False, **options)
         except subprocess.TimeoutExpired:
             raise SymflopsError(f"LaTeX takes more than {TEX_SECONDS} s for the page of '{name}'") from None
-        made = Path(folder) / f"{name}.pdf"
-        if done.returncode or not made.is_file():
+        output = Path(folder) / f"{name}.pdf"
+        if done.returncode or not output.is_file():
             wrong = [line for line in done.stdout.splitlines() if line.startswith(("!", "Latexmk: Err"))]
             raise SymflopsError(f"LaTeX does not take the page of '{name}': {(wrong or ['no reason given'])[0]}")
-        return made.read_bytes()
+        return output.read_bytes()

@@ -1,5 +1,1 @@
-"""What the larger commands do on disk: check, new, generate, site.
-
-Arguments and printing belong to ``cli``.
-Everything derived comes from the driver.
-"""
+"""What the commands check, new, generate and site do on disk; arguments and printing belong to ``cli``."""

@@ -227,8 +227,6 @@ class Stamps:
         """How many of ``files`` were derived, and how many files were written."""
         skipped = len(files) - len(self.added)
         return f"{len(self.added)} derived, {skipped} unchanged, {self.written} files written to {self.out}"
-            f"{len(self.added)} derived, {len(files) - len(self.added)} unchanged, {self.written} files written to {self.out}"
-        )
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The start of a new spec: one that there is, under another name, with a comment on each of its parts."""
+"""Begins a new spec: a copy of an existing one under another name, with a comment on each part."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ CASE = """\
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Files to write for a new spec: the spec itself, its schema and its cases where there are none."""
+    """The files of a new spec: the spec, its cases, and the schema if it is missing."""
 
     spec: Path
     files: tuple[tuple[Path, str], ...]
 
 
 def start(name: str, folder: Path, like: str | None = None) -> Start:
-    """What a new spec begins as; nothing is written yet.
+    """The files that a new spec begins with; nothing is written yet.
 
     Raises:
         SymflopsError: the name cannot be one, there is no spec to begin from, or a file of that name is there already.
@@ -89,7 +89,7 @@ def is_schema(path: Path) -> bool:
 
 
 def beside(folder: Path, place: str) -> Path:
-    """A place seen from a folder that need not be there yet."""
+    """A relative path from a folder that may not exist yet."""
     return folder.resolve().parent / place[3:] if place.startswith("../") else folder / place
 
 
@@ -123,7 +123,7 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
 
 
 def begin(found: Start) -> None:
-    """Write the files of a start, and check the spec; where it is not valid there, nothing stays behind.
+    """Write the files of a new spec and check it; if it is not valid, the files are removed again.
 
     Raises:
         SpecError: the spec is not valid in its new place: it calls a block of another library, say.

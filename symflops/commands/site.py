@@ -1,4 +1,4 @@
-"""The pages of a library as a site: a page and a calculator per model, and an index, all of which work from files."""
+"""Writes the site of a library: a page with a calculator per model, and an index. It works without a server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGAINST = ("torch", "palm", "megatron", "deepspeed")
 """The conventions that a page compares: each takes as long as the rest of a page."""
 
 MOST = 150
-"""The lines of a structure up to which it does."""
+"""Structures with more lines than this are not compared."""
 
 INDEX, ASSETS = "index.html", "assets"
 
@@ -80,7 +80,7 @@ def compile_page(file: SpecFile) -> Output:
 def standalone(model: Model, program: Program | None = None, against: Sequence[str] = ()) -> str:
     """The page of one model, or of a ``program`` of it, as a single file with everything in it.
 
-    ``against`` are conventions whose figures it tells.
+    ``against`` are the conventions that the page compares.
 
     Raises:
         SpecError: the spec is not valid.
@@ -96,9 +96,9 @@ def standalone(model: Model, program: Program | None = None, against: Sequence[s
 
 
 def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """What conventions count of a typical batch; nothing where the model has no such batch, or its structure is large."""
+    """The FLOPs of a typical batch under conventions; empty if the model has no typical batch, or its structure is large."""
     if not against or program.whole or len(program.regimes[0].lines) > MOST:
-        return ()  # what a batch is as a whole has no formula to tell differences by
+        return ()  # statistics of a whole batch have no formula to compare
     try:
         return convention_figures(model, program, config_of(program), list(dict.fromkeys((program.conventions[0], *against))))
     except SymflopsError:
@@ -106,7 +106,7 @@ def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[Con
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> Setting:
-    """What stands on a page beside the derivation."""
+    """The parts of a page beside the derivation."""
     return Setting(
         family=file.group,
         presets=tuple(presets(published(file), model, found[0].program)),
@@ -135,7 +135,7 @@ def script_name(program: Program) -> str:
 
 
 def presets(measured: Iterable[Published], model: Model, program: Program) -> Iterable[Preset]:
-    """The models that were measured, then those variants of which none was."""
+    """The measured models, then the variants without a measured model."""
     measured = list(measured)
     if not measured and not model.variants:
         yield from (Preset(f"example {number}", case.config, case.batch) for number, case in enumerate(cases_of(model.file), 1))
@@ -150,7 +150,7 @@ def presets(measured: Iterable[Published], model: Model, program: Program) -> It
 
 
 def entry_of(file: SpecFile, program: Program) -> dict[str, Any]:
-    """What an index says of a model."""
+    """The entry of a model in the index."""
     return {
         "name": program.name,
         "group": file.group,
@@ -171,11 +171,11 @@ def index(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def resource_files() -> Iterable[tuple[str, bytes]]:
-    """What a site holds beside its pages: name and content."""
+    """The name and content of the files beside the pages."""
     return ((f"{ASSETS}/{name}", data) for name, data in resources.files())
 
 
 def code_digest(root: Path) -> str:
-    """One digest of what all pages depend on: the package, and what is known of published models."""
+    """One digest of what all pages depend on: the package and the records of published models."""
     path = root / PUBLISHED
     return digest(package_digest() + (digest(path.read_bytes()) if path.is_file() else ""))

@@ -1,4 +1,4 @@
-"""What writer and reader of stored programs agree on; light to import."""
+"""The version of stored programs and what their writer and reader share; light to import."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A program as JSON and back: versioned plain data, the same bytes on every machine.
+"""Converts a program to JSON and back: versioned plain data, the same bytes on every machine.
 
 Formulas are one table of nodes that refer to each other by position, so that equal parts are written once. Lines, tensors,
-amounts and gradients, which regimes share, have tables of their own. So has what lines of different modules have in common.
-A field with its default value is left out.
+amounts and gradients, which regimes share, have a table each. So have the fields that lines of different modules share. A
+field with its default value is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 from symflops.model import formula as nodes
 from symflops.model.format import FORMAT, FormatError, check_format, leading
@@ -29,18 +29,17 @@ SHARED: Mapping[type, tuple[str, str, tuple[str, ...]]] = {
     Line: ("work", "module", ("within",)),
     Tensor: ("shapes", "name", ("template", "ranges")),
 }
-"""Of rows that are often alike: the table of what they share, the field that names them, the fields that they do not share."""
+"""For rows that share most fields: the table of the shared fields, the name of a row, and further fields of its own."""
 FORMULAS = (nodes.Num, nodes.Sym, nodes.Text, nodes.Sum, nodes.Prod, nodes.Power, nodes.Apply, nodes.Bracket, nodes.TallyOf)
 
 
 def document_of(program: Program) -> dict[str, Any]:
-    """The program as plain JSON data, made once."""
+    """The program as plain JSON data, converted once."""
     if "document" not in program.cache:
         writer = _Writer()
         body = writer.record(program)
         program.cache["document"] = {"format": FORMAT, "formulas": writer.formulas.rows, **writer.tables, **body}
-    document: dict[str, Any] = program.cache["document"]
-    return document
+    return cast(dict[str, Any], program.cache["document"])
 
 
 def text_of(document: Mapping[str, Any]) -> str:
@@ -101,7 +100,7 @@ class _Writer:
         return value
 
     def record(self, record: Any) -> dict[str, Any]:
-        """A record as an object; ``object`` fields, which hold values of a config, are tagged where JSON is not enough."""
+        """A record as an object. In ``object`` fields, which hold values of a config, Fractions and formulas are tagged."""
         found: dict[str, Any] = {}
         kind: Any = type(record)
         for field in fields(record):
@@ -136,7 +135,7 @@ class _Writer:
         return position
 
     def split(self, record: Any, row: dict[str, Any]) -> Any:
-        """A row as its name, the position of what it shares with other rows, and what it does not share."""
+        """A row as its name, the position of its shared fields, and its own fields."""
         if type(record) not in SHARED:
             return row
         shared, name, own = SHARED[type(record)]
@@ -221,6 +220,6 @@ def _index(position: Any) -> int:
 
 
 def _rest(arguments: tuple[Any, ...]) -> Any:
-    """What a union admits beside text and null."""
+    """The member of a union beside text and null."""
     kept = [part for part in arguments if part not in (str, NoneType)]
     return kept[0] if len(kept) == 1 else nodes.Formula

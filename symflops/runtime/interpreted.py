@@ -76,8 +76,7 @@ class InterpretedEstimator:
         self.stored = stored = stored_of(program)
         _check_known("regime", regime, stored.regimes)
         _check_known("convention", convention, stored.conventions)
-        self.name, self.variant = stored.name, stored.variant
-        self.regime, self.convention = regime, convention
+        self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit, self._side, self._pairs, self._unseen = (
             stored.of_convention(table, convention) for table in ("units", "lengths", "pairs", "unseen")
         )

@@ -6,7 +6,6 @@ A record holds the arguments of a framework's own code and the figure that it re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
@@ -21,6 +20,7 @@ from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.frontend.peer_pages import PeerCase, PeerPage, read_peers
 from symflops.model.program import Program
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.system.reading import read_json
 from symflops.witness.record_expressions import Names, batch_of, config_of, names_of, regime_of, value_of
 
 Record = Mapping[str, Any]
@@ -56,13 +56,10 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
     if not folder.is_dir():
         raise SymflopsError(f"there is no folder {folder}")
     for path in sorted(folder.glob("*.json")):
-        try:
-            found = json.loads(path.read_text("utf-8"))
-        except ValueError as error:
-            raise SymflopsError(f"{path}: not JSON: {error}") from None
-        records: list[Record] = [
-            record for record in found if isinstance(record, dict) and ("flops" in record or "state" in record)
-        ]
+        found = read_json(path)
+        if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+            raise SymflopsError(f"{path}: not a list of records")
+        records: list[Record] = [record for record in found if ("flops" in record or "state" in record)]
         if records:
             yield path.stem, records
 

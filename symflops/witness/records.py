@@ -7,12 +7,12 @@ PyTorch's counter missed something, ``uncounted_ops``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from symflops.api import Model
@@ -21,10 +21,16 @@ from symflops.frontend.regimes import regime_of_mapping
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
+from symflops.system.reading import read_json
 from symflops.witness.modes import in_evaluation
 from symflops.witness.module_work import rolled_up, starred
 from symflops.witness.parameter_names import instances_of
 
+FIELDS: Mapping[str, tuple[type, ...]] = {
+    "id": (str,), "class": (str,), "config_json": (dict,), "params_total": (int,), "params_by_tensor": (dict,),
+    "fwd_flops": (int,), "bwd_flops": (int, NoneType), "by_module_fwd": (dict,),
+}  # fmt: skip
+"""What every record must have."""
 Record = Mapping[str, Any]
 WITHIN = re.compile(r"[^.]\*|\*[^.]")
 
@@ -63,13 +69,14 @@ def read_records(folder: Path) -> Iterator[Record]:
     if not folder.is_dir():
         raise SymflopsError(f"there is no folder {folder}")
     for path in sorted(folder.rglob("*.json")):
-        try:
-            found = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise SymflopsError(f"{path}: not JSON ({error})") from None
+        found = read_json(path)
         if not isinstance(found, list) or not all(isinstance(record, dict) and "class" in record for record in found):
             raise SymflopsError(f"{path}: not a list of records")
-        yield from found
+        for number, record in enumerate(found, 1):
+            for name, kinds in FIELDS.items():
+                if not isinstance(record.get(name, ""), kinds) or isinstance(record[name], bool):
+                    raise SymflopsError(f"{path}: record {number} has no valid '{name}'")
+            yield record
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
