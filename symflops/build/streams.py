@@ -133,8 +133,10 @@ class StreamScope:
             raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span, LENGTH)
         return found
 
-    def replace(self, field: tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
+    def replace(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
         """``old`` with new lengths for some axes; every part must have those."""
+        if isinstance(field, Name):
+            call.fail("bad-field", f"'{field}' is no axis with a length", "axes", "such as {h: h//2, w: w//2}")
         parts = []
         for part in old.parts:
             axes = dict(part.axes)

@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         if not math.isfinite(value) or value < 0 or (value == 0 and not name.startswith("FLOPs")):
             raise SymflopsError(f"the {name} {value:g}, not a positive number")
     achieved = flops / args.seconds / args.devices
+    if not math.isfinite(achieved):
+        raise SymflopsError(f"{flops:g} FLOPs in {args.seconds:g} s are more than a number can hold")
     found = {"mfu": achieved / rate, "flops": flops, "seconds": args.seconds, "devices": args.devices}
     found |= {"achieved_tflops_per_device": achieved / 1e12, "peak_tflops": rate / 1e12, "peak_source": source}
     if args.json:

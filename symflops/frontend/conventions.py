@@ -138,7 +138,7 @@ class _Reader:
     def known_role(self, text: str, node: Node) -> bool:
         """Whether ``text`` is a role, or a role in a region (``vision.norm``); reported if not."""
         region, _, role = text.rpartition(".")
-        for name in filter(None, (region, role)):
+        for name in (region, role) if region else (role,):
             if not self.in_vocabulary(name, node):
                 return False
         if region and ROLES[region].group != "region":

@@ -29,6 +29,50 @@ def test_a_fault_is_one_line_that_asks_for_a_report(monkeypatch, capsys):
         main(["list", "--traceback"])
 
 
+FILES = {
+    "model_index.json": '{"_class_name": "X", "transformer": ["diffusers", ["a"]]}',
+    "deep.json": '{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": %s}' % ("[" * 600 + "]" * 600),
+    "twice.json": '{"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "hidden_size": 128}',
+    "role.yaml": 'name: x\nroles: {"": no}\n',
+    "view.yaml": "name: v\nsizes: {D: width}\nstreams: {t: [x]}\ninputs: {t: {stream: t, width: D}}\n"
+    "graph:\n  - a: {op: view, from: t, axes: width of it, to: u}\noutputs: [u]\n",
+    "large.csv": "aic_cube_fops\n1e999999999\n", "open.csv": 'aic_cube_fops\n"12\n34\n', "nan.csv": "aic_cube_fops\nInfinity\n",
+    "object/llama.json": "{}", "numbers/verl.json": "[1]", "records/a.json": '[{"id": "a", "class": "LlamaForCausalLM"}]',
+    "listed/a.json": '[{"id": "a", "class": ["LlamaForCausalLM"]}]',
+}  # fmt: skip
+BATCH = ("--batch", '{"text": [5]}')
+MFU = ("--seconds", "1", "--peak", "100")
+WRONG = [
+    (("estimate", "--config", "model_index.json", *BATCH), 2, "no spec describes"),
+    (("estimate", "--config", "deep.json", *BATCH), 2, "nests deeper"),
+    (("estimate", "--config", "twice.json", *BATCH), 2, "stands twice"),
+    (("estimate", "--config", "/dev/zero", *BATCH), 2, "larger than"),
+    (("estimate", "llama", "--batch", "[" * 9999), 2, "nests deeper"),
+    (("estimate", "llama", *BATCH, "--convention", "role.yaml"), 1, "unknown-role"),
+    (("check", "view.yaml"), 1, "no axis with a length"),
+    (("check", "/dev/zero"), 2, "dev/zero"),
+    (("mfu", "--kernel-details", "large.csv", *MFU), 2, "not a table of numbers"),
+    (("mfu", "--kernel-details", "open.csv", *MFU), 2, "not a table of numbers"),
+    (("mfu", "--kernel-details", "nan.csv", *MFU), 2, "not a table of numbers"),
+    (("mfu", "--flops", "1e15", "--seconds", "1e-320", "--peak", "100"), 2, "more than a number can hold"),
+    (("conform", "--peers", "object"), 2, "not a list of records"),
+    (("conform", "--peers", "numbers"), 2, "not a list of records"),
+    (("verify", "--records", "records"), 2, "record 1 has no valid"),
+    (("verify", "--records", "listed"), 2, "record 1 has no valid"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "told"), WRONG, ids=[" ".join(words)[:40] for words, _, _ in WRONG])
+def test_what_is_wrong_in_a_file_is_a_message(words, code, told, tmp_path, monkeypatch, capsys):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(list(words)) == code
+    out, err = capsys.readouterr()
+    assert told in out + err and "internal fault" not in err and "Traceback" not in err
+
+
 @pytest.mark.parametrize("words", [("list",), ("schema", "spec"), ("explain", "llama")])
 def test_a_full_device_is_a_message(words):
     with Path("/dev/full").open("w") as full:
