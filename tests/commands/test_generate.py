@@ -58,7 +58,7 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
         done = symflops("generate", "llama", "qwen_image", "--out", str(tmp_path / seed), PYTHONHASHSEED=seed)
         assert done.returncode == 0, done.stderr
     names = sorted(path.relative_to(tmp_path / "1") for path in (tmp_path / "1").rglob("*.*") if path.is_file())
-    assert len(names) == 10
+    assert {path.suffix for path in names} == {".json", ".py", ".md", ".tex", ""} and len(names) == 13
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4242" / name).read_bytes(), name
 
@@ -154,7 +154,7 @@ def test_elsewhere_generate_needs_a_folder(tmp_path):
     done = symflops("generate", cwd=tmp_path)
     assert done.returncode == 2 and "--out" in done.stderr
     assert symflops("generate", "llama", "--out", "x", cwd=tmp_path).returncode == 0
-    assert sorted(path.name for path in (tmp_path / "x/language").iterdir()) == ["llama.md", "llama.py", "llama.tex"]
+    assert sorted(path.name for path in (tmp_path / "x/language").iterdir()) == ["llama.json", "llama.md", "llama.py", "llama.tex"]
     assert set(json.loads((tmp_path / "x/catalog.json").read_text())["specs"]) == {"llama"}
 
 
@@ -178,7 +178,7 @@ def test_many_specs_are_derived_by_several_processes_and_a_mistake_is_told_as_by
     assert main(["generate"]) == 0
     several = {path.name: path.read_bytes() for path in sorted((tmp_path / "generated").rglob("one*"))}
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    assert main(["generate", "--check"]) == 0 and len(several) == 60
+    assert main(["generate", "--check"]) == 0 and len(several) == 80
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     (folder / "one7.yaml").write_text(text.format(name="one7", op="lineer"))
     capsys.readouterr()

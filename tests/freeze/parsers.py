@@ -10,7 +10,7 @@ from unittest import mock
 from tests.freeze.calling import call
 
 
-class Caught(Exception):  # not an error, and no exit: nothing catches it on its way
+class Caught(BaseException):  # no error of a command: nothing catches it on its way
     """Carries the parser of a command out of it."""
 
 

@@ -14,7 +14,8 @@ from symflops.model import path, patterns
 def forget() -> None:
     polynomial._known.cache_clear()
     polynomial.text_of.cache_clear()
-    patterns._regex.cache_clear()
+    patterns._compiled.cache_clear()
+    patterns._leading.cache_clear()
     path.running_texts.cache_clear()
     derive._reduced.cache_clear()
 

@@ -162,7 +162,7 @@ FAULTS: dict[str, Fault] = {
     "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
     "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_absorb", "slack >= 0", "slack >= -1"),
     "common factors are lost": edit(
-        "symflops.lower.formulas:Formulas.group", "Prod((*factors, self.plain(rest)))", "self.plain(rest)"
+        "symflops.lower.formulas:Formulas.group", "Prod((*factors_of(outside), self.plain(rest)))", "self.plain(rest)"
     ),
 }
 
