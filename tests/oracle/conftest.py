@@ -1,23 +1,19 @@
-"""A seeded fault must not outlive its test in what the package remembers."""
+"""A seeded fault must not outlive its test in what the package caches."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from symflops.algebra import polynomial
-from symflops.derive import derive
-from symflops.model import path, patterns
-
 
 def forget() -> None:
-    polynomial._known.cache_clear()
-    polynomial.text_of.cache_clear()
-    patterns._compiled.cache_clear()
-    patterns._leading.cache_clear()
-    path.running_texts.cache_clear()
-    derive._reduced.cache_clear()
+    """Clear every cache of a function of the package."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("symflops.")]:
+        for value in vars(module).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
 
 
 @pytest.fixture(autouse=True)
