@@ -49,7 +49,9 @@ def copy(small: Path, tmp_path: Path) -> Path:
 
 
 def test_committed_files_are_what_is_derived():
-    done = symflops("generate", "--check")
+    """One spec in ten; the task ``check`` compares all."""
+    catalog = json.loads((ROOT / "generated" / "catalog.json").read_text())["specs"]
+    done = symflops("generate", "--check", *list(catalog)[:: amount(10, 1)])
     assert done.returncode == 0, done.stderr
 
 
