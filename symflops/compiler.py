@@ -26,6 +26,7 @@ from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import emit
+from symflops.frontend.classes import view_of_config
 from symflops.frontend.entries import BlockText
 from symflops.frontend.read import read
 from symflops.frontend.variants import value_in
@@ -129,7 +130,8 @@ def compile_spec(
     Raises:
         SpecError: the spec is not valid, or a regime does not fit it.
     """
-    spec = read(source, blocks) if isinstance(source, Source) else source
+    whole = read(source, blocks) if isinstance(source, Source) else source
+    spec = view_of_config(whole, request.config)
     sizes = dict(request.sizes)
     while True:
         made = _stages(spec, sizes, request, memo or Memo())
@@ -147,7 +149,7 @@ def compile_spec(
 
 def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) -> Compiled | NeedsSize:
     """The stages after reading, with ``sizes`` known."""
-    known = tuple(sorted((name, repr(value)) for name, value in sizes.items()))
+    known = (spec.constants, spec.renamed, *sorted((name, repr(value)) for name, value in sizes.items()))
     graphs: dict[Regime, Graph] = {}
     for regime in dict.fromkeys(regime for step in request.steps for regime, _ in step):
         cuts = cutting(regime.patterns)

@@ -85,7 +85,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
     """The value of each size in an expression: a symbol, a setting, or the known value that it is fixed to."""
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {letter: known(value) for letter, value in spec.constants}
     for size in spec.sizes:
         name = size.name.text
         if name in fixed:

@@ -20,14 +20,15 @@ from symflops.syntax.expression import Expression, is_constant
 
 
 class Evaluator:
-    """Evaluates expressions and path templates in a frame.
+    """Evaluates expressions and path templates in a frame; ``renamed`` are beginnings of paths from the root.
 
     Attributes:
         absolute: How many paths so far were written from the root.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, renamed: tuple[tuple[str, str], ...] = ()) -> None:
         self.absolute = 0
+        self.renamed = renamed
         self._constants: dict[Expression, Any] = {}
 
     def value(self, expression: Expression, frame: Frame) -> Any:
@@ -92,7 +93,16 @@ class Evaluator:
         if parts and isinstance(parts[0], str) and parts[0].startswith("/"):
             self.absolute += 1
             base, parts = Path(()), (parts[0][1:], *parts[1:])
+        if self.renamed and not base.parts and parts and isinstance(parts[0], str):
+            parts = (self._renamed(parts[0]), *parts[1:])
         return base.extend(parts) if any(part != "" for part in parts) else Path(())
+
+    def _renamed(self, text: str) -> str:
+        """The beginning of a path from the root, as the class has it."""
+        for old, new in self.renamed:
+            if text == old or text.startswith(f"{old}."):
+                return (new + text.removeprefix(old)).removeprefix(".")
+        return text
 
 
 def width_of(walker: Any, node: Any, frame: Frame) -> Expr:

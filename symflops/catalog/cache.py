@@ -19,11 +19,14 @@ from symflops.system.files import write
 
 
 class Entries:
-    """The entries of one spec under a regime and a convention, one per structure; ``root`` holds the spec's library."""
+    """The entries of one spec under a regime and a convention, one per structure.
 
-    def __init__(self, root: str, spec: str, regime: str, convention: str) -> None:
+    ``root`` holds the spec's library; ``kind`` is the class that the config names.
+    """
+
+    def __init__(self, root: str, spec: str, regime: str, convention: str, kind: str = "") -> None:
         self.root, self.spec, self.regime, self.convention = Path(root), spec, regime, convention
-        self.name = f"{spec}-{digest(json.dumps([str(self.root), spec, regime, convention]))[:16]}"
+        self.name = f"{spec}-{digest(json.dumps([str(self.root), spec, regime, convention, kind]))[:16]}"
 
     @property
     def folder(self) -> Path:

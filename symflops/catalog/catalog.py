@@ -6,6 +6,7 @@ import json
 import os.path
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.runtime.classes import check_class, class_in, class_name
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored, has
 
@@ -66,8 +67,12 @@ class Catalog:
             SymflopsError: the config does not fit the model.
         """
         program = self.program(name)
+        entry, own = self.specs[name], class_in(config)
+        check_class(name, entry["references"], entry["model_types"], config)
         sizes = attributes(Stored(program), config)
-        structures = self.specs[name].get("structures", {})
+        if own and entry["references"] and own not in map(class_name, program["references"]):
+            return None, program, sizes
+        structures = entry.get("structures", {})
         for variant, structure in structures.items():
             if variant != "default" and has(sizes, structure):
                 return variant, self.program(name, variant), sizes
@@ -111,11 +116,6 @@ def by_name(name: str) -> Catalog:
             return catalog
     known = [known for catalog in found for known in catalog.specs]
     raise UnknownModelError(f"there is no spec '{name}': {did_you_mean(name, known, 'symflops list shows all')}")
-
-
-def class_name(reference: str) -> str:
-    """The class name in a reference, ``package.Class`` or ``module:Class``."""
-    return reference.replace(":", ".").rpartition(".")[2]
 
 
 def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os.path
 
-from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs, class_name
+from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.runtime.classes import class_in, class_name, listed, named_classes
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored
 from symflops.system.reading import read_json
@@ -21,21 +22,11 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from symflops.emit.closed_forms import Derived
     from symflops.runtime.protocol import Estimator
-
-
-def signs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields by which a config names its model, most specific first: (field, name)."""
-    words = config.get("architectures")
-    for word in words if isinstance(words, (list, tuple)) else ():
-        yield "architectures", str(word)
-    for field in ("_class_name", "model_type"):
-        if isinstance(config.get(field), str):
-            yield field, config[field]
 
 
 def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
@@ -44,21 +35,35 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     Raises:
         UnknownModelError: no spec does; the message has the names in the config and the nearest specs.
     """
-    seen = list(signs(config))
-    found = catalogs()
-    for field, word in seen:
-        for catalog in found:
-            for name, entry in catalog.specs.items():
-                classes = [class_name(reference) for reference in entry["references"]]
-                matches = entry["model_types"] if field == "model_type" else [*classes, *entry["pipelines"]]
-                if word in matches:
-                    return catalog, name
-    if not seen:
+    kind = config.get("model_type")
+    kind = kind if isinstance(kind, str) else ""
+    found, named = catalogs(), next(named_classes(config), None)
+    specs = [(catalog, name, entry) for catalog in found for name, entry in catalog.specs.items()]
+    if named is not None:
+        for catalog, name, entry in specs:
+            if named[1] in (*map(class_name, entry["references"]), *entry["pipelines"]):
+                other = next((n for _, n, e in specs if kind in e["model_types"] and n != name), "")
+                if entry["model_types"] and kind not in entry["model_types"] and other:
+                    raise UnknownModelError(f"{named[0]} says {named[1]}, model_type says '{kind}': which of the two is it?")
+                return catalog, name
+        raise UnknownModelError(unknown_class(*named, kind, {name: entry for _, name, entry in reversed(specs)}))
+    for catalog, name, entry in specs:
+        if kind in entry["model_types"]:
+            return catalog, name
+    if not kind:
         raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
-    named = ", ".join(f"{field} {word}" for field, word in seen)
-    known = {class_name(c): n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
-    near = did_you_mean(seen[0][1], [*known, *known.values()], f"there are specs for {', '.join(sorted(known))}")
-    raise UnknownModelError(f"no spec describes this model ({named}): {near}")
+    raise UnknownModelError(unknown_class("model_type", kind, kind, {name: entry for _, name, entry in reversed(specs)}))
+
+
+def unknown_class(field: str, word: str, kind: str, specs: Mapping[str, Mapping[str, Any]]) -> str:
+    """The message that no spec describes a class or model type: what is near, and what to do."""
+    same = [
+        class_name(reference) for entry in specs.values() if kind in entry["model_types"] for reference in entry["references"]
+    ]
+    known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
+    near = f"of this model type there is {listed(same)}" if same else did_you_mean(word, [*known, *specs], "")
+    way = "'symflops list' shows every class, 'symflops draft' begins a spec from a class"
+    return f"no spec describes {word} ({field}): {near + '; ' if near else ''}{way}"
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -142,7 +147,7 @@ def interpreted(
 
         reason = "has its structure" if variant is None else f"knows regime '{regime}' and convention '{convention}'"
         prefix = f"no stored program of '{name}' {reason}"
-        entries = Entries(os.path.dirname(catalog.root), name, regime, convention)
+        entries = Entries(os.path.dirname(catalog.root), name, regime, convention, class_in(config))
         found = cached(entries, config, sizes, lambda text: (tell or warn)(f"{prefix}: {text}"))
         chosen = Stored(found)
         regime, convention = next(iter(chosen.regimes)), chosen.conventions[0]

@@ -87,7 +87,7 @@ def compile_spec(file: SpecFile) -> Output:
     entry = {
         "group": file.group,
         "title": program.title,
-        "references": list(program.references),
+        "references": list(model.spec.references),
         "model_types": list(program.model_types),
         "pipelines": list(program.pipelines),
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},

@@ -14,14 +14,17 @@ TYPES = {
 """The words for the type of a size, and what each means."""
 
 SIZE = (
-    Field("key", Form.TEXTS, "the config field that holds it; dots lead into nested configs; of several the first present"),
+    Field(
+        "key", Form.TEXTS,
+        "the config field that holds it; dots lead into nested configs; the first present of several; without one: by class",
+    ),
     Field("default", Form.EXPRESSION, "its value if the config lacks it; may use the sizes above"),
     Field("optional", Form.FLAG, "it may be null: 'when: k != null'"),
     Field("doc", Form.TEXT, "what it is, in a few words"),
     Field("latex", Form.TEXT, "its symbol in formulas"),
     Field("type", Form.WORD, "its type, if the default does not show it", words=tuple(TYPES)),
     Field("evaluation", Form.FLAG, "the value of a flag in evaluation mode, whatever the config says"),
-)
+)  # fmt: skip
 STREAM = (
     Field("over", Form.NAME, "the index set: 'samples', 'once', or one of its own such as 'images'"),
     Field("axes", Form.AXES, "its axes: [x], or {x: length}"),
@@ -39,7 +42,7 @@ INPUT = (
 DOCUMENT = (
     Field("name", Form.NAME, "what the spec is called, and its module", required=True),
     Field("title", Form.TEXT, "one line about the model"),
-    Field("reference", Form.TEXTS, "the class that it describes: package.Class, or a list of classes of one structure"),
+    Field("reference", Form.TEXTS, "the classes that it describes: package.Class, a list, or a mapping with what differs"),
     Field("model_type", Form.TEXTS, "model_type of its configs"),
     Field("pipelines", Form.TEXTS, "pipeline classes that contain it"),
     Field("sizes", Form.NAMED, "letters, with the config fields that they are read from", fields=SIZE),

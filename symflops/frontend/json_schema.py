@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from symflops.frontend import fields as tables
+from symflops.frontend.classes import RENAME
 from symflops.model.roles import ROLES
 from symflops.ops.fields import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
@@ -178,7 +179,7 @@ def _spec_properties() -> tuple[Schema, Schema]:
     parts = ref("axes")
     own = {
         "name": pattern(MODULE),
-        "reference": one_or_more(pattern(CLASS)),
+        "reference": {"anyOf": [one_or_more(pattern(CLASS)), mapping(class_row(), pattern(CLASS))]},
         "sizes": sized,
         "derived": ref("expression"),
         "variants": {"type": ["object", "null"]},
@@ -199,6 +200,12 @@ def _spec_properties() -> tuple[Schema, Schema]:
     merged["graph"] = ref("changes")
     merged[tables.EXTENDS.name] = of_field(tables.EXTENDS)
     return full, merged
+
+
+def class_row() -> Schema:
+    """The schema of a class under ``reference``: values of sizes, and renamed paths."""
+    value: Schema = {"type": ["string", "number", "boolean", "null", "array"]}
+    return {"type": ["object", "null"], "properties": {RENAME: mapping(TEXT)}, "additionalProperties": value}
 
 
 def block_body() -> Schema:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from symflops.diagnostics.findings import Reporter, Source, did_you_mean
+from symflops.frontend.classes import read_classes, view
 from symflops.frontend.definition_order import check_defaults
 from symflops.frontend.document import Shapes
 from symflops.frontend.entries import BlockText, Entries
@@ -21,7 +22,7 @@ from symflops.model.layout import Layout
 from symflops.model.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
 from symflops.ops.fields import words_of
 from symflops.syntax.expression import Expression
-from symflops.syntax.identifiers import CLASS, CONFIG_KEY, MODULE, why_not_latex
+from symflops.syntax.identifiers import CONFIG_KEY, MODULE, why_not_latex
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
 
@@ -63,7 +64,7 @@ def read_through(source: Source, library: BlockText, bases: BlockText = no_bases
     report = Reporter()
     node, extends = extended(read_yaml(source, report), bases, report)
     document = _Document(report, library)
-    spec = document.spec(node, source)
+    spec = document.spec(node, source, bool(extends))
     return Reading(replace(spec, sources=(source, *extends, *spec.sources[1:])), report, document.buildable)
 
 
@@ -74,7 +75,7 @@ class _Document:
         self.entries = Entries(report, library)
         self.buildable = False
 
-    def spec(self, node: Node, source: Source) -> Spec:
+    def spec(self, node: Node, source: Source, inherits: bool) -> Spec:
         given = self.shapes.known(node, words_of(DOCUMENT), "a spec")
         for field in DOCUMENT:
             if field.required and field.name not in given:
@@ -84,11 +85,13 @@ class _Document:
         before = len(self.report.diagnostics)
         graph = self.entries.graph(given.get("graph"), source)
         inside = len(self.report.diagnostics) - before
-        sizes = self.sizes(given.get("sizes"))
+        every = self.sizes(given.get("sizes"), inherits or isinstance(given.get("reference"), MappingNode))
+        sizes, decided = (tuple(size for size in every if bool(size.keys) is keyed) for keyed in (True, False))
+        classes = read_classes(given.get("reference"), decided, self.shapes)
         spec = Spec(
             name=name,
             title=self.shapes.prose(given.get("title"), "'title'"),
-            references=self.words(given.get("reference"), "'reference'"),
+            references=tuple(row.name for row in classes),
             model_types=self.words(given.get("model_type"), "'model_type'"),
             pipelines=self.words(given.get("pipelines"), "'pipelines'"),
             sizes=sizes,
@@ -99,10 +102,12 @@ class _Document:
             outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
             sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
             variants=read_variants(given.get("variants"), sizes, self.shapes),
+            classes=classes,
+            decided=decided,
         )
         outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
         self.buildable = all(finding.code in HARMLESS for finding in outside)
-        return spec
+        return view(spec, "") if self.buildable else spec
 
     def name(self, node: Node | None) -> str:
         name = self.shapes.text(node, "'name'")
@@ -112,22 +117,17 @@ class _Document:
         return name
 
     def words(self, node: Node | None, what: str) -> tuple[str, ...]:
-        found = []
-        for item in self.shapes.sequence(node, what):
-            text = self.shapes.text(item, what)
-            if what == "'reference'" and not CLASS.match(text):
-                hint = "write package.ClassName, or module:ClassName for module.py beside the spec"
-                self.report.error("bad-name", f"'{text}' is not a class", item.span, hint)
-            found.append(text)
-        return tuple(found)
+        return tuple(self.shapes.text(item, what) for item in self.shapes.sequence(node, what))
 
-    def sizes(self, node: Node | None) -> tuple[SizeSpec, ...]:
-        found = (self.size(key, value) for key, value in self.shapes.mapping(node, "'sizes'"))
+    def sizes(self, node: Node | None, by_class: bool) -> tuple[SizeSpec, ...]:
+        """The sizes; those without a ``key`` are decided ``by_class``, and see none of the others."""
+        found = (self.size(key, value, by_class) for key, value in self.shapes.mapping(node, "'sizes'"))
         sizes = tuple(size for size in found if size is not None)
-        check_defaults(sizes, self.report)
+        for keyed in (True, False):
+            check_defaults([size for size in sizes if bool(size.keys) is keyed], self.report)
         return sizes
 
-    def size(self, key: Scalar, value: Node) -> SizeSpec | None:
+    def size(self, key: Scalar, value: Node, by_class: bool) -> SizeSpec | None:
         name = self.shapes.name(key, "a size")
         keys: tuple[Node, ...] = (value,)
         given: dict[str, Node] = {}
@@ -141,7 +141,7 @@ class _Document:
                 hint = "words of a config joined by points"
                 self.report.error("bad-key", f"'{text}' is not a place in a config", item.span, hint)
             texts.append(text)
-        if not texts:
+        if not texts and not (by_class and "key" not in given and ("default" in given or "optional" in given)):
             self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
         default = self.shapes.expression(given.get("default"), "'default'")
         latex = self.latex(given.get("latex"))

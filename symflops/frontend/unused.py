@@ -67,7 +67,7 @@ def _sizes(spec: Spec) -> Iterator[Diagnostic]:
     words = {name for expression in expressions(spec.graph) for name, _ in names(expression)}
     words |= {name for expression in _headers(spec) for name, _ in names(expression)}
     words |= {word for item in spec.inputs if item.layout for text in item.layout.axes for word in WORD.findall(text)}
-    for size in (*(size.name for size in spec.sizes), *(name for name, _ in spec.derived)):
+    for size in (*(size.name for size in (*spec.sizes, *spec.decided)), *(name for name, _ in spec.derived)):
         if size.text not in words:
             hint = "take it away, or use it where the model does"
             yield Diagnostic("unused-size", f"nothing reads the size '{size}'", size.span, hint, "warning")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from operator import itemgetter
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
 from symflops.lower.inputs import input_infos, stream_infos
 from symflops.lower.moments import Amounts, Key, Moments
-from symflops.lower.names import definition_infos, size_fields
+from symflops.lower.names import definition_infos, read_fields, size_fields
 from symflops.lower.parameters import Parameters
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, Work
@@ -158,8 +159,8 @@ class _Lowering:
         spec, graph = self.graph.spec, self.graph
         regimes = tuple(map(self.regime, self.derivations))
         cases = tuple(self.cases())
-        return Program(
-            name=spec.name, title=spec.title, references=spec.references,
+        program = Program(
+            name=spec.name, title=spec.title, references=spec.alike,
             model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
             fields=size_fields(spec, self.formulas, repeat_letters(graph)),
@@ -179,6 +180,7 @@ class _Lowering:
             statistics=self.moments.statistics,
             units=self.by_convention(lambda convention: convention.unit),
         )  # fmt: skip
+        return replace(program, fields=read_fields(program)) if spec.decided else program
 
 
 def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:

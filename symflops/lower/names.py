@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -29,10 +29,11 @@ from symflops.algebra.polynomial import Monomial, Polynomial, sorted_atoms
 from symflops.algebra.truth import Truth
 from symflops.lower.formulas import Formulas
 from symflops.model.derivation import Work
+from symflops.model.formula import Formula, symbols
 from symflops.model.graph import Graph
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Value
-from symflops.model.program import Definition, Field, Moment
+from symflops.model.program import Definition, Field, Moment, Program
 from symflops.model.spec import SizeSpec, Spec
 from symflops.syntax.identifiers import latex_symbol
 
@@ -137,19 +138,19 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
         if names.count(word[-1]) > 1 and len(word) > 1:
             names[position] = "_".join(part.removesuffix("_config") for part in word)
     known: dict[str, Any] = {}
-    fields = []
+    found = []
     for size, name in zip(spec.sizes, names, strict=True):
         attribute = name if names.count(name) == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
         default = default_of(size, known, formulas)
         required = size.default is None and not size.optional
         latex = size.latex or latex_symbol(size.name.text)
         kind = "count" if size.kind == "number" and size.name.text in counts else size.kind
-        fields.append(Field(size.name.text, attribute, size.keys, kind, default, required, size.doc, latex, size.optional))
+        found.append(Field(size.name.text, attribute, size.keys, kind, default, required, size.doc, latex, size.optional))
         letter = size.name.text
-        symbols = {"flag": flag_symbol, "position": position_symbol}
-        symbol = symbols.get(size.kind, size_symbol)(letter)
+        makers = {"flag": flag_symbol, "position": position_symbol}
+        symbol = makers.get(size.kind, size_symbol)(letter)
         known[letter] = Truth.of(symbol) if size.kind == "flag" else symbol
-    return tuple(fields)
+    return tuple(found)
 
 
 def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any:
@@ -169,3 +170,27 @@ def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any
 def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
     """The derived sizes as formulas."""
     return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)
+
+
+def read_fields(program: Program) -> tuple[Field, ...]:
+    """The fields of a program that it reads: classes of one spec need not read the same ones."""
+    rest = replace(program, fields=())
+    wanted = {letter for letter, _ in program.fixed} | set(_letters_in(rest))
+    kept = []
+    for field in reversed(program.fields):
+        if field.letter in wanted:
+            kept.append(field)
+            wanted |= set(_letters_in(field.default))
+    return tuple(reversed(kept))
+
+
+def _letters_in(value: Any) -> Iterator[str]:
+    """Every letter in the formulas below a record."""
+    if isinstance(value, Formula):
+        yield from symbols(value)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _letters_in(item)
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from _letters_in(getattr(value, each.name))

@@ -35,6 +35,7 @@ class Template:
 class SizeSpec:
     """One entry of ``sizes``: the config fields that it is read from, its type and its default.
 
+    A size without config fields is decided by the class.
     ``evaluation`` is the value of a flag for a model in evaluation mode, whatever its config says; None leaves the config's.
     """
 
@@ -54,6 +55,21 @@ class VariantSpec:
 
     name: Name
     sizes: tuple[tuple[Name, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSpec:
+    """A class that a spec describes, and how it differs from the first one.
+
+    Attributes:
+        name: The reference, ``package.Class``.
+        values: Values of sizes that the class decides, by letter.
+        renamed: Beginnings of the spec's paths that are others in this class; empty text removes one.
+    """
+
+    name: str
+    values: tuple[tuple[Name, Any], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +195,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole spec. ``sources`` are the files that it was read from, its own first."""
+    """A whole spec. ``sources`` are the files that it was read from, its own first.
+
+    ``classes`` has a row for each of the ``references``; ``decided`` are the sizes that a class decides. ``constants`` and
+    ``renamed`` are what the class of this view makes of them, ``alike`` all classes of which that is so; see
+    :func:`symflops.frontend.classes.view`.
+    """
 
     name: str
     title: str
@@ -194,3 +215,8 @@ class Spec:
     outputs: tuple[Name, ...]
     sources: tuple[Source, ...]
     variants: tuple[VariantSpec, ...] = ()
+    classes: tuple[ClassSpec, ...] = ()
+    decided: tuple[SizeSpec, ...] = ()
+    alike: tuple[str, ...] = ()
+    constants: tuple[tuple[str, Any], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()

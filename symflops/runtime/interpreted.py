@@ -11,6 +11,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.model.format import leading
 from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import BatchError, items_of, moments_of
+from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import inputs_of, sets_of
 from symflops.runtime.moments import Flops, Moments
@@ -74,6 +75,7 @@ class InterpretedEstimator:
         convention: str = "symflops",
     ) -> None:
         self.stored = stored = stored_of(program)
+        check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
         _check_known("regime", regime, stored.regimes)
         _check_known("convention", convention, stored.conventions)
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
@@ -259,5 +261,5 @@ def _listed(given: Any) -> Any:
 
 def _whole(value: Any) -> int:
     if getattr(value, "denominator", 1) != 1:
-        raise SymflopsError("a length of the batch does not divide as the model divides it")
+        raise SymflopsError("a length does not divide as the model divides it, or the convention counts parts of a FLOP")
     return int(value)

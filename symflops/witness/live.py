@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
+from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.classes import class_of, package_of
@@ -196,8 +197,8 @@ def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[A
         raise SymflopsError(f"{case.label}: {reference} cannot be built: {type(error).__name__}: {error}") from error
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
-        return model, config.to_dict()
-    return model, dict(config if isinstance(config, Mapping) else case.config)
+        return model, of_class(config.to_dict(), reference)
+    return model, of_class(config if isinstance(config, Mapping) else case.config, reference)
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:

@@ -19,6 +19,7 @@ from symflops.catalog.library import PACKAGE, read_source
 from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.frontend.peer_pages import PeerCase, PeerPage, read_peers
 from symflops.model.program import Program
+from symflops.runtime.classes import NAMING
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.system.reading import read_json
 from symflops.witness.record_expressions import Names, batch_of, config_of, names_of, regime_of, value_of
@@ -121,7 +122,11 @@ class Conforming:
         return figure if case.times is None else figure * value_of(case.times, names)
 
     def estimator(self, spec: str, convention: str, regime: str, config: Mapping[str, Any]) -> InterpretedEstimator:
-        """The estimator of a model under a convention; one program serves all configs that it fits."""
+        """The estimator of a model under a convention; one program serves all configs that it fits.
+
+        A framework may count one model as another: the class that a record's config names does not bind.
+        """
+        config = {key: value for key, value in config.items() if key not in NAMING}
         key = (spec, convention, regime)
         if spec not in self.models:
             self.models[spec] = load(spec)

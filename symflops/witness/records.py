@@ -19,6 +19,7 @@ from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
 from symflops.frontend.regimes import regime_of_mapping
 from symflops.model.regime import Regime
+from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
 from symflops.system.reading import read_json
@@ -128,6 +129,8 @@ def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
     that lists such parameters was made in that mode.
     """
     config: Mapping[str, Any] = record["config_json"]
+    if "class" in record:
+        config = of_class(config, record["class"])
     return in_evaluation(model.spec, config) if record.get("params_without_grad") else config
 
 

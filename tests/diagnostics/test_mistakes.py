@@ -56,7 +56,7 @@ def test_the_message_names_the_fix(tmp_path, name):
 
 def test_all_mistakes_of_a_file_are_told_in_one_run_those_of_form_and_those_of_meaning(tmp_path):
     text = LLAMA.replace("op: rms_norm, from: h, to: m", "op: rms_nrom, from: h, to: m").replace("to: q}", "to: q, colour: red}")
-    text = text.replace("from: n, width: V", "from: nn, width: V").replace("  F: {", "  F: {defalt: 3, ").replace("from: a, width: D, bias", "from: a, width: F, bias")
+    text = text.replace("from: n, kind: head", "from: nn, kind: head").replace("  F: {", "  F: {defalt: 3, ").replace("from: a, width: D, bias", "from: a, width: F, bias")
     code, shown = told(tmp_path, text)
     kinds = [line.split("error[")[1].split("]")[0] for line in shown.split("\n") if "error[" in line]
     assert code == 1

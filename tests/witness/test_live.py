@@ -134,8 +134,8 @@ def test_a_wrong_number_of_layers(tmp_path: Path) -> None:
 
 
 def test_an_untied_head(tmp_path: Path) -> None:
-    tied = ", weight: \"{'/model.embed_tokens.weight' if tied else ''}\""
-    report = report_of(tmp_path, "llama", 1, (tied, ""))
+    tied = "'/model.embed_tokens.weight' if tied else ''"
+    report = report_of(tmp_path, "llama", 1, (tied, "''"))
     assert report.extra == (("lm_head.weight", (131, 96)),)
     assert report.parameters.derived - report.parameters.expected == 131 * 96
     assert report.forward.equal and report.backward.equal
@@ -157,9 +157,13 @@ def test_no_such_class(reference: str, message: str) -> None:
         class_of(reference)
 
 
-def test_a_case_may_name_its_class() -> None:
+def test_a_case_may_name_its_class(tmp_path: Path) -> None:
     case = cases_of(find_spec("llama"))[0]
-    assert verify_live(load("llama"), LiveCase(case.config, case.batch, reference="transformers.MistralForCausalLM")).exact
+    mistral = LiveCase(case.config, case.batch, reference="transformers.MistralForCausalLM")
+    listed = broken(tmp_path, "llama", ("  transformers.LlamaModel:", "  transformers.MistralForCausalLM: {}\n  transformers.LlamaModel:"))
+    assert verify_live(listed, mistral).exact
+    with pytest.raises(SymflopsError, match="the config is of the class MistralForCausalLM, and 'llama' describes LlamaForCausalLM"):
+        verify_live(load("llama"), mistral)
 
 
 def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

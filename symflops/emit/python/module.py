@@ -17,6 +17,7 @@ from symflops.emit.rendering import template
 from symflops.model.formula import Num, Sym
 from symflops.model.program import Case, Field, Program
 from symflops.model.verification import Verification
+from symflops.runtime.classes import class_name
 from symflops.runtime.layouts import inputs_of
 
 PRINT = PythonPrinter()
@@ -60,6 +61,7 @@ def size_context(program: Program) -> dict[str, Any]:
         "each": "number or list" in kinds,
         "anything": "any" in kinds,
         "positions": "position" in kinds,
+        "classes": list(map(class_name, program.references)),
     }
 
 
