@@ -227,6 +227,7 @@ _FIXED: tuple[tuple[str, Any], ...] = (
     ("downsample_padding", 1),
     ("down_block_types", ('CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D')),
 )
+_CLASSES = ("AudioLDM2UNet2DConditionModel",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -320,8 +321,9 @@ class Sizes:
         """Read the sizes from the contents of a config.json; absent and null fields take their defaults (null stays null in mid_block_type, time_embedding_dim, time_cond_proj_dim, timestep_post_act, time_embedding_act_fn, class_embed_type, num_class_embeds, projection_class_embeddings_input_dim).
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        _check_class(config)
         found: dict[str, Any] = {}
         for attribute, kind, keys in _FIELDS:
             value = _look_up(config, keys)
@@ -634,6 +636,14 @@ def _numbers(lengths: list[Any]) -> Any:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _check_class(config: Mapping[str, Any]) -> None:
+    """Refuse a config that names another class, or, without a class, another model type."""
+    words = config.get("architectures")
+    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
+    if isinstance(named, str) and named not in _CLASSES:
+        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -119,6 +119,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "ffhhww": "samples", "fhw": "samples", "fhwy": "samples", "y": "samples", "yy": "samples"}
+_CLASSES = ("CogVideoXTransformer3DModel",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -182,8 +183,9 @@ class Sizes:
         """Read the sizes from the contents of a config.json; absent and null fields take their defaults (null stays null in ofs_embed_dim, patch_size_t).
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        _check_class(config)
         found: dict[str, Any] = {}
         for attribute, kind, keys in _FIELDS:
             value = _look_up(config, keys)
@@ -501,6 +503,14 @@ def _exact(product: int, divisor: int) -> int:
     if rest:
         raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
     return quotient
+
+
+def _check_class(config: Mapping[str, Any]) -> None:
+    """Refuse a config that names another class, or, without a class, another model type."""
+    words = config.get("architectures")
+    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
+    if isinstance(named, str) and named not in _CLASSES:
+        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -177,6 +177,8 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "scores": "samples", "x": "samples", "scores_scores": "samples", "xx": "samples"}
+_CLASSES = ("BambaForCausalLM",)
+_MODEL_TYPES = ("bamba",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -252,8 +254,9 @@ class Sizes:
         """Read the sizes from the contents of a config.json; absent and null fields take their defaults.
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        _check_class(config)
         found: dict[str, Any] = {}
         for attribute, kind, keys in _FIELDS:
             value = _look_up(config, keys)
@@ -543,6 +546,17 @@ def _numbers(lengths: list[Any]) -> Any:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _check_class(config: Mapping[str, Any]) -> None:
+    """Refuse a config that names another class, or, without a class, another model type."""
+    words = config.get("architectures")
+    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
+    kind = config.get("model_type")
+    if isinstance(named, str) and named not in _CLASSES:
+        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
+    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
+        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

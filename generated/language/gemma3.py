@@ -2,7 +2,8 @@
 # sha256 6f21a2944e27021a51c16ca3d833f86adc0dfa7d6dfb9ff7900ed453c26a544e  specs/language/gemma3.yaml
 # sha256 a1ff196be1dde6602808fe46ea4ca29f9a96dfc710ce5c29f577f22c20dcee88  specs/language/gemma2.yaml
 # sha256 facc79aa34c25c5216363db412d6568d466b726495f6ae129b78adcfe45c54c6  specs/language/gemma.yaml
-# sha256 e59c9a638d10d800a75b5a8c72b2a70234fbdaaba9ee8e2670a487c601631eab  specs/language/llama.yaml
+# sha256 681f8de77b297d4cf372f200d5fa754d68e395d8e4543b922f867a30deda4af1  specs/language/llama.yaml
+# sha256 e4b79aac774f003d898fd82fdaa6d3d3a3145ebed50f121b29dbc69f2c66eb60  specs/blocks/decoder_head.yaml
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100
@@ -178,6 +179,8 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples"}
+_CLASSES = ("Gemma3ForCausalLM",)
+_MODEL_TYPES = ("gemma3_text",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -235,8 +238,9 @@ class Sizes:
         """Read the sizes from the contents of a config.json; absent and null fields take their defaults (null stays null in layer_types).
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        _check_class(config)
         found: dict[str, Any] = {}
         for attribute, kind, keys in _FIELDS:
             value = _look_up(config, keys)
@@ -535,6 +539,17 @@ def _numbers(lengths: list[Any]) -> Any:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _check_class(config: Mapping[str, Any]) -> None:
+    """Refuse a config that names another class, or, without a class, another model type."""
+    words = config.get("architectures")
+    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
+    kind = config.get("model_type")
+    if isinstance(named, str) and named not in _CLASSES:
+        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
+    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
+        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

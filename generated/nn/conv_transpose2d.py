@@ -57,6 +57,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("source", ("h", "w"), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "hw": "samples"}
+_CLASSES = ("ConvTranspose2d",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -105,8 +106,9 @@ class Sizes:
         """Read the sizes from the contents of a config.json; absent and null fields take their defaults.
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        _check_class(config)
         found: dict[str, Any] = {}
         for attribute, kind, keys in _FIELDS:
             value = _look_up(config, keys)
@@ -352,6 +354,14 @@ def _each(size: Any, place: int) -> int:
     """The number at ``place`` of a list, or the one that stands at every place."""
     found: int = size[place] if isinstance(size, (list, tuple)) else size
     return found
+
+
+def _check_class(config: Mapping[str, Any]) -> None:
+    """Refuse a config that names another class, or, without a class, another model type."""
+    words = config.get("architectures")
+    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
+    if isinstance(named, str) and named not in _CLASSES:
+        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -119,6 +119,8 @@ MOMENTS: dict[str, str] = {"n": "samples", "q_3": "samples", "x_2": "samples", "
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("depths", (2, 2, 6, 2)),
 )
+_CLASSES = ("SwinForImageClassification",)
+_MODEL_TYPES = ("swin",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -173,8 +175,9 @@ class Sizes:
         """Read the sizes from the contents of a config.json; absent and null fields take their defaults.
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        _check_class(config)
         found: dict[str, Any] = {}
         for attribute, kind, keys in _FIELDS:
             value = _look_up(config, keys)
@@ -504,6 +507,17 @@ def _each(size: Any, place: int) -> int:
     """The number at ``place`` of a list, or the one that stands at every place."""
     found: int = size[place] if isinstance(size, (list, tuple)) else size
     return found
+
+
+def _check_class(config: Mapping[str, Any]) -> None:
+    """Refuse a config that names another class, or, without a class, another model type."""
+    words = config.get("architectures")
+    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
+    kind = config.get("model_type")
+    if isinstance(named, str) and named not in _CLASSES:
+        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
+    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
+        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -173,7 +173,7 @@ def test_the_driver_calls_the_stages_in_order():
 
 
 def test_shipped_specs_are_short():
-    limits = {"llama": 40, "qwen_image": 60}
+    limits = {"llama": 45, "qwen_image": 60}  # of all classes that they describe
     for path in (ROOT / "specs").glob("*/*.yaml"):
         if path.stem in limits:
             assert len(path.read_text("utf-8").splitlines()) <= limits[path.stem]

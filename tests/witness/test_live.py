@@ -134,8 +134,7 @@ def test_a_wrong_number_of_layers(tmp_path: Path) -> None:
 
 
 def test_an_untied_head(tmp_path: Path) -> None:
-    tied = "'/model.embed_tokens.weight' if tied else ''"
-    report = report_of(tmp_path, "llama", 1, (tied, "''"))
+    report = report_of(tmp_path, "llama", 1, (", tied: tied, to: logits", ", to: logits"))
     assert report.extra == (("lm_head.weight", (131, 96)),)
     assert report.parameters.derived - report.parameters.expected == 131 * 96
     assert report.forward.equal and report.backward.equal
