@@ -2,8 +2,8 @@
 # sha256 6f21a2944e27021a51c16ca3d833f86adc0dfa7d6dfb9ff7900ed453c26a544e  specs/language/gemma3.yaml
 # sha256 a1ff196be1dde6602808fe46ea4ca29f9a96dfc710ce5c29f577f22c20dcee88  specs/language/gemma2.yaml
 # sha256 facc79aa34c25c5216363db412d6568d466b726495f6ae129b78adcfe45c54c6  specs/language/gemma.yaml
-# sha256 681f8de77b297d4cf372f200d5fa754d68e395d8e4543b922f867a30deda4af1  specs/language/llama.yaml
-# sha256 e4b79aac774f003d898fd82fdaa6d3d3a3145ebed50f121b29dbc69f2c66eb60  specs/blocks/decoder_head.yaml
+# sha256 d97862206b46804f3fb4b27429c110c89af7258cab1b6dbb2eeb58ef9a447379  specs/language/llama.yaml
+# sha256 805b8ded92e6d37e08007146ecd0b01e220fbfa0a57ea36ae1bb329db38d2ce0  specs/blocks/decoder_head.yaml
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100
