@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import product
+from itertools import islice, product
 from math import lcm
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from symflops.model.spec import Repeat
 MAX_CUTS = 8
 MAX_SELECTORS = 3
 MAX_PERIOD = 16
+MAX_SEGMENTS = 256
 
 
 class Turns(NamedTuple):
@@ -117,13 +118,32 @@ class Segments:
 
     def _segments(self) -> Iterator[Segment]:
         """Every combination of passed cuts that some order of the cuts allows, in the order of the iterations."""
-        for passed in sorted(product((False, True), repeat=len(self.cuts)), key=lambda passed: (sum(passed), passed)):
+        many = len(self.cuts) >= MAX_SEGMENTS
+        found = [] if many else list(islice(self._orders((), self._implied()), MAX_SEGMENTS + 1))
+        if many or len(found) > MAX_SEGMENTS:
+            message = f"conditions and patterns cut this repeat into more than {MAX_SEGMENTS} segments"
+            hint = "select runs of iterations (blocks.:8.*), all from the first or all from the last"
+            raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
+        for passed in sorted(found, key=lambda passed: (sum(passed), passed)):
             pairs = dict(zip(self.cuts, passed, strict=True))
-            if any(pairs[a] and not pairs[b] and (a - b).is_nonnegative for a in self.cuts for b in self.cuts):
-                continue
             low = reduce(Most, [cut for cut in self.cuts if pairs[cut]], self.start)
             high = reduce(Least, [cut for cut in self.cuts if not pairs[cut]], self.end)
             yield Segment(low, high, pairs)
+
+    def _implied(self) -> set[tuple[int, int]]:
+        """The pairs of cuts, by position, of which the first is never passed before the second."""
+        return {(a, b) for (a, cut), (b, other) in product(enumerate(self.cuts), repeat=2) if (cut - other).is_nonnegative}
+
+    def _orders(self, passed: tuple[bool, ...], implied: set[tuple[int, int]]) -> Iterator[tuple[bool, ...]]:
+        """Which cuts an iteration is past: every choice that begins with ``passed`` and that the order of the cuts allows."""
+        new = len(passed)
+        if new == len(self.cuts):
+            yield passed
+            return
+        for value in (False, True):
+            pairs = (((new, old) if value else (old, new)) for old, there in enumerate(passed) if there is not value)
+            if implied.isdisjoint(pairs):
+                yield from self._orders((*passed, value), implied)
 
     def _place_segment(self, segment: Segment) -> None:
         """One loop, or for selectors of period P one over whole periods and at most one turn of each further iteration."""

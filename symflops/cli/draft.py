@@ -15,6 +15,7 @@ from typing import Any
 
 from symflops.cli.arguments import argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
+from symflops.system.reading import read_json
 
 configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
@@ -122,10 +123,7 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def read(path: str) -> Any:
     """A JSON file with an object in it."""
-    try:
-        found = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SymflopsError(f"{path}: {error}") from None
+    found = read_json(path)
     if not isinstance(found, dict):
         raise SymflopsError(f"{path}: not a JSON object")
     return found

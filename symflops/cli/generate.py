@@ -60,9 +60,9 @@ class _Work:
 
     def read(self) -> None:
         """Read what the folder knows of the specs that there are."""
-        from symflops.commands.generate import CATALOG, MANIFEST, read_json, without
+        from symflops.commands.generate import CATALOG, MANIFEST, known, without
 
-        self.manifest, self.catalog = read_json(self.out / MANIFEST), read_json(self.out / CATALOG)
+        self.manifest, self.catalog = known(self.out, MANIFEST), known(self.out, CATALOG)
         without(self.names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
@@ -103,12 +103,13 @@ class _Work:
     def findings(self, texts: dict[str, str], diff: bool) -> Iterator[str]:
         """What differs between what is derived and what is there."""
         from symflops.commands.generate import MANIFEST, orphans
+        from symflops.system.files import holds
 
         for name, text in sorted(texts.items()):
             path = self.out / name
             if not path.is_file():
                 yield f"{path}: missing"
-            elif path.read_bytes() != text.encode():
+            elif not holds(path, text.encode()):
                 yield _unified(path, text) if diff else f"{path}: differs from what is derived"
                 if name == MANIFEST and not diff:
                     yield from self.causes(text)
@@ -141,5 +142,7 @@ class _Work:
 def _unified(path: Path, text: str) -> str:
     import difflib
 
-    old = path.read_text("utf-8", "replace").splitlines(keepends=True)
+    from symflops.system.reading import read_bytes
+
+    old = read_bytes(path).decode("utf-8", "replace").splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, text.splitlines(keepends=True), str(path), f"{path} (derived)")).rstrip()

@@ -19,7 +19,7 @@ from symflops import __version__
 from symflops.api import Model, load, program_in
 from symflops.catalog.library import PACKAGE, SpecFile
 from symflops.compiler import Goal
-from symflops.diagnostics.findings import SpecError
+from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary
 from symflops.emit.python.module import fixed_sizes
@@ -29,7 +29,16 @@ from symflops.records.verified import FILE as VERIFIED
 from symflops.records.verified import all_verifications, verifications
 from symflops.system.digests import digest
 from symflops.system.files import write
+from symflops.system.reading import read_bytes, read_own
 
+TEXTS = {...: str}
+ENTRY = {"group": str, "references": [str], "pipelines": [str], "model_types": [str]}
+SHAPES: dict[str, Any] = {
+    "manifest.json": {"inputs": TEXTS, "specs": {...: TEXTS}, "outputs": TEXTS},
+    "catalog.json": {"specs": {...: ENTRY}},
+    ".stamp.json": {...: {"code": str, "verified": str, "sources": TEXTS, "outputs": TEXTS, "entry": dict}},
+}
+"""The shapes of the files of an output folder that later runs read."""
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BAKED = ("full", "forward", "lora", "checkpointed")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
@@ -41,13 +50,13 @@ def package_inputs() -> dict[str, str]:
     found = {}
     for folder, pattern in (("emit/templates", "*.jinja"), ("regimes", "*.yaml"), ("conventions", "*.yaml")):
         for path in sorted((PACKAGE / folder).glob(pattern)):
-            found[f"symflops/{folder}/{path.name}"] = digest(path.read_bytes())
+            found[f"symflops/{folder}/{path.name}"] = digest(read_bytes(path))
     return found
 
 
 def records_of(root: Path) -> dict[str, str]:
     """The digests of a library's files about measured records."""
-    return {f"specs/{name}": digest((root / name).read_bytes()) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
+    return {f"specs/{name}": digest(read_bytes(root / name)) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +137,10 @@ def baked(model: Model, variant: str = "") -> list[str]:
     return found
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; empty if the file is missing or damaged."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def known(out: Path, name: str) -> dict[str, Any]:
+    """What an earlier run wrote to a file of ``SHAPES``; empty if there is none, or it is damaged."""
+    found: dict[str, Any] = read_own(out / name, SHAPES[name])
+    return found
 
 
 def printed(value: Mapping[str, Any]) -> str:
@@ -195,7 +201,7 @@ class Stamps:
 
     def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
         self.out, self.code = out, cache(code)
-        self.known = read_json(out / STAMP)
+        self.known = known(out, STAMP)
         self.added: list[str] = []
         self.written = 0
 
@@ -216,12 +222,20 @@ class Stamps:
         }
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
-        """Write files by name, if they differ."""
-        self.written += sum(write(self.out / name, text) for name, text in files.items())
+        """Write files by name, if they differ.
+
+        Raises:
+            SymflopsError: a link leads out of the folder.
+        """
+        for name, text in files.items():
+            path = self.out / name
+            if not path.parent.resolve().is_relative_to(self.out.resolve()):
+                raise SymflopsError(f"{path.parent} leads out of {self.out}: remove that link")
+            self.written += write(path, text)
 
     def save(self) -> None:
         """Write the stamps, beside those that others have written since."""
-        write(self.out / STAMP, printed(read_json(self.out / STAMP) | {label: self.known[label] for label in self.added}))
+        write(self.out / STAMP, printed(known(self.out, STAMP) | {label: self.known[label] for label in self.added}))
 
     def summary(self, files: Sequence[SpecFile]) -> str:
         """How many of ``files`` were derived, and how many files were written."""
@@ -239,9 +253,7 @@ def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) ->
         source = file.source() if label == file.label else find(name) if Path(label).parent.name == "blocks" else bases(name)
         if source is None or digest(source.text) != known:
             return False
-    return all(
-        (out / name).is_file() and digest((out / name).read_bytes()) == known for name, known in stamp["outputs"].items()
-    )
+    return all((out / name).is_file() and digest(read_bytes(out / name)) == known for name, known in stamp["outputs"].items())
 
 
 def orphans(out: Path, expected: set[str]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -17,6 +16,7 @@ from symflops.frontend.fields import EXTENDS
 from symflops.frontend.json_schema import schema
 from symflops.syntax.identifiers import MODULE, why_not_identifier
 from symflops.system.files import write
+from symflops.system.reading import read_own, read_text
 
 SKELETON = PACKAGE / "emit" / "templates" / "skeleton.yaml"
 LINE = "# yaml-language-server: $schema="
@@ -70,7 +70,7 @@ def start(name: str, folder: Path, like: str | None = None) -> Start:
     files = [(path, spec_text(name, source, like, path, schema_line(folder)))]
     cases = source.path.with_name(f"{source.path.stem}.cases.yaml")
     if cases.is_file():
-        files.append((folder / f"{name}.cases.yaml", CASE + cases.read_text("utf-8")))
+        files.append((folder / f"{name}.cases.yaml", CASE + read_text(cases)))
     if not is_schema(beside(folder, schema_line(folder))):
         files.append((beside(folder, schema_line(folder)), schema("spec")))
     taken = [path for path, _ in files if path.exists()]
@@ -81,11 +81,7 @@ def start(name: str, folder: Path, like: str | None = None) -> Start:
 
 def is_schema(path: Path) -> bool:
     """Whether a file is the JSON Schema of specs."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("title") == "symflops spec"
+    return bool(read_own(path, {"title": str}).get("title") == "symflops spec")
 
 
 def beside(folder: Path, place: str) -> Path:

@@ -26,6 +26,7 @@ from symflops.records.published import FILE as PUBLISHED
 from symflops.records.published import Published, published
 from symflops.records.verified import verifications
 from symflops.system.digests import digest, package_digest
+from symflops.system.reading import read_bytes
 from symflops.witness.cases import cases_of
 from symflops.witness.convention_figures import convention_figures
 
@@ -178,4 +179,4 @@ def resource_files() -> Iterable[tuple[str, bytes]]:
 def code_digest(root: Path) -> str:
     """One digest of what all pages depend on: the package and the records of published models."""
     path = root / PUBLISHED
-    return digest(package_digest() + (digest(path.read_bytes()) if path.is_file() else ""))
+    return digest(package_digest() + (digest(read_bytes(path)) if path.is_file() else ""))

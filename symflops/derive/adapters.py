@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from sympy import Expr, Integer
 
 from symflops.algebra.truth import Truth, any_of
+from symflops.build.limits import MAX_OPERATORS
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.graph import Graph
 from symflops.model.nodes import Node, Operator, Parameter, Value, with_operators
 from symflops.model.path import Path
-from symflops.model.patterns import matches
+from symflops.model.patterns import any_matches
 from symflops.model.regime import Adapter
 
 KINDS = ("linear", "conv")
@@ -35,6 +36,11 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
         insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), last + 1000)
         body = with_operators(graph.body, insertion.replaced)
         graph = replace(graph, body=body, values=tuple(insertion.values))
+        if sum(1 for _ in graph.operators()) > MAX_OPERATORS:
+            message = f"with its adapters the structure has more than {MAX_OPERATORS:,} operators"
+            raise SpecError(
+                [Diagnostic("regime-too-large", message, None, "an adapter also stands on those before it: narrow 'targets'")]
+            )
     return graph
 
 
@@ -51,7 +57,7 @@ class _Insertion:
         return self.adapted(node) if node.parameters and self.targeted(node) else [node]
 
     def targeted(self, node: Operator) -> bool:
-        if not any(matches(target, node.path, self.chosen) for target in self.adapter.targets):
+        if not any_matches(self.adapter.targets, node.path, self.chosen):
             return False
         if node.kind not in KINDS:
             message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"

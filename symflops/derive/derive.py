@@ -26,7 +26,7 @@ from symflops.derive.needs import Trains, needs, operand_need, trainable
 from symflops.derive.parameter_copies import Copies
 from symflops.derive.recompute import is_inside, recomputed
 from symflops.derive.reentrant import reentrant
-from symflops.derive.regime_checks import check_patterns
+from symflops.derive.regime_checks import check_patterns, check_size
 from symflops.derive.token_loops import spread
 from symflops.model.contraction import Contraction
 from symflops.model.derivation import Derivation, Gradient, Work
@@ -52,6 +52,7 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
         SpecError: the regime names an output, a module or a parameter that the model does not have.
     """
     written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
+    check_size(graph, regime)
     graph = reentrant(with_elements(adapt(graph, regime.adapters), elements), regime.recompute)
     chosen = dict(graph.chosen)
     check_patterns(graph, written)

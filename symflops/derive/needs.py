@@ -17,7 +17,7 @@ from symflops.derive.iterations import Facts, State, iterate
 from symflops.model.contraction import Operand
 from symflops.model.graph import Graph
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Select
-from symflops.model.patterns import matches
+from symflops.model.patterns import any_matches
 from symflops.model.regime import Regime
 
 Trains = Callable[[Parameter], bool]
@@ -27,7 +27,7 @@ def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
     """Which values of ``graph`` need a gradient; ``trains`` is what :func:`trainable` returns for ``regime``."""
     chosen = dict(graph.chosen)
     facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
-    _region(graph.body, facts, trains, lambda operator: any(matches(path, operator.path, chosen) for path in regime.force_grad))
+    _region(graph.body, facts, trains, lambda operator: any_matches(regime.force_grad, operator.path, chosen))
     return facts
 
 
@@ -37,8 +37,8 @@ def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
 
     def trains(parameter: Parameter) -> bool:
         if id(parameter) not in known:
-            wanted = parameter.adapter or any(matches(pattern, parameter.path, chosen) for pattern in regime.train)
-            frozen = any(matches(pattern, parameter.path, chosen) for pattern in regime.freeze)
+            wanted = parameter.adapter or any_matches(regime.train, parameter.path, chosen)
+            frozen = any_matches(regime.freeze, parameter.path, chosen)
             known[id(parameter)] = (parameter, parameter.trainable and wanted and not frozen)
         return known[id(parameter)][1]
 

@@ -24,7 +24,7 @@ from symflops.derive.needs import Trains, operand_need
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator
 from symflops.model.path import Path, prefixes
-from symflops.model.patterns import matches
+from symflops.model.patterns import any_matches
 from symflops.model.regime import Recompute
 
 Chosen = Mapping[Expr, frozenset[str]]
@@ -57,9 +57,8 @@ def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> t
     for module in modules:
         outer.append(module)
         depth = str(module).count(".")
-        for pattern in recompute.groups:
-            if pattern.count(".") == depth and matches(pattern, module, chosen):
-                return tuple(outer)
+        if any_matches((pattern for pattern in recompute.groups if pattern.count(".") == depth), module, chosen):
+            return tuple(outer)
     return ()
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from symflops.derive.adapters import KINDS
-from symflops.diagnostics.findings import Reporter, did_you_mean
+from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
 from symflops.model.graph import Graph
 from symflops.model.nodes import Operator
 from symflops.model.path import Path, prefixes
-from symflops.model.patterns import matches, spelled
+from symflops.model.patterns import any_fits, marked, spelled
 from symflops.model.regime import Regime
 
+MOST_MATCHES = 2_000_000
+MOST_REPORTED = 10  # of the patterns of a field that match nothing: to look for similar names takes time
 Field = tuple[str, list[str], list[Path], str]
 """A field of a regime, its patterns, the paths that they may match, and the end of patterns that users do not write."""
 
@@ -25,14 +27,12 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
     chosen = dict(graph.chosen)
     report = Reporter()
     for field, patterns, paths, suffix in fields(graph, regime):
-        texts = {pattern: spelled(pattern, graph.listed) for pattern in patterns}
-        missing = [
-            pattern for pattern in patterns if not any(matches(text, path, chosen) for text in texts[pattern] for path in paths)
-        ]
+        marks = [marked(path, chosen) for path in paths]
+        missing = [pattern for pattern in patterns if not any_fits(spelled(pattern, graph.listed), marks)]
         if regime.lenient and len(missing) < len(patterns):
             continue
         names = sorted({str(path).removesuffix(suffix) for path in paths} if missing else ())
-        for pattern in (written.removesuffix(suffix) for written in missing):
+        for pattern in (written.removesuffix(suffix) for written in missing[:MOST_REPORTED]):
             hint = did_you_mean(pattern, [*names, *tails(pattern, names)], f"e.g. {', '.join(names[:3])}")
             message = f"'{pattern}' under '{field}' of regime '{regime.name}' matches nothing"
             report.error("unmatched-pattern", message, regime.places.get(pattern), hint)
@@ -40,6 +40,20 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
         message = f"regime '{regime.name}' both trains and freezes '{pattern}'"
         report.error("contradiction", message, regime.places.get(pattern), "take it from one of the lists")
     report.check()
+
+
+def check_size(graph: Graph, regime: Regime) -> None:
+    """Refuse a regime of too many patterns for its graph.
+
+    Raises:
+        SpecError: matching them would take longer than seconds.
+    """
+    patterns, operators = len(regime.patterns), sum(1 for _ in graph.operators())
+    if patterns * operators > MOST_MATCHES:
+        message = (
+            f"regime '{regime.name}' has {patterns:,} patterns for {operators:,} operators: {MOST_MATCHES:,} pairs at most"
+        )
+        raise SpecError([Diagnostic("regime-too-large", message, None, "a pattern with '*' stands for many modules")])
 
 
 def fields(graph: Graph, regime: Regime) -> Iterator[Field]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,8 @@ from symflops.ops.fields import words_of
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
 
+NUMBER = re.compile(r"(?=\.?[0-9])[0-9]*\.?[0-9]*(/0*[1-9][0-9]*)?")
+MOST_DIGITS = 24
 WORDS = {field.name: field.words for field in (*CONVENTION, *RULE) if field.words}
 
 
@@ -104,11 +107,10 @@ class _Reader:
     def number(self, node: Node) -> Fraction:
         """A number of at least 0: whole, decimal, or a quotient such as ``3/2``."""
         text = node.text if isinstance(node, Scalar) else ""
-        above, _, below = text.partition("/")
-        decimal = above.replace(".", "", 1).isdigit() and len(above) <= 12
-        if not decimal or (below and not (below.isdigit() and int(below[:12]) > 0)):
+        if len(text) > MOST_DIGITS or not NUMBER.fullmatch(text):
             self.report.error("bad-shape", "this is a number from 0 on", node.span, "such as 2, 0.5 or 3/2")
             return Fraction(0)
+        above, _, below = text.partition("/")
         return Fraction(above) / int(below or 1)
 
     def backward(self, node: Node | None) -> Backward | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ NAMES = {
     "plain": ("base", "A", "B"),
 }
 """Names of the base, down and up projection below an adapted module, by the word that a page uses for them."""
+MOST_PATTERNS, MOST_LETTERS, MOST_ADAPTERS, MOST_PHASES = 1_000, 500, 16, 16
+"""What a regime may have: patterns in all its lists together, characters of one, adapters, further phases."""
+FEWER = "say it at once: patterns have '*', an adapter several targets, a phase 'times'"
 DECODE = next(field.words for field in REGIME if field.name == "decode")
 
 
@@ -40,6 +44,15 @@ class _Reader:
         self.shapes = shapes
         self.report = report
         self.places: dict[str, Span] = {}
+        self.written = 0
+
+    def bounded(self, node: Node | None, what: str, most: int, before: int = 0) -> tuple[Node, ...]:
+        """The items of a list; ``most`` are read, with the ``before`` of other lists."""
+        items = self.shapes.sequence(node, what)
+        if before + len(items) > most:
+            message = f"a regime has at most {most:,} {what}, not {before + len(items):,}"
+            self.report.error("regime-too-large", message, items[most - before].span, FEWER)
+        return items[: most - before]
 
     def regime(self, given: Mapping[str, Node]) -> Regime:
         lists: dict[str, Any] = {key: self.texts(given.get(key), key) for key in LISTS}
@@ -51,16 +64,20 @@ class _Reader:
             doc=text(given.get("doc"), "'doc'"),
             decode=self.shapes.one_of(given["decode"], DECODE, "'decode'") if "decode" in given else "",
             lenient=self.shapes.flag(given.get("lenient")),
-            adapters=tuple(self.adapter(node) for node in self.shapes.sequence(given.get("adapters"), "'adapters'")),
+            adapters=tuple(self.adapter(node) for node in self.bounded(given.get("adapters"), "adapters", MOST_ADAPTERS)),
             recompute=self.recompute(given["recompute"]) if "recompute" in given else None,
             passes=self.passes(given["passes"]) if "passes" in given else Passes(),
-            phases=tuple(self.phase(node) for node in self.shapes.sequence(given.get("phases"), "'phases'")),
+            phases=tuple(self.phase(node) for node in self.bounded(given.get("phases"), "phases", MOST_PHASES)),
             **lists,
             places=self.places,
         )
 
     def texts(self, node: Node | None, what: str) -> tuple[str, ...]:
-        items = self.shapes.sequence(node, f"'{what}'")
+        items = self.bounded(node, f"texts in '{what}' and its other lists", MOST_PATTERNS, self.written)
+        self.written += len(items)
+        for item in items:
+            if isinstance(item, Scalar) and len(item.text) > MOST_LETTERS:
+                self.report.error("regime-too-large", f"a pattern has at most {MOST_LETTERS} characters", item.span, FEWER)
         self.places |= {item.text: item.span for item in items if isinstance(item, Scalar)}
         return tuple(self.shapes.text(item, f"'{what}'") for item in items)
 
@@ -68,8 +85,8 @@ class _Reader:
         if node is None:
             return otherwise
         text = node.text if isinstance(node, Scalar) else ""
-        if not text.isdigit() or not least <= int(text) <= 10**6:
-            self.report.error("bad-shape", f"this is a whole number of at least {least}", node.span)
+        if not re.fullmatch("[0-9]{1,7}", text) or not least <= int(text) <= 10**6:
+            self.report.error("bad-shape", f"this is a whole number of at least {least} and at most a million", node.span)
             return otherwise
         return int(text)
 

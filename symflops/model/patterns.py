@@ -15,10 +15,13 @@ from functools import lru_cache
 
 from sympy import Expr
 
+from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.path import Path
 
 SELECTOR = re.compile(r"-?\d+|-?\d*:-?\d*(:\d+)?")
 MARK = "\x00"
+MOST_SPELLED = 1_000
+"""How many patterns one may stand for, with the indices of unrolled iterations."""
 
 
 def is_selector(component: str) -> bool:
@@ -54,6 +57,17 @@ def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
 def matches(pattern: str, path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
     """Whether ``pattern`` matches the whole of ``path``."""
     return _compiled(pattern).fullmatch(marked(path, chosen))
+
+
+def any_matches(patterns: Iterable[str], path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
+    """Whether one of ``patterns`` matches the whole of ``path``."""
+    text = marked(path, chosen)
+    return any(_compiled(pattern).fullmatch(text) for pattern in patterns)
+
+
+def any_fits(patterns: Sequence[str], marks: Iterable[str]) -> bool:
+    """Whether one of ``patterns`` matches one of the paths that :func:`marked` wrote."""
+    return any(_compiled(pattern).fullmatch(mark) for pattern in patterns for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +133,36 @@ def _component(component: str) -> list[str | None]:
 
 
 def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:
-    """A pattern, and its copies in which the index of an unrolled iteration replaces a selector that chooses it."""
-    found: dict[str, None] = {pattern: None}
-    components = pattern.split(".")
-    for path, index, chosen in listed:
-        text = marked(path, {})
-        for position, component in enumerate(components):
-            if component in chosen and component != str(index) and _leading(".".join(components[:position])).fullmatch(text):
-                indexed = ".".join([*components[:position], str(index), *components[position + 1 :]])
-                found.update(dict.fromkeys(spelled(indexed, listed)))
+    """A pattern, and its copies in which the index of an unrolled iteration replaces a selector that chooses it.
+
+    Raises:
+        SpecError: they are more than ``MOST_SPELLED``.
+    """
+    found = {pattern: None}
+    lists: dict[Path, list[tuple[int, frozenset[str]]]] = {}
+    for path, index, chosen in listed if cutting([pattern]) else ():
+        lists.setdefault(path, []).append((index, chosen))
+    waiting = [pattern]
+    while waiting and lists:
+        components = waiting.pop().split(".")
+        for position in [position for position, component in enumerate(components) if is_selector(component)]:
+            head, component, tail = components[:position], components[position], components[position + 1 :]
+            for path, turns in lists.items():
+                if not _leading(".".join(head)).fullmatch(marked(path, {})):
+                    continue
+                indices = (str(index) for index, chosen in turns if component in chosen)
+                copies = (".".join([*head, index, *tail]) for index in indices if index != component)
+                new = [copy for copy in copies if copy not in found]
+                found.update(dict.fromkeys(new))
+                waiting += new
+                _check_spelled(pattern, len(found))
     return tuple(found)
+
+
+def _check_spelled(pattern: str, count: int) -> None:
+    if count > MOST_SPELLED:
+        message = f"'{pattern}' stands for more than {MOST_SPELLED:,} patterns, one for each choice of iterations"
+        raise SpecError([Diagnostic("regime-too-large", message, None, "a star matches all iterations at once")])
 
 
 def cutting(patterns: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Any
 
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import SymflopsError
+from symflops.system.reading import parse_json, read_text
 
 FILE = "published.json"
 
@@ -32,13 +32,13 @@ def published(file: SpecFile) -> tuple[Published, ...]:
         SymflopsError: the file is damaged.
     """
     path = file.root / FILE
-    return _parsed(path, path.read_bytes()).get(file.name, ()) if path.is_file() else ()
+    return _parsed(path, read_text(path)).get(file.name, ()) if path.is_file() else ()
 
 
 @lru_cache(maxsize=4)
-def _parsed(path: Path, text: bytes) -> Mapping[str, tuple[Published, ...]]:
+def _parsed(path: Path, text: str) -> Mapping[str, tuple[Published, ...]]:
     try:
-        specs = json.loads(text)["specs"]
+        specs = parse_json(text, str(path))["specs"]
         return {name: tuple(Published(**item) for item in items) for name, items in specs.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SymflopsError(f"{path}: not what 'symflops verify --save' writes ({error})") from None

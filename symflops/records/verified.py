@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.inexact import known_inexact
+from symflops.system.reading import parse_json, read_text
 
 FILE = "verified.json"
 
@@ -33,14 +33,14 @@ def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:
         SymflopsError: ``verified.json`` is damaged, or knows an inexact record that ``inexact.yaml`` does not.
     """
     path = root / FILE
-    return _parsed(path, path.read_bytes(), tuple(known_inexact(root).values())) if path.is_file() else {}
+    return _parsed(path, read_text(path), tuple(known_inexact(root).values())) if path.is_file() else {}
 
 
 @lru_cache(maxsize=4)
-def _parsed(path: Path, text: bytes, known: tuple[KnownInexact, ...]) -> Mapping[str, tuple[Verification, ...]]:
+def _parsed(path: Path, text: str, known: tuple[KnownInexact, ...]) -> Mapping[str, tuple[Verification, ...]]:
     entries = {entry.id: entry for entry in known}
     try:
-        specs = json.loads(text).get("specs", {})
+        specs = parse_json(text, str(path)).get("specs", {})
         return {name: tuple(_verification(item, entries) for item in items) for name, items in specs.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         hint = f"not what 'symflops verify --save' writes, or of another {INEXACT} ({error})"

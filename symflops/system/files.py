@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from symflops.system.reading import read_bytes
+
 LOCK = ".lock"
+
+
+def holds(path: Path, data: bytes) -> bool:
+    """Whether there is a file with this content; one of another size is not read."""
+    return path.is_file() and path.stat().st_size == len(data) and read_bytes(path, len(data)) == data
 
 
 def write(path: Path, text: str | bytes) -> bool:
@@ -21,7 +28,7 @@ def write(path: Path, text: str | bytes) -> bool:
         OSError: the folder cannot be written.
     """
     data = text.encode("utf-8") if isinstance(text, str) else text
-    if path.is_file() and path.read_bytes() == data:
+    if holds(path, data):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -46,7 +53,8 @@ def locked(folder: Path) -> Iterator[None]:
         OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("a+b") as file:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a link is followed to nowhere
+    with os.fdopen(os.open(folder / LOCK, flags, 0o644), "r+b") as file:
         if os.name == "nt":
             import msvcrt
 

@@ -74,6 +74,32 @@ def parse_json(text: str, label: str) -> Any:
     return value
 
 
+def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
+    """The JSON object of a file that symflops itself wrote; empty if it is missing, damaged or not of ``shape``."""
+    try:
+        found = read_json(path)
+    except SymflopsError:
+        return {}
+    return found if fits(found, shape) else {}
+
+
+def fits(value: Any, shape: Any) -> bool:
+    """Whether a JSON value has a shape: a type, a list with the shape of its items, or a mapping with those of its keys.
+
+    The key ``...`` stands for all keys that the shape does not name.
+
+    >>> fits({"a": [1], "b": {}}, {"a": [int], ...: dict}), fits({"a": ["x"]}, {"a": [int]})
+    (True, False)
+    """
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
+    if not isinstance(shape, dict):
+        return isinstance(value, shape)
+    if not isinstance(value, dict) or not shape.keys() - {...} <= value.keys():
+        return False
+    return all(fits(item, shape.get(key, shape.get(..., object))) for key, item in value.items())
+
+
 def depth(value: Any) -> int:
     """How deep lists and mappings nest in a value."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

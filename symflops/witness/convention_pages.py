@@ -10,6 +10,7 @@ from typing import Any
 from symflops.api import Model, convention_of, load
 from symflops.catalog.library import PACKAGE
 from symflops.model.regime import Regime
+from symflops.system.reading import read_json
 from symflops.witness.differences import Comparison, Difference
 from symflops.witness.peers import Conformance, shares
 
@@ -46,7 +47,7 @@ def conformance_page(found: Sequence[Conformance]) -> str:
 
 def models() -> list[dict[str, Any]]:
     """The models of the page of differences: for each a spec, a config, a batch, and conventions."""
-    found: list[dict[str, Any]] = json.loads((TABLES / "models.json").read_text("utf-8"))
+    found: list[dict[str, Any]] = read_json(TABLES / "models.json")
     return found
 
 
@@ -100,7 +101,7 @@ def anchor(title: str, name: str) -> str:
 
 def tools_page() -> str:
     """The page of profilers: their figures for one model beside the derived ones, and the growth of what they miss."""
-    data = json.loads((TABLES / "tools.json").read_text("utf-8"))
+    data = read_json(TABLES / "tools.json")
     model = load(data["spec"])
     whole = forward(model, data, "torch", data["length"])
     lines = [

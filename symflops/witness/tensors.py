@@ -139,7 +139,7 @@ def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, siz
     for name in axis.partition("=")[0].split("*"):
         if name in lengths:
             length *= lengths[name]
-        elif name.isdigit():
+        elif name.isascii() and name.isdigit():
             length *= int(name)
         elif width is not None:
             length *= width

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from symflops.diagnostics.findings import Source
+from symflops.catalog.library import read_source
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
 from symflops.draft.polish.sums import Substitution, parsed
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
@@ -111,7 +111,7 @@ def patterns_in(root: Path) -> list[Pattern]:
     """The patterns of a library's blocks; a block with optional inputs, a repeat or many switches has none."""
     found: list[Pattern] = []
     for path in sorted((root / "blocks").glob("*.yaml")):
-        data = plain(read_yaml(Source(path.name, path.read_text("utf-8"))))
+        data = plain(read_yaml(read_source(path, path.name)))
         if not data.get("optional"):
             found += patterns_of(path.stem, data)
     return found

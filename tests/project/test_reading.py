@@ -1,0 +1,106 @@
+"""Every read of the package is bounded: it goes through ``symflops/system/reading.py``, or is listed here with its reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.system.reading import MOST_BYTES, fits, read_bytes, read_json, read_own
+
+PACKAGE = Path(__file__).resolve().parents[2] / "symflops"
+READING = "system/reading.py"
+READS = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "safe_load", "reader", "DictReader", "loadtxt", "mmap"}
+MODULES = {"json", "yaml", "pickle", "csv", "np", "numpy", "torch", "marshal", "tomllib", "os", "io"}
+REASONS = {
+    ("cli/main.py", "_run"): "opens the null device",
+    ("commands/new.py", "spec_text"): "parses a text that was read with a limit",
+    ("cli/mfu.py", "summed"): "parses a text that was read with a limit",
+    ("cli/generate.py", "causes"): "parses a text that was printed just now",
+    ("cli/render.py", "typeset"): "the PDF that TeX has just made of a page",
+    ("catalog/cache.py", "read"): "an entry of the user's own, of at most the size of the cache",
+    ("catalog/cache.py", "current"): "a source that the entry names",
+    ("catalog/catalog.py", "program"): "a stored program",
+    ("catalog/catalog.py", "stale"): "a spec beside the catalog",
+    ("catalog/catalog.py", "catalogs"): "a catalog",
+    ("devices/peaks.py", "_rows"): "a table of the package",
+    ("diagnostics/codes.py", "kinds"): "a page of the package",
+    ("emit/html/resources.py", "files"): "assets of the package",
+    ("emit/html/resources.py", "within"): "assets of the package",
+    ("emit/html/resources.py", "style"): "assets of the package",
+    ("emit/html/resources.py", "font"): "assets of the package",
+    ("system/digests.py", "package_digest"): "files of the package",
+    ("system/files.py", "write"): "opens a new file to write it",
+    ("system/files.py", "locked"): "opens a lock and reads nothing",
+    ("system/workers.py", "applied"): "what a process of our own sends",
+    ("system/workers.py", "work"): "what the process that started this one sends",
+    ("draft/worker.py", "memory_of"): "a line of the system's own",
+}
+
+
+def reads(path: Path) -> Iterator[str]:
+    """The functions of a file that read: by name, one for each call."""
+    tree = ast.parse(path.read_text("utf-8"))
+
+    def walk(node: ast.AST, function: str) -> Iterator[str]:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = node.name
+        if isinstance(node, ast.Call) and is_read(node.func):
+            yield function
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, function)
+
+    def is_read(function: ast.expr) -> bool:
+        if isinstance(function, ast.Name):
+            return function.id == "open"
+        if not isinstance(function, ast.Attribute) or function.attr not in READS:
+            return False
+        if function.attr in ("load", "loads", "reader", "DictReader"):
+            return isinstance(function.value, ast.Name) and function.value.id in MODULES
+        return True
+
+    yield from walk(tree, "")
+
+
+FOUND = {(name, function) for path in PACKAGE.rglob("*.py") for name in [path.relative_to(PACKAGE).as_posix()] if name != READING for function in reads(path)}
+
+
+def test_every_read_is_bounded_or_has_a_reason():
+    assert FOUND - REASONS.keys() == set(), "read through symflops/system/reading.py"
+
+
+def test_every_reason_is_of_a_read():
+    """``catalog`` changes: what is listed there may be gone."""
+    assert {key for key in REASONS.keys() - FOUND if not key[0].startswith("catalog/")} == set()
+
+
+@pytest.mark.parametrize("call", ["open(p)", "Path(p).open()", "p.read_text()", "p.read_bytes()", "json.load(f)", "json.loads(t)", "yaml.load(t)", "csv.reader(f)", "os.open(p, 0)"])
+def test_a_read_is_seen(tmp_path, call):
+    (tmp_path / "a.py").write_text(f"def f():\n    return {call}\n")
+    assert list(reads(tmp_path / "a.py")) == ["f"]
+
+
+def test_a_read_ends(tmp_path):
+    with pytest.raises(SymflopsError, match="larger than"):
+        read_bytes("/dev/zero")
+    sparse = tmp_path / "sparse"
+    with sparse.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(SymflopsError, match="larger than"):
+        read_json(sparse)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1, "a": 2}', '{"a": "x"}', "[" * 100, '{"b": 1}', "\udcff"])
+def test_what_symflops_wrote_and_others_changed_is_nothing(tmp_path, text):
+    (tmp_path / "a.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert read_own(tmp_path / "a.json", {"a": int}) == {}
+    assert read_own(tmp_path / "none.json", {"a": int}) == {}
+
+
+def test_shapes():
+    shape = {"a": [int], ...: {...: str}}
+    assert fits({"a": [1, 2], "b": {"c": "d"}}, shape) and fits({"a": []}, shape)
+    assert not any(fits(value, shape) for value in ({}, {"a": 1}, {"a": ["x"]}, {"a": [], "b": []}, {"a": [], "b": {"c": 1}}, [], None))
