@@ -114,9 +114,11 @@ def _axes(title: str, label: str) -> tuple[Any, Any]:
         SymflopsError: matplotlib is not installed.
     """
     try:
+        from matplotlib import rcdefaults
         from matplotlib.figure import Figure
     except ImportError:
         raise SymflopsError("a picture needs matplotlib: pip install 'symflops[plot]'") from None
+    rcdefaults()  # a matplotlibrc of the current folder may be a stranger's, and start LaTeX
     figure = Figure(figsize=SIZE)
     axes = figure.subplots()
     axes.set_title(title, fontsize=11)
