@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ class Model:
 
     def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:
         """A size of a config, or its default, which may depend on the sizes above it."""
-        return value_in(self.spec.sizes, wanted.name.text, config)
+        return value_in(self.spec.sizes, wanted.name.text, config, self.spec.reading)
 
     def compiled(
         self,
@@ -223,4 +223,4 @@ def load(spec: str | Path | SpecFile) -> Model:
         SpecError: it is not valid in form.
     """
     file = spec if isinstance(spec, SpecFile) else find_spec(spec)
-    return Model(file, read(file.source(), file.blocks(), file.bases()))
+    return Model(file, replace(read(file.source(), file.blocks(), file.bases()), reading=file.reading()))

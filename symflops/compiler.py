@@ -139,7 +139,7 @@ def compile_spec(
             return made
         name = next_size(spec, made.size, sizes)
         declared = next((size for size in spec.sizes if size.name.text == name), None)
-        value = value_in(spec.sizes, name, request.config) if request.config is not None and declared else None
+        value = value_in(spec.sizes, name, request.config, spec.reading) if request.config is not None and declared else None
         null = value is None and not (declared and declared.optional and request.config is not None)
         if null or name in sizes:
             span = made.diagnostic.span or (declared.name.span if declared else None)

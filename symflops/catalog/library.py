@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from symflops.diagnostics.findings import Source, SymflopsError, did_you_mean
-from symflops.system.reading import read_text
+from symflops.system.reading import read_json, read_text
 
 MOST_SPEC = 4_000_000  # bytes
 PACKAGE = Path(__file__).parent.parent
@@ -44,6 +45,24 @@ class SpecFile:
     def source(self) -> Source:
         """The text of the spec."""
         return read_source(self.path, self.label)
+
+    @property
+    def reading_path(self) -> Path:
+        """The file of facts about how the spec's classes read a config."""
+        return self.path.with_name(f"{self.path.stem}.reading.json")
+
+    def reading(self) -> dict[str, Any]:
+        """Facts about how the spec's classes read a config; empty without a file.
+
+        Raises:
+            SymflopsError: the file is not a JSON object.
+        """
+        if not there(self.reading_path):
+            return {}
+        found = read_json(str(self.reading_path))
+        if not isinstance(found, dict):
+            raise SymflopsError(f"{self.reading_path}: not a JSON object")
+        return found
 
     def blocks(self) -> Callable[[str], Source | None]:
         """Finds a block of this library, else a shipped one."""

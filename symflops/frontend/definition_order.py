@@ -20,7 +20,7 @@ def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
     places = {size.name.text: size.name for size in sizes}
     for position, size in enumerate(sizes):
         above = {known.name.text for known in sizes[:position]}
-        for name, span in names(size.default) if size.default is not None else ():
+        for name, span in (found for formula in (size.default, size.null) if formula is not None for found in names(formula)):
             if name in above:
                 continue
             if name in places:

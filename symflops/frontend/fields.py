@@ -10,8 +10,12 @@ from symflops.ops.fields import COMMON, ROLE, Field, Form, words_of
 TYPES = {
     "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
     "entries": "entries", "each": "number or list", "any": "any",
+    "ints": "list", "texts": "list", "flags": "list",
 }  # fmt: skip
 """The words for the type of a size, and what each means."""
+
+ITEMS = {"ints": "number", "texts": "text", "flags": "flag"}
+"""The kind of the items of a list, by its type."""
 
 SIZE = (
     Field(
@@ -19,6 +23,7 @@ SIZE = (
         "the config field that holds it; dots lead into nested configs; the first present of several; without one: by class",
     ),
     Field("default", Form.EXPRESSION, "its value if the config lacks it; may use the sizes above"),
+    Field("null", Form.EXPRESSION, "its value if the config has null there; may use the sizes above"),
     Field("optional", Form.FLAG, "it may be null: 'when: k != null'"),
     Field("doc", Form.TEXT, "what it is, in a few words"),
     Field("latex", Form.TEXT, "its symbol in formulas"),

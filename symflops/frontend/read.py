@@ -6,6 +6,7 @@ mistake of form in a file.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from symflops.frontend.definition_order import check_defaults
 from symflops.frontend.document import Shapes
 from symflops.frontend.entries import BlockText, Entries
 from symflops.frontend.extends import extended, no_bases
-from symflops.frontend.fields import DOCUMENT, INPUT, SIZE, STREAM, TYPES
+from symflops.frontend.fields import DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
 from symflops.frontend.variants import read_variants
 from symflops.model.layout import Layout
 from symflops.model.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
@@ -143,7 +144,7 @@ class _Document:
             texts.append(text)
         if not texts and not (by_class and "key" not in given and ("default" in given or "optional" in given)):
             self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
-        default = self.shapes.expression(given.get("default"), "'default'")
+        default, null = (self.shapes.expression(given.get(word), f"'{word}'") for word in ("default", "null"))
         latex = self.latex(given.get("latex"))
         doc = self.shapes.prose(given.get("doc"), "'doc'")
         optional = self.shapes.flag(given.get("optional"))
@@ -151,7 +152,11 @@ class _Document:
         evaluation = self.shapes.flag(given["evaluation"]) if "evaluation" in given else None
         if evaluation is not None and kind != "flag":
             self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
-        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation) if name else None
+        if null is not None and (optional or default is None):
+            reason = "its default says what it is where the config lacks it" if default is None else "it is 'optional'"
+            self.report.error("bad-field", f"'{key.text}' cannot have 'null'", given["null"].span, reason)
+        items = self.items(given.get("type"), given.get("default")) if kind == "list" else ""
+        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation, null, items) if name else None
 
     def latex(self, node: Node | None) -> str:
         text = self.shapes.text(node, "'latex'")
@@ -180,6 +185,18 @@ class _Document:
         if text[:1] == "-" and text[1:].isdigit():
             return "position"
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
+
+    @staticmethod
+    def items(node: Node | None, default: Node | None) -> str:
+        """The kind of a list's items: the written one, else that of the items of its default; empty for any."""
+        if isinstance(node, Scalar) and node.text in ITEMS:
+            return ITEMS[node.text]
+        text = default.text.strip() if isinstance(default, Scalar) else ""
+        try:
+            kinds = {type(item) for item in json.loads(text.replace("'", '"'))}
+        except (ValueError, TypeError):
+            return ""
+        return {int: "number", str: "text", bool: "flag"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
     def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
         pairs = self.shapes.mapping(node, "'derived'")

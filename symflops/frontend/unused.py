@@ -75,7 +75,7 @@ def _sizes(spec: Spec) -> Iterator[Diagnostic]:
 
 def _headers(spec: Spec) -> Iterator[Expression]:
     """The expressions of a spec outside of its graph."""
-    yield from (size.default for size in spec.sizes if size.default is not None)
+    yield from (formula for size in spec.sizes for formula in (size.default, size.null) if formula is not None)
     yield from (expression for _, expression in spec.derived)
     for stream in spec.streams:
         yield from _inside(stream.parts)

@@ -6,6 +6,7 @@ A field that a variant leaves out has its default, as in a config. Values are th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from symflops.algebra.domain import known, plain
@@ -15,7 +16,7 @@ from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError
 from symflops.model.spec import Name, SizeSpec, VariantSpec
-from symflops.runtime.sizes import checked, is_null, look_up
+from symflops.runtime.config import as_read, checked, is_null, look_up
 from symflops.syntax.identifiers import VARIANT
 from symflops.syntax.plain_values import frozen
 from symflops.syntax.plain_values import plain as value_of_node
@@ -23,6 +24,7 @@ from symflops.syntax.yaml_nodes import Node, Scalar
 
 DEFAULT, DERIVED = "default", "derived"
 """The names of two structures in an estimate: that of the defaults, and one derived on request for a config."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 COUNTED = ("number", "entries", "position", "rational")
 """The kinds of sizes that stay symbols in a graph, unless its structure depends on their value."""
 
@@ -59,7 +61,7 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
         shapes.report.error("bad-value", f"'{key.text}' cannot be null", node.span, f"size '{size.name}' is not optional")
     elif value is not None:
         try:
-            checked(size.kind, key.text, value)
+            checked(size.kind, key.text, value, size.items)
         except ConfigError:
             shapes.report.error(
                 "bad-value", f"'{key.text}' is {value!r}, not a {size.kind}", node.span, f"as size '{size.name}' says"
@@ -117,14 +119,21 @@ def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) ->
     return [Diagnostic("needless-size", f"the structure does not depend on '{name}'", name.span, hint) for name in names]
 
 
-def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any]) -> Any:
-    """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it."""
+def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], reading: Mapping[str, Any] = NOTHING) -> Any:
+    """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it.
+
+    ``reading`` holds facts about how the class reads the config.
+    """
+    config = as_read({"reading": reading}, config)
     scope: dict[str, Any] = {}
     for size in sizes:
         value = look_up(config, size.keys)
-        null = size.optional and is_null(config, size.keys)
-        if value is None and size.default is not None and not null:
-            value = plain(evaluate(size.default, scope))
+        null = is_null(config, size.keys)
+        formula = size.null if null and size.null is not None else size.default
+        if null and size.null is None and reading and size.kind == "flag" and not size.optional:
+            value = False
+        elif value is None and formula is not None and not (null and size.optional):
+            value = plain(evaluate(formula, scope))
         if size.name.text == wanted:
             return value
         scope[size.name.text] = known(value)

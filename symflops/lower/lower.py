@@ -179,6 +179,7 @@ class _Lowering:
             lengths=self.by_convention(lambda convention: convention.length),
             statistics=self.moments.statistics,
             units=self.by_convention(lambda convention: convention.unit),
+            reading=spec.reading or None,
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program
 

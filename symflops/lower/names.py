@@ -34,7 +34,8 @@ from symflops.model.graph import Graph
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Value
 from symflops.model.program import Definition, Field, Moment, Program
-from symflops.model.spec import SizeSpec, Spec
+from symflops.model.spec import Spec
+from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import latex_symbol
 
 
@@ -141,23 +142,25 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
     found = []
     for size, name in zip(spec.sizes, names, strict=True):
         attribute = name if names.count(name) == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
-        default = default_of(size, known, formulas)
+        default, null = (formula_of(formula, known, formulas) for formula in (size.default, size.null))
         required = size.default is None and not size.optional
         latex = size.latex or latex_symbol(size.name.text)
         kind = "count" if size.kind == "number" and size.name.text in counts else size.kind
-        found.append(Field(size.name.text, attribute, size.keys, kind, default, required, size.doc, latex, size.optional))
         letter = size.name.text
+        found.append(
+            Field(letter, attribute, size.keys, kind, default, required, size.doc, latex, size.optional, null, size.items)
+        )
         makers = {"flag": flag_symbol, "position": position_symbol}
         symbol = makers.get(size.kind, size_symbol)(letter)
         known[letter] = Truth.of(symbol) if size.kind == "flag" else symbol
     return tuple(found)
 
 
-def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any:
-    """The value of a size that a config lacks; None if it has no default."""
-    if size.default is None:
+def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formulas) -> Any:
+    """The value of a size that a config lacks, or has as null; None if it has none."""
+    if text is None:
         return None
-    value = evaluate(size.default, known)
+    value = evaluate(text, known)
     if isinstance(value, Truth):
         return formulas.of(value.expr) if value.expr not in (0, 1) else bool(value.expr)
     if isinstance(value, Expr):

@@ -16,7 +16,8 @@ class Field:
 
     ``kind`` is ``number``, ``count`` (of iterations, at most 100,000), ``rational``, ``flag``, ``text`` or ``list``;
     ``default`` is a formula of the sizes above, a plain value for flags, texts and lists, or None where a config must have
-    it. A null counts as absent, but for a ``nullable`` size.
+    it. ``null`` is the size of a config that has null there; a ``nullable`` size is null then. ``items`` is the kind of the
+    items of a list.
     """
 
     letter: str
@@ -28,6 +29,8 @@ class Field:
     doc: str
     latex: str
     nullable: bool = False
+    null: Formula | bool | str | tuple[object, ...] | None = None
+    items: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,7 @@ class Program:
     """Everything that a target prints.
 
     ``fixed`` are sizes (letter, value) that decided the structure: it is of such models; ``variant`` is what that is called.
+    ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
@@ -231,6 +235,7 @@ class Program:
     statistics: tuple[Statistic, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
     variant: str = ""
+    reading: object = None
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

@@ -37,6 +37,7 @@ class SizeSpec:
 
     A size without config fields is decided by the class.
     ``evaluation`` is the value of a flag for a model in evaluation mode, whatever its config says; None leaves the config's.
+    ``null`` is the size of a config that has null there; ``items`` is the kind of a list's items, empty for any.
     """
 
     name: Name
@@ -47,6 +48,8 @@ class SizeSpec:
     doc: str
     latex: str
     evaluation: bool | None = None
+    null: Expression | None = None
+    items: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +203,7 @@ class Spec:
     ``classes`` has a row for each of the ``references``; ``decided`` are the sizes that a class decides. ``constants`` and
     ``renamed`` are what the class of this view makes of them, ``alike`` all classes of which that is so; see
     :func:`symflops.frontend.classes.view`.
+    ``reading`` holds facts about how its classes read a config (:mod:`symflops.runtime.config`).
     """
 
     name: str
@@ -220,3 +224,4 @@ class Spec:
     alike: tuple[str, ...] = ()
     constants: tuple[tuple[str, Any], ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 from symflops.emit.code.batches import stream_groups, stream_rows
 from symflops.emit.code.tables import Tables, work_context
@@ -14,12 +16,14 @@ from symflops.emit.python.batch import column_context, figure, signature, slots,
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.rendering import template
-from symflops.model.formula import Num, Sym
+from symflops.model.formula import Formula, Num, Sym
 from symflops.model.program import Case, Field, Program
 from symflops.model.verification import Verification
+from symflops.runtime import config
 from symflops.runtime.classes import class_name
 from symflops.runtime.layouts import inputs_of
 
+MARK = "# ---- what generated modules hold, too\n"
 PRINT = PythonPrinter()
 TYPES = {
     "number": "int", "count": "int", "entries": "int", "position": "int", "rational": "Fraction", "flag": "bool",
@@ -55,12 +59,12 @@ def size_context(program: Program) -> dict[str, Any]:
         "defaults": {field.letter: default(field, program) for field in program.fields},
         "arguments": arguments(program),
         "nullable": [field.attribute for field in program.fields if field.nullable and not field.required],
+        "null_values": null_values(program),
+        "reading": repr(program.reading or {}),
+        "config_code": config_code(),
         "null_lists": any(field.kind == "list" and field.nullable for field in program.fields),
         "fractions": "rational" in kinds,
-        "entries": "entries" in kinds,
         "each": "number or list" in kinds,
-        "anything": "any" in kinds,
-        "positions": "position" in kinds,
         "classes": list(map(class_name, program.references)),
     }
 
@@ -143,6 +147,23 @@ def default(field: Field, program: Program) -> str:
         return repr(field.default)
     names = {other.letter: other.attribute for other in program.fields}
     return PythonPrinter(names).text(field.default)
+
+
+def null_values(program: Program) -> list[tuple[str, str]]:
+    """The sizes that a null sets, each with its value as an expression of the other sizes."""
+    found = []
+    for field in program.fields:
+        if field.null is not None:
+            printer = PythonPrinter({other.letter: f"sizes.{other.attribute}" for other in program.fields})
+            plain = isinstance(field.null, (bool, str, tuple))
+            found.append((field.attribute, repr(field.null) if plain else printer.text(cast("Formula", field.null))))
+    return found
+
+
+@lru_cache(maxsize=1)
+def config_code() -> str:
+    """The functions of :mod:`symflops.runtime.config`, which every module holds."""
+    return MARK.join(inspect.getsource(config).split(MARK)[1:]).strip()
 
 
 def is_constant(field: Field) -> bool:

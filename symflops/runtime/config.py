@@ -1,0 +1,179 @@
+"""Reads a config as its own class reads it, and checks the values of its fields.
+
+A stored program may have a ``reading``: facts about the class, which :mod:`symflops.witness.class_reading` finds out and tests
+compare with the class. Generated modules hold the text below the line, so that it needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+from symflops.model.evaluate import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+# ---- what generated modules hold, too
+
+
+def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
+
+    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
+
+    Raises:
+        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
+    """
+    found = _plain(config)
+    reading = document.get("reading")
+    if not isinstance(found, dict):
+        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
+    if not reading:
+        return found
+    names = [*_listed(found.get("architectures")), found.get("_class_name")]
+    name = next((reading["classes"][name] for name in names if isinstance(name, str) and name in reading["classes"]), None)
+    return _part(reading["tables"][name or next(iter(reading["tables"]))], found, "")
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A config object as dicts and lists; other values as they are."""
+    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    if callable(getattr(value, "to_dict", None)):
+        value = value.to_dict()
+    if hasattr(value, "keys") and hasattr(value, "items"):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
+    if fields:
+        return {name: _plain(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
+    return value
+
+
+def _part(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
+    found = dict(given)
+    for name, others in table.get("names", {}).items():
+        _rename(found, name, others, place)
+    for name in table.get("absent", ()):
+        if name in found and found[name] is None:
+            del found[name]
+    for name in table.get("never", ()):
+        if name in found and found[name] is None:
+            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
+    for name, default in table.get("undescribed", {}).items():
+        if found.get(name) not in (None, default):
+            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, inner in table.get("parts", {}).items():
+        found[name] = _part(inner, _inside(inner, found, name, place), f"{place}{name}.")
+    return found
+
+
+def _rename(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
+    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
+    present = [other for other in others if other in found]
+    if present in ([], [name]):
+        return
+    chosen = present[0]
+    needed = [field for field in others[chosen] if found.get(field) is None]
+    if chosen != name and (needed or found[chosen] is None):
+        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
+        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
+    value = found[chosen]
+    for other in present:
+        del found[other]
+    found[name] = value
+
+
+def _inside(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+    """The config inside a config: given, or left out, or with its fields around it."""
+    part = found.get(name)
+    if found.get(table.get("instead", "")) is not None:
+        name = table["instead"]
+        part = found[name]
+    if part is None:
+        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
+        return {**table.get("whole", {}), **flat}
+    if not isinstance(part, dict):
+        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
+    kinds = table.get("kinds")
+    if kinds and part.get("model_type", kinds[0]) not in kinds:
+        told = f"the spec describes {', '.join(kinds)}"
+        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
+    return {**table.get("partial", {}), **part}
+
+
+def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
+    for key in keys:
+        value: Any = config
+        for word in key.split("."):
+            value = value.get(word) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether one of ``keys`` is there and null, and none has a value."""
+    if look_up(config, keys) is not None:
+        return False
+    for key in keys:
+        *outer, last = key.split(".")
+        value = look_up(config, [".".join(outer)]) if outer else config
+        if isinstance(value, dict) and last in value:
+            return True
+    return False
+
+
+def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
+    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_size(kind: str, value: Any, items: str = "") -> bool:
+    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
+    if kind == "flag":
+        return isinstance(value, bool)
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "rational":
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
+    if kind == "position":
+        return is_whole(value, 100_000, -100_000)
+    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
+        items = "number" if kind == "number or list" else items
+        return kind == "entries" or all(
+            is_size(items, item) if items else item is None or is_size("any", item) for item in value
+        )
+    if kind == "entries" and isinstance(value, dict):
+        return True
+    if kind == "any" and isinstance(value, (bool, str)):
+        return True
+    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
+        value, 100_000 if kind == "count" else 10**15 - 1
+    )
+
+
+def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
+    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
+
+    Raises:
+        ConfigError: it is not of that kind.
+    """
+    if not is_size(kind, value, items):
+        of = f" of {items}s" if items and kind == "list" else ""
+        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
+    if kind == "rational":
+        from fractions import Fraction
+
+        return Fraction(repr(value))
+    if kind == "entries" and not isinstance(value, int):
+        return len(value)
+    return tuple(value) if isinstance(value, list) else value

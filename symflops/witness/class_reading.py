@@ -1,0 +1,232 @@
+"""Finds out how the classes of a spec read a config: other names of fields, nulls, configs inside configs.
+
+A config class of transformers is asked: it reads small JSON objects, and its ``to_dict`` shows what it made of them. For any
+other class the signature of its constructor says which arguments are null by default.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from symflops.api import Model
+from symflops.runtime.config import is_null, look_up
+from symflops.witness.cases import cases_of
+from symflops.witness.classes import class_of
+from symflops.witness.defaults import signature_of
+from symflops.witness.modes import with_value
+
+LEGACY = re.compile(r"""kwargs\.(?:pop|get)\(\s*["'](\w+)["']""")
+GENERIC = frozenset({"dtype", "torch_dtype", "num_labels", "name_or_path", "rope_theta", "rope_scaling"})
+Facts = Mapping[str, Any]
+
+
+def reading_of(model: Model) -> dict[str, Any]:
+    """The facts that :func:`symflops.runtime.config.as_read` needs, per config class of the spec; empty without a class.
+
+    Raises:
+        SymflopsError: a package or a class does not exist.
+    """
+    tables: dict[str, Any] = {}
+    classes: dict[str, str] = {}
+    keys = [key for size in model.spec.sizes for key in size.keys]
+    for reference in model.spec.references:
+        real = class_of(reference, model.file.path.parent)
+        kind = getattr(real, "config_class", None)
+        asked = hasattr(kind, "from_dict")
+        own: Any = kind if asked else real
+        classes[real.__name__] = own.__name__
+        if own.__name__ not in tables:
+            tables[own.__name__] = Probe(model, own).table("") if asked else of_signature(own, keys)
+    found: dict[str, Any] = {"tables": tables} if tables else {}
+    return found | ({"classes": classes} if len(tables) > 1 else {})
+
+
+def of_signature(kind: type, keys: Iterable[str]) -> dict[str, Any]:
+    """The table of a class that is made from the fields of its config: null is as absent for what is null by default."""
+    written = signature_of(kind)
+    absent = [key for key in dict.fromkeys(keys) if key in written and written[key] is None]
+    return {"absent": absent} if absent else {}
+
+
+class Probe:
+    """A config class that reads small configs: an empty one, and those of the spec's cases."""
+
+    def __init__(self, model: Model, kind: Any) -> None:
+        self.kind = kind
+        self.sizes = model.spec.sizes
+        self.bases: list[dict[str, Any]] = [{}]
+        for case in cases_of(model.file):
+            self.bases += [dict(case.config)] if self.read(case.config) is not None else []
+
+    def read(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the class makes of a config, None if it refuses it."""
+        try:
+            found: dict[str, Any] = self.kind.from_dict(copy.deepcopy(dict(config))).to_dict()
+        except Exception:  # a class may fail in any way on what it does not accept
+            return None
+        return found
+
+    def facts(self, config: Mapping[str, Any]) -> Facts | None:
+        """The values that the spec's keys have in what the class makes of a config."""
+        found = self.read(config)
+        return None if found is None else {key: (look_up(found, [key]), is_null(found, [key])) for key in self.keys}
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the spec."""
+        return [key for size in self.sizes for key in size.keys]
+
+    def here(self, place: str) -> list[str]:
+        """The keys of the spec in the config at ``place``, which is empty or ends with a point; without it."""
+        return list(dict.fromkeys(key[len(place) :] for key in self.keys if f"{key.rpartition('.')[0]}." == (place or ".")))
+
+    def table(self, place: str) -> dict[str, Any]:
+        """The facts about the config at ``place``, and about those inside it."""
+        meanings = {key: self.null(place, key) for key in self.here(place)}
+        found: dict[str, Any] = {"names": self.names(place), "undescribed": self.undescribed(place)}
+        for meaning in ("absent", "never"):
+            found[meaning] = [key for key, known in meanings.items() if known == meaning]
+        inside = [name for name in self.parts(place) if self.class_at(f"{place}{name}.") is not None]
+        found["parts"] = {name: self.part(place, name) for name in inside}
+        return {name: value for name, value in found.items() if value}
+
+    def class_at(self, place: str) -> Any:
+        """The config class at ``place`` in a default config; None for a plain object."""
+        found = self.kind.from_dict({})
+        for name in place.split(".")[:-1]:
+            found = getattr(found, name, None)
+        return type(found) if hasattr(found, "to_dict") else None
+
+    # other names
+
+    def names(self, place: str) -> dict[str, dict[str, list[str]]]:
+        """Per key its names, the first given one counts, each with the fields that must be given with it."""
+        kind = self.class_at(place)
+        found: dict[str, dict[str, list[str]]] = {}
+        written = dict(getattr(kind, "attribute_map", {}))
+        for key in self.here(place):
+            field = written.get(key, key)
+            others = [name for name, of in written.items() if of == field] + self.legacy(place, field) + [field]
+            if len(others) > 1 and field not in found and not any(key in known for known in found.values()):
+                found[key] = {name: self.missed(place, name, field) for name in others}
+        return found
+
+    def legacy(self, place: str, field: str) -> list[str]:
+        """Keyword arguments that set ``field`` alone."""
+        value = self.other(place, field)
+        if value is None:
+            return []
+        plain = self.facts({})
+        wanted = self.facts(with_value({}, f"{place}{field}", value))
+        return [word for word in self.words(place) if plain != wanted == self.facts(with_value({}, f"{place}{word}", value))]
+
+    def words(self, place: str) -> list[str]:
+        """The keyword arguments that the class at ``place`` takes beside its fields."""
+        kind = self.class_at(place)
+        source = inspect.getsource(kind)
+        return [word for word in dict.fromkeys(LEGACY.findall(source)) if word not in GENERIC]
+
+    def missed(self, place: str, name: str, field: str) -> list[str]:
+        """The fields that the class works out before it knows ``name``, which stands for ``field``."""
+        value = self.other(place, field)
+        if name == field or value is None:
+            return []
+        one, two = (self.facts(with_value({}, f"{place}{word}", value)) for word in (name, field))
+        if one is None or two is None:
+            return []
+        return [key[len(place) :] for key in one if one[key] != two[key] and key.startswith(place)]
+
+    def other(self, place: str, field: str) -> Any:
+        """A value of a number field that is not its default, which the class accepts."""
+        value = look_up(self.read({}) or {}, [f"{place}{field}"])
+        if isinstance(value, bool):
+            return not value
+        tried = [2 * value, value + 1, 1] if isinstance(value, int) else []
+        return next((one for one in tried if self.read(with_value({}, f"{place}{field}", one)) is not None), None)
+
+    def undescribed(self, place: str) -> dict[str, Any]:
+        """Keyword arguments that change what the spec reads, and that it does not read, with the value that changes nothing."""
+        plain, found = self.facts({}), {}
+        known = {*self.here(place), *(name for others in self.names(place).values() for name in others)}
+        instead = {f"{name}_dict" for name in self.parts(place)}
+        for word in self.words(place):
+            if word not in known | instead:
+                made = {value: self.facts(with_value({}, f"{place}{word}", value)) for value in range(9)}
+                if any(one not in (None, plain) for one in made.values()):
+                    found[word] = next((value for value, one in made.items() if one == plain), None)
+        return found
+
+    # nulls
+
+    def null(self, place: str, key: str) -> str:
+        """What a null means: ``absent``, ``never`` if the class refuses it, or empty for another value that it has or stays."""
+        meanings = set()
+        for base in self.bases:
+            opened = with_value(base, place[:-1], look_up(base, [place[:-1]]) or {}) if place else base
+            left_out = without(opened, f"{place}{key}")
+            null, absent = (self.facts(config) for config in (with_value(left_out, f"{place}{key}", None), left_out))
+            if absent is not None:
+                meanings.add("never" if null is None else "absent" if null == absent else "")
+        meanings = meanings if meanings == {"never"} else meanings - {"never"}
+        return meanings.pop() if len(meanings) == 1 else ""
+
+    # configs inside
+
+    def parts(self, place: str) -> Iterator[str]:
+        """The names of the configs inside the one at ``place`` that the spec reads."""
+        every = [key[len(place) :] for key in self.keys if key.startswith(place)]
+        return (name for name in dict.fromkeys(key.partition(".")[0] for key in every if "." in key))
+
+    def part(self, place: str, name: str) -> dict[str, Any]:
+        """The facts about a config inside a config."""
+        inner = f"{place}{name}."
+        found: dict[str, Any] = {"flat": self.flat(place, name), "partial": self.partial(place, name)}
+        spec = getattr(self.class_at(place), "sub_configs_defaults", {}).get(name)
+        if spec is not None and not hasattr(spec.config_class, "to_dict"):
+            found["kinds"] = [spec.model_type]
+        found["instead"] = f"{name}_dict" if self.replaced(place, name) else ""
+        return {word: value for word, value in found.items() if value} | self.table(inner)
+
+    def flat(self, place: str, name: str) -> list[str]:
+        """The fields of a config inside that may stand around it, where it is left out."""
+        found, unknown = [], []
+        for key in self.here(f"{place}{name}."):
+            value = self.other(f"{place}{name}.", key)
+            wanted = None if value is None else self.facts(with_value({}, f"{place}{name}.{key}", value))
+            if wanted is None:
+                unknown.append(key)
+            elif wanted == self.facts(with_value({}, f"{place}{key}", value)) != self.facts({}):
+                found.append(key)
+        takes = {*found, *unknown} if found else set()  # a class that moves some fields moves all of its own
+        return [key for key in self.here(f"{place}{name}.") if key in takes]
+
+    def partial(self, place: str, name: str) -> dict[str, Any]:
+        """The defaults of a config inside that is given, where they are not those of one that is left out."""
+        whole, given = self.read({}) or {}, self.read(with_value({}, f"{place}{name}", {})) or {}
+        keys = self.here(f"{place}{name}.")
+        values = {key: [look_up(config, [f"{place}{name}.{key}"]) for config in (whole, given)] for key in keys}
+        return {key: two for key, (one, two) in values.items() if one != two}
+
+    def replaced(self, place: str, name: str) -> bool:
+        """Whether ``<name>_dict`` stands for the config ``name``."""
+        key = next((key for key in self.here(f"{place}{name}.") if self.other(f"{place}{name}.", key) is not None), None)
+        if key is None or f"{name}_dict" not in self.words(place):
+            return False
+        value = self.other(f"{place}{name}.", key)
+        one, two = (self.facts(with_value({}, f"{place}{word}.{key}", value)) for word in (name, f"{name}_dict"))
+        return one == two != self.facts({})
+
+
+def without(config: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """``config`` without ``key``; points lead into nested configs."""
+    first, _, rest = key.partition(".")
+    kept = dict(config)
+    if rest and isinstance(kept.get(first), Mapping):
+        kept[first] = without(kept[first], rest)
+    elif not rest:
+        kept.pop(first, None)
+    return kept

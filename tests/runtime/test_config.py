@@ -1,0 +1,177 @@
+"""Configs are read as their classes read them: other names, nulls, configs inside configs, config objects, items of lists."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import types
+from typing import Any
+
+import pytest
+
+from symflops.catalog.catalog import by_name
+from symflops.catalog.lookup import estimate, estimator
+from symflops.model.evaluate import ConfigError
+from symflops.runtime.config import as_read
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import Stored
+
+FLAT = {
+    "architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl", "hidden_size": 3584,
+    "intermediate_size": 18944, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+    "vocab_size": 152064, "tie_word_embeddings": False, "sliding_window": 32768, "use_sliding_window": False,
+    "max_window_layers": 28, "vision_config": {"depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16,
+    "in_chans": 3, "out_hidden_size": 3584, "patch_size": 14, "spatial_merge_size": 2, "window_size": 112,
+    "fullatt_block_indexes": [7, 15, 23, 31], "temporal_patch_size": 2},
+}  # fmt: skip
+"""The published form of Qwen2.5-VL-7B: the fields of the text model stand around those of the image encoder."""
+
+
+def sizes(name: str, config: Any) -> dict[str, Any]:
+    """The sizes of a config, by the interpreter and by the generated module, which agree."""
+    program = by_name(name).program(name)
+    found = sizes_of(Stored(program), config)
+    module = by_name(name).module(name)
+    made = module.Sizes.from_config(config)
+    assert {row["letter"]: getattr(made, row["attribute"]) for row in program["fields"]} == {
+        row["letter"]: found[row["letter"]] for row in program["fields"]
+    }
+    return found
+
+
+def refusal(name: str, config: Any) -> str:
+    """The message with which the interpreter and the generated module refuse a config."""
+    with pytest.raises(ConfigError) as error:
+        sizes_of(Stored(by_name(name).program(name)), config)
+    with pytest.raises(ValueError) as other:
+        by_name(name).module(name).Sizes.from_config(config)
+    assert str(other.value) == str(error.value)
+    return str(error.value)
+
+
+def test_flat_fields_are_those_of_the_text_model() -> None:
+    names = [key for key in FLAT if key not in ("architectures", "model_type", "vision_config", "tie_word_embeddings")]
+    nested = {key: value for key, value in FLAT.items() if key not in names} | {
+        "text_config": {key: FLAT[key] for key in names}
+    }
+    flat, whole = (estimate(config, {"text": [100]}) for config in (FLAT, nested))
+    assert flat == whole
+    assert flat["parameters"] == 8_292_166_656
+
+
+def test_fields_around_a_text_config_that_is_given_do_not_count() -> None:
+    assert sizes("qwen2_vl", {"hidden_size": 64, "text_config": {}})["D"] == 8192
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("gpt2", {"hidden_size": 1024, "num_hidden_layers": 24}, {"n_embd": 1024, "n_layer": 24}),
+        ("gpt2", {"hidden_size": 1024, "n_embd": 768}, {"n_embd": 1024}),
+        ("falcon", {"n_embed": 1024, "num_attention_heads": 16}, {"hidden_size": 1024, "num_attention_heads": 16}),
+        ("bloom", {"n_embed": 1024, "num_hidden_layers": 3}, {"hidden_size": 1024, "n_layer": 3}),
+        ("mixtral", {"num_experts": 4}, {"num_local_experts": 4}),
+        ("t5", {"hidden_size": 256}, {"d_model": 256}),
+        ("clip", {"text_config_dict": {"hidden_size": 768}}, {"text_config": {"hidden_size": 768}}),
+        ("llama", {"num_key_value_heads": None, "head_dim": None}, {}),
+        ("llava", {"vision_config": None}, {}),
+    ],
+)
+def test_two_ways_to_write_one_config(name: str, one: Any, other: Any) -> None:
+    assert sizes(name, one) == sizes(name, other)
+
+
+def test_a_config_inside_that_is_given_has_the_defaults_of_its_class() -> None:
+    assert sizes("llava", {})["Dv"] == 1024
+    assert sizes("llava", {"vision_config": {}})["Dv"] == 768
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "letter", "value"),
+    [
+        ("wan", {"out_channels": None, "in_channels": 36}, "o", 36),
+        ("wan", {"ffn_dim": None, "num_attention_heads": 2, "attention_head_dim": 8}, "F", 64),
+        ("sd3", {"out_channels": None, "in_channels": 32}, "o", 32),
+        ("allegro", {"attention_bias": None}, "biased", False),
+        ("flux", {"guidance_embeds": None}, "guided", False),
+    ],
+)
+def test_null_is_what_the_class_makes_of_it(name: str, config: Any, letter: str, value: Any) -> None:
+    assert sizes(name, config)[letter] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "words"),
+    [
+        ("llama", {"hidden_size": None}, "'hidden_size' is null, which its class refuses"),
+        ("wan", {"num_layers": None}, "'num_layers' is null"),
+        (
+            "t5",
+            {"num_hidden_layers": 3},
+            "'num_layers', which the class sets after other fields: write 'num_decoder_layers', too",
+        ),
+        ("qwen3_next", {"full_attention_interval": 3}, "'full_attention_interval' is 3: the class makes other fields of it"),
+        ("llava", {"text_config": {"model_type": "opt"}}, "'text_config.model_type' is 'opt': the spec describes llama"),
+        ("qwen2_vl", {"text_config": 3}, "'text_config' is 3, not an object"),
+        ("llama", [1], "a config is a JSON object, not list"),
+        ("swin", {"num_heads": [3, float("-inf"), 12, 24]}, "'num_heads' is [3, -inf, 12, 24], not a list of numbers"),
+        ("swin", {"num_heads": [3, 6.5, 12, 24]}, "not a list of numbers"),
+        ("swin", {"num_heads": [3, -6, 12, 24]}, "not a list of numbers"),
+        ("swin", {"num_heads": [3, True, 12, 24]}, "not a list of numbers"),
+        ("wan", {"patch_size": [1.0, 2, 2]}, "'patch_size' is [1.0, 2, 2], not a list of numbers"),
+        ("wan", {"patch_size": [1, [2], 2]}, "not a list of numbers"),
+        ("autoencoder_kl_wan", {"temperal_downsample": [1, 0, 1]}, "not a list of flags"),
+        ("unet_2d_condition", {"down_block_types": [1]}, "not a list of texts"),
+        ("unet_2d_condition", {"cross_attention_dim": [float("nan")]}, "not a any"),
+        ("llama", {"hidden_size": True}, "'hidden_size' is True, not a number"),
+    ],
+)
+def test_what_no_class_or_no_spec_reads_is_refused_with_its_place(name: str, config: Any, words: str) -> None:
+    assert words in refusal(name, config)
+
+
+@dataclasses.dataclass
+class Config:
+    """A config of a project's own."""
+
+    architectures: tuple[str, ...] = ("LlamaForCausalLM",)
+    hidden_size: int = 64
+    num_attention_heads: int = 4
+
+
+class WithDict(Config):
+    """One that says itself what it is as a dict, as those of transformers do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields."""
+        return {**dataclasses.asdict(self), "hidden_size": 128}
+
+
+FIELDS = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attention_heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("config", "width"),
+    [
+        (Config(), 64),
+        (WithDict(), 128),
+        (types.MappingProxyType(FIELDS), 64),
+        (types.SimpleNamespace(**FIELDS), 64),
+        (argparse.Namespace(**FIELDS), 64),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_config_objects_are_taken_as_json_is(config: Any, width: int) -> None:
+    assert sizes("llama", config)["D"] == width
+    assert (
+        estimator(by_name("llama"), "llama", config)[1].parameters
+        == estimator(by_name("llama"), "llama", {**FIELDS, "hidden_size": width})[1].parameters
+    )
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen2_5_vl", "clip", "llava", "t5"])
+def test_reading_twice_changes_nothing(name: str) -> None:
+    document = by_name(name).program(name)
+    for config in ({}, FLAT, {"text_config_dict": {"hidden_size": 8}}, {"vision_config": {}}):
+        once = as_read(document, config)
+        assert as_read(document, once) == once
