@@ -37,6 +37,7 @@ FAST: dict[str, tuple[str, ...]] = {
     "oracle/test_interpreter.py": (),
     "system/test_files.py": (),
     # estimating, metering, commands
+    "runtime/test_config.py": (),
     "adapters/test_adapters.py": (),
     "catalog/test_cache.py": ("test_the_config", "test_another_structure"),
     "cli/test_commands.py": ("test_estimate", "test_macs", "test_a_batch", "test_padded"),

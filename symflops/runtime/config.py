@@ -24,44 +24,44 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
     Raises:
         ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
     """
-    found = _plain(config)
+    found = _as_json(config)
     reading = document.get("reading")
     if not isinstance(found, dict):
         raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
     if not reading:
         return found
-    names = [*_listed(found.get("architectures")), found.get("_class_name")]
-    name = next((reading["classes"][name] for name in names if isinstance(name, str) and name in reading["classes"]), None)
-    return _part(reading["tables"][name or next(iter(reading["tables"]))], found, "")
+    named, tables = found.get("architectures"), reading["tables"]
+    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
+    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
+    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
 
 
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def _plain(value: Any, depth: int = 0) -> Any:
+def _as_json(value: Any, depth: int = 0) -> Any:
     """A config object as dicts and lists; other values as they are."""
     if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
         return value
     if isinstance(value, (list, tuple)):
-        return [_plain(item, depth + 1) for item in value]
+        return [_as_json(item, depth + 1) for item in value]
     if callable(getattr(value, "to_dict", None)):
         value = value.to_dict()
     if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+        return {str(key): _as_json(item, depth + 1) for key, item in value.items()}
     fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
     if fields:
-        return {name: _plain(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
+        return {name: _as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
     return value
 
 
-def _part(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
     found = dict(given)
     for name, others in table.get("names", {}).items():
-        _rename(found, name, others, place)
+        _under_one_name(found, name, others, place)
     for name in table.get("absent", ()):
         if name in found and found[name] is None:
+            del found[name]
+    for name, unset in table.get("unset", {}).items():
+        if found.get(name) == unset:
             del found[name]
     for name in table.get("never", ()):
         if name in found and found[name] is None:
@@ -71,11 +71,11 @@ def _part(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dic
             told = f"the class makes other fields of it, and the spec describes {default!r} alone"
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
-        found[name] = _part(inner, _inside(inner, found, name, place), f"{place}{name}.")
+        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
     return found
 
 
-def _rename(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
+def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
     """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
     present = [other for other in others if other in found]
     if present in ([], [name]):
@@ -91,7 +91,7 @@ def _rename(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]
     found[name] = value
 
 
-def _inside(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
     """The config inside a config: given, or left out, or with its fields around it."""
     part = found.get(name)
     if found.get(table.get("instead", "")) is not None:

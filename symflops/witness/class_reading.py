@@ -92,6 +92,7 @@ class Probe:
             found[meaning] = [key for key, known in meanings.items() if known == meaning]
         inside = [name for name in self.parts(place) if self.class_at(f"{place}{name}.") is not None]
         found["parts"] = {name: self.part(place, name) for name in inside}
+        found["unset"] = self.unset(place)
         return {name: value for name, value in found.items() if value}
 
     def class_at(self, place: str) -> Any:
@@ -162,6 +163,13 @@ class Probe:
 
     # nulls
 
+    def unset(self, place: str) -> dict[str, str]:
+        """The words that stand for a number that the class works out, such as ``auto``."""
+        written = signature_of(self.class_at(place))
+        kinds = {key: size.kind for size in self.sizes for key in size.keys}
+        named = {key: written.get(key) for key in self.here(place) if kinds[f"{place}{key}"] not in ("text", "any")}
+        return {key: word for key, word in named.items() if isinstance(word, str)}
+
     def null(self, place: str, key: str) -> str:
         """What a null means: ``absent``, ``never`` if the class refuses it, or empty for another value that it has or stays."""
         meanings = set()
@@ -184,7 +192,7 @@ class Probe:
     def part(self, place: str, name: str) -> dict[str, Any]:
         """The facts about a config inside a config."""
         inner = f"{place}{name}."
-        found: dict[str, Any] = {"flat": self.flat(place, name), "partial": self.partial(place, name)}
+        found: dict[str, Any] = {"flat": self.flat(place, name)} | self.defaults(place, name)
         spec = getattr(self.class_at(place), "sub_configs_defaults", {}).get(name)
         if spec is not None and not hasattr(spec.config_class, "to_dict"):
             found["kinds"] = [spec.model_type]
@@ -204,12 +212,15 @@ class Probe:
         takes = {*found, *unknown} if found else set()  # a class that moves some fields moves all of its own
         return [key for key in self.here(f"{place}{name}.") if key in takes]
 
-    def partial(self, place: str, name: str) -> dict[str, Any]:
-        """The defaults of a config inside that is given, where they are not those of one that is left out."""
+    def defaults(self, place: str, name: str) -> dict[str, Any]:
+        """The defaults of a config inside that is left out, and of one that is given in part, where the two differ."""
         whole, given = self.read({}) or {}, self.read(with_value({}, f"{place}{name}", {})) or {}
         keys = self.here(f"{place}{name}.")
         values = {key: [look_up(config, [f"{place}{name}.{key}"]) for config in (whole, given)] for key in keys}
-        return {key: two for key, (one, two) in values.items() if one != two}
+        differ = {key: pair for key, pair in values.items() if pair[0] != pair[1]}
+        return {
+            "whole": {key: one for key, (one, _) in differ.items()}, "partial": {key: two for key, (_, two) in differ.items()},
+        }  # fmt: skip
 
     def replaced(self, place: str, name: str) -> bool:
         """Whether ``<name>_dict`` stands for the config ``name``."""
