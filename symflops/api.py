@@ -23,6 +23,7 @@ from symflops.model.needs_size import NeedsSize
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec, VariantSpec
+from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 
 REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
@@ -101,6 +102,7 @@ class Model:
         if variant:
             found = self.variant(variant)
             config, sizes = config_of(found, self.spec.sizes), fixed_by(found, self.spec.sizes)
+        config = None if config is None else as_json(config)
         steps = tuple(phases_of(regime_of(regime)) for regime in regimes)
         counted = tuple(convention_of(convention) for convention in conventions)
         fields: dict[str, Any] = {"structure": variant, "sizes": sizes, "build": self.builder} | more

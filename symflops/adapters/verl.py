@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from symflops.catalog import lookup
@@ -49,7 +49,7 @@ def estimator_of(config: Any, regime: str, convention: str) -> Any:
     Raises:
         SymflopsError: an unknown model, or a config that does not fit.
     """
-    found = config.to_dict() if hasattr(config, "to_dict") else config if isinstance(config, Mapping) else vars(config)
+    found = lookup.config_of(config)
     return lookup.estimator(*lookup.by_config(found), found, regime, convention)[1]
 
 

@@ -11,13 +11,14 @@ import os.path
 from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.classes import class_in, class_name, listed, named_classes
+from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored
 from symflops.system.reading import read_json
 
 __all__ = [
-    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "closed_forms", "estimate", "estimator",
-    "interpreted", "read_config", "result",
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "closed_forms", "config_of", "estimate",
+    "estimator", "interpreted", "read_config", "result",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     Raises:
         UnknownModelError: no spec does; the message has the names in the config and the nearest specs.
     """
+    config = config_of(config)
     kind = config.get("model_type")
     kind = kind if isinstance(kind, str) else ""
     found, named = catalogs(), next(named_classes(config), None)
@@ -83,6 +85,18 @@ def read_config(path: str) -> dict[str, Any]:
     return config
 
 
+def config_of(config: Any) -> dict[str, Any]:
+    """A config as JSON data: of a mapping, a config object, or a path.
+
+    Raises:
+        SymflopsError: as :func:`read_config`; or it is no config.
+    """
+    found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else as_json(config)
+    if not isinstance(found, dict):
+        raise SymflopsError(f"a config is a JSON object, a path to one, or a config object, not {type(config).__name__}")
+    return found
+
+
 def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The config of the component of a pipeline that a spec describes."""
     entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
@@ -93,9 +107,11 @@ def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
         inner = os.path.join(os.path.dirname(path), name, "config.json")
         if word in known and os.path.isfile(inner):
             return read_config(inner)
-    if any(index.get("_class_name") in entry["pipelines"] for entry in entries):
-        return {"_class_name": index["_class_name"]}
     seen = ", ".join(f"{name} {word}" for name, word in parts.items())
+    missing = [name for name, word in parts.items() if word in known]
+    if missing or any(index.get("_class_name") in entry["pipelines"] for entry in entries):
+        told = f"give that file, or the config of the model, beside {path}"
+        raise UnknownModelError(f"this pipeline has no {(missing or ['transformer'])[0]}/config.json: {told}")
     raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {seen})")
 
 
@@ -116,6 +132,7 @@ def estimator(
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
     """
+    config = config_of(config)
     variant, program, _ = catalog.of_structure(name, config)
     if catalog.shipped and variant is not None and stores(program, regime, convention):
         module = catalog.module(name, variant)
@@ -137,6 +154,7 @@ def interpreted(
     Raises:
         SymflopsError: as :func:`estimator`.
     """
+    config = config_of(config)
     variant, found, sizes = catalog.of_structure(name, config)
     if variant is None or not stores(found, regime, convention):
         if is_file(regime) or is_file(convention):  # a user's own page may change: not cached
@@ -163,6 +181,7 @@ def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: 
     from symflops.emit.closed_forms import Derived
     from symflops.model.serialise import program_of
 
+    config = config_of(config)
     if not is_file(spec):
         catalog = by_name(spec)
         variant, found, _ = catalog.of_structure(spec, config)
@@ -206,7 +225,7 @@ def estimate(
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit.
     """
-    found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else config
+    found = config_of(config)
     catalog, name = (by_name(spec), spec) if spec else by_config(found)
     return result(interpreted(catalog, name, found, regime, convention), batch)
 

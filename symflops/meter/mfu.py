@@ -109,7 +109,7 @@ class MFUMeter:
         """A meter for the model of a config; without MFU, and with a warning, if the model is unknown or the config wrong.
 
         Args:
-            config: A mapping, a path to a config.json, or an object with ``to_dict``.
+            config: A mapping, a path to a config.json, or a config object.
             regimes: The training regime, or one per phase.
             convention: Which work counts.
             spec: The name of the spec; by default found by the config.
@@ -269,10 +269,7 @@ def _estimators(config: Any, regimes: Mapping[str, str], convention: str, spec: 
 
     if config is None:
         raise ValueError("there is no config")
-    if hasattr(config, "to_dict"):
-        config = config.to_dict()
-    elif isinstance(config, str) or hasattr(config, "__fspath__"):
-        config = lookup.read_config(str(config))
+    config = lookup.config_of(config)
     catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(config)
     found = {regime: lookup.estimator(catalog, name, config, regime, convention)[1] for regime in set(regimes.values())}
     return {phase: found[regime] for phase, regime in regimes.items()}

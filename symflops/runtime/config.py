@@ -24,7 +24,7 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
     Raises:
         ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
     """
-    found = _as_json(config)
+    found = as_json(config)
     reading = document.get("reading")
     if not isinstance(found, dict):
         raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
@@ -36,19 +36,19 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
     return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
 
 
-def _as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists; other values as they are."""
+def as_json(value: Any, depth: int = 0) -> Any:
+    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
     if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
         return value
     if isinstance(value, (list, tuple)):
-        return [_as_json(item, depth + 1) for item in value]
+        return [as_json(item, depth + 1) for item in value]
     if callable(getattr(value, "to_dict", None)):
         value = value.to_dict()
     if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): _as_json(item, depth + 1) for key, item in value.items()}
+        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
     fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
     if fields:
-        return {name: _as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
+        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
     return value
 
 

@@ -13,6 +13,7 @@ from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import BatchError, items_of, moments_of
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
+from symflops.runtime.config import as_json
 from symflops.runtime.layouts import inputs_of, sets_of
 from symflops.runtime.moments import Flops, Moments
 from symflops.runtime.sizes import sizes_of
@@ -75,6 +76,7 @@ class InterpretedEstimator:
         convention: str = "symflops",
     ) -> None:
         self.stored = stored = stored_of(program)
+        config = as_json(config)
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
         _check_known("regime", regime, stored.regimes)
         _check_known("convention", convention, stored.conventions)
