@@ -53,10 +53,11 @@ _CLASSES = ("LSTMCell",)
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
-    ("input_size", "number", ("input_size",)),
-    ("hidden_size", "number", ("hidden_size",)),
-    ("bias", "flag", ("bias",)),
+    ("input_size", "number", ("input_size",), ""),
+    ("hidden_size", "number", ("hidden_size",), ""),
+    ("bias", "flag", ("bias",), ""),
 )
+_READING: dict[str, Any] = {'tables': {'LSTMCell': {}}}
 
 
 class Sizes:
@@ -77,24 +78,29 @@ class Sizes:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json; absent and null fields take their defaults.
+        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
         Raises:
             ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
         """
+        config = as_read({"reading": _READING}, config)
         _check_class(config)
         found: dict[str, Any] = {}
-        for attribute, kind, keys in _FIELDS:
-            value = _look_up(config, keys)
+        for attribute, kind, keys, items in _FIELDS:
+            value = look_up(config, keys)
             if value is not None:
-                found[attribute] = _checked(keys[0], kind, value)
+                found[attribute] = checked(kind, keys[0], value, items)
+            elif is_null(config, keys):
+                if kind != "flag":
+                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
+                found[attribute] = False
         for attribute, key in (("input_size", "input_size"), ("hidden_size", "hidden_size"), ):
             if attribute not in found:
                 raise ValueError(f"the config has no '{key}'")
         return cls(**found)
 
     def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, _, _ in _FIELDS)})"
+        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
 
 
 class Moments:
@@ -326,8 +332,104 @@ def _check_class(config: Mapping[str, Any]) -> None:
         raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
 
 
-def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null."""
+ConfigError = ValueError
+
+
+def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
+
+    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
+
+    Raises:
+        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
+    """
+    found = as_json(config)
+    reading = document.get("reading")
+    if not isinstance(found, dict):
+        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
+    if not reading:
+        return found
+    named, tables = found.get("architectures"), reading["tables"]
+    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
+    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
+    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
+
+
+def as_json(value: Any, depth: int = 0) -> Any:
+    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
+    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [as_json(item, depth + 1) for item in value]
+    if callable(getattr(value, "to_dict", None)):
+        value = value.to_dict()
+    if hasattr(value, "keys") and hasattr(value, "items"):
+        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
+    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
+    if fields:
+        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
+    return value
+
+
+def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
+    found = dict(given)
+    for name, others in table.get("names", {}).items():
+        _under_one_name(found, name, others, place)
+    for name in table.get("absent", ()):
+        if name in found and found[name] is None:
+            del found[name]
+    for name, unset in table.get("unset", {}).items():
+        if found.get(name) == unset:
+            del found[name]
+    for name in table.get("never", ()):
+        if name in found and found[name] is None:
+            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
+    for name, default in table.get("undescribed", {}).items():
+        if found.get(name) not in (None, default):
+            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, inner in table.get("parts", {}).items():
+        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
+    return found
+
+
+def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
+    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
+    present = [other for other in others if other in found]
+    if present in ([], [name]):
+        return
+    chosen = present[0]
+    needed = [field for field in others[chosen] if found.get(field) is None]
+    if chosen != name and (needed or found[chosen] is None):
+        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
+        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
+    value = found[chosen]
+    for other in present:
+        del found[other]
+    found[name] = value
+
+
+def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+    """The config inside a config: given, or left out, or with its fields around it."""
+    part = found.get(name)
+    if found.get(table.get("instead", "")) is not None:
+        name = table["instead"]
+        part = found[name]
+    if part is None:
+        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
+        return {**table.get("whole", {}), **flat}
+    if not isinstance(part, dict):
+        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
+    kinds = table.get("kinds")
+    if kinds and part.get("model_type", kinds[0]) not in kinds:
+        told = f"the spec describes {', '.join(kinds)}"
+        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
+    return {**table.get("partial", {}), **part}
+
+
+def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
     for key in keys:
         value: Any = config
         for word in key.split("."):
@@ -337,18 +439,63 @@ def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return None
 
 
-def _checked(key: str, kind: str, value: Any) -> Any:
-    """``value`` of a config as a size of ``kind``."""
-    if kind == "flag" and isinstance(value, bool):
-        return value
-    if kind == "text" and isinstance(value, str):
-        return value
-    if kind == "list" and isinstance(value, (list, tuple)):
-        return tuple(value)
-    most = 100_000 if kind == "count" else 10**15 - 1
-    if kind in ("number", "count") and isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
-        return value
-    raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
+def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether one of ``keys`` is there and null, and none has a value."""
+    if look_up(config, keys) is not None:
+        return False
+    for key in keys:
+        *outer, last = key.split(".")
+        value = look_up(config, [".".join(outer)]) if outer else config
+        if isinstance(value, dict) and last in value:
+            return True
+    return False
+
+
+def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
+    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_size(kind: str, value: Any, items: str = "") -> bool:
+    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
+    if kind == "flag":
+        return isinstance(value, bool)
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "rational":
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
+    if kind == "position":
+        return is_whole(value, 100_000, -100_000)
+    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
+        items = "number" if kind == "number or list" else items
+        return kind == "entries" or all(
+            is_size(items, item) if items else item is None or is_size("any", item) for item in value
+        )
+    if kind == "entries" and isinstance(value, dict):
+        return True
+    if kind == "any" and isinstance(value, (bool, str)):
+        return True
+    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
+        value, 100_000 if kind == "count" else 10**15 - 1
+    )
+
+
+def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
+    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
+
+    Raises:
+        ConfigError: it is not of that kind.
+    """
+    if not is_size(kind, value, items):
+        of = f" of {items}s" if items and kind == "list" else ""
+        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
+    if kind == "rational":
+        from fractions import Fraction
+
+        return Fraction(repr(value))
+    if kind == "entries" and not isinstance(value, int):
+        return len(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
