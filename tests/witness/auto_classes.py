@@ -54,7 +54,8 @@ def outcome(kind: str, spec: str, name: str) -> tuple[str, str]:
     """What an estimate of the class is, and why."""
     case = small()[spec]
     padded = {"pad_token_id": 0} if name.endswith("ForSequenceClassification") else {}  # which such a class asks for
-    case = replace(case, config={**case.config, **padded}, reference=f"transformers.{name}")
+    device = "cpu" if padded else case.device  # it looks for the padding among the tokens
+    case = replace(case, config={**case.config, **padded}, device=device, reference=f"transformers.{name}")
     try:
         found = by_config({"architectures": [name], "model_type": kind})[1]
     except SymflopsError as error:
