@@ -1,51 +1,86 @@
-"""Cache of derived programs, in the user's cache folder.
+"""Cache of derived programs and of the headers of local specs, in the user's cache folder.
 
-An entry is a stored program with a header: the digests of the program, its sources and the package. If an entry is damaged or
-a digest has changed, it is written again. A hit imports neither sympy nor YAML.
+An entry is data with a header: the digests of the data, of its sources and of the package, and sympy's version. If an entry is
+damaged or one of these has changed, it is written again. A hit imports neither sympy nor YAML.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from symflops import __version__
 from symflops.catalog.cache_folder import folder, prepare, prune, trusted
-from symflops.runtime.stored import has
-from symflops.system.digests import PACKAGE, digest, package_digest
+from symflops.catalog.library import SpecFile
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import Stored, has
+from symflops.system.digests import digest, package_digest, sympy_release
 from symflops.system.files import write
 
 
-class Entries:
-    """The entries of one spec under a regime and a convention, one per structure.
+def place(name: str) -> Path:
+    """Where this version of the package keeps an entry, or the entries of a spec.
 
-    ``root`` holds the spec's library; ``kind`` is the class that the config names.
+    Raises:
+        OSError: there is no home folder.
     """
+    return folder() / __version__ / name
 
-    def __init__(self, root: str, spec: str, regime: str, convention: str, kind: str = "") -> None:
-        self.root, self.spec, self.regime, self.convention = Path(root), spec, regime, convention
-        self.name = f"{spec}-{digest(json.dumps([str(self.root), spec, regime, convention, kind]))[:16]}"
 
-    @property
-    def folder(self) -> Path:
-        """Where they are.
+def keep(path: Path, text: str, **header: Any) -> None:
+    """Write an entry.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    prepare(path.parent)
+    write(path, f"{json.dumps(header | seal(text), sort_keys=True)}\n{text}")
+    prune()
+
+
+def kept(path: Path) -> tuple[dict[str, Any], str] | None:
+    """The header and the text of an entry, None if it is not this user's own, damaged, or of another package or sympy."""
+    try:
+        if not trusted(path):
+            return None
+        head, _, text = path.read_text("utf-8").partition("\n")
+        header = json.loads(head)
+        sealed = all(header[key] == value for key, value in seal(text).items())
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return (header, text) if sealed else None
+
+
+def seal(text: str) -> dict[str, str]:
+    """What the header of every entry holds."""
+    return {"package": package_digest(), "sympy": sympy_release(), "text": digest(text)}
+
+
+class Entries:
+    """The entries of one spec under a regime and a convention, one per structure; ``kind`` is the class that the config names."""
+
+    def __init__(self, file: SpecFile, regime: str, convention: str, kind: str = "") -> None:
+        self.file, self.regime, self.convention = file, regime, convention
+        self.name = f"{file.name}-{digest(json.dumps([str(file.path), regime, convention, kind]))[:16]}"
+
+    def find(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The up-to-date program for the structure of a config, or None.
 
         Raises:
-            OSError: there is no home folder.
+            ConfigError: the config does not fit the model.
         """
-        return folder() / __version__ / self.name
-
-    def find(self, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The up-to-date program for the structure of ``sizes``, or None."""
         try:
-            for path in sorted(self.folder.glob("*.json")):
-                program = self.read(path, sizes)
-                if program is not None:
-                    return program
+            found = [self.read(path) for path in sorted(place(self.name).glob("*.json"))]
         except OSError:
             return None
+        sizes: dict[str, Any] | None = None
+        for structure, program in filter(None, found):
+            sizes = sizes_of(Stored(program), config) if sizes is None else sizes  # the same for each structure
+            if has(sizes, structure):
+                return program
         return None
 
     def keep(self, program: str, structure: Mapping[str, str], sources: Mapping[str, str]) -> Path:
@@ -54,58 +89,40 @@ class Entries:
         Raises:
             OSError: the folder cannot be written.
         """
-        header = {"package": package_digest(), "program": digest(program), "structure": structure, "sources": sources}
-        path = self.folder / f"{digest(json.dumps(structure, sort_keys=True))[:16]}.json"
-        prepare(path.parent)
-        write(path, f"{json.dumps(header, sort_keys=True)}\n{program}")
-        prune()
+        path = place(self.name) / f"{digest(json.dumps(structure, sort_keys=True))[:16]}.json"
+        keep(path, program, structure=structure, sources=sources)
         return path
 
-    def read(self, path: Path, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The program of an entry, None if it is not this user's own, damaged, outdated or of another structure."""
-        try:
-            if not trusted(path):
-                return None
-            head, _, program = path.read_text("utf-8").partition("\n")
-            header = json.loads(head)
-            if header["program"] != digest(program) or header["package"] != package_digest():
-                return None
-            fits = has(sizes, header["structure"]) and all(self.current(*item) for item in header["sources"].items())
-            found: dict[str, Any] | None = json.loads(program) if fits else None
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    def read(self, path: Path) -> tuple[dict[str, str], dict[str, Any]] | None:
+        """The structure and the program of an entry, None if it cannot be trusted or is outdated."""
+        found = kept(path)
+        if found is None or not self.file.has(found[0]["sources"]):
             return None
-        return found
-
-    def current(self, label: str, known: str) -> bool:
-        """Whether a source still has the digest ``known``; the spec's own library comes before the shipped one."""
-        for root in (self.root, PACKAGE, PACKAGE.parent):
-            if (root / label).is_file():
-                return digest((root / label).read_bytes()) == known
-        return False
+        return found[0]["structure"], json.loads(found[1])
 
 
-def cached(
-    entries: Entries, config: Mapping[str, Any], sizes: Mapping[str, Any], tell: Callable[[str], None]
-) -> dict[str, Any]:
-    """The program of a config with known ``sizes``: the entry of its structure, or one that is derived and written now.
+def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+    """The program of a config: the entry of its structure, or one that is derived and written now.
 
     Raises:
-        SymflopsError: the config does not fit, or the regime or convention is unknown.
+        SymflopsError: the spec is not valid, the config does not fit, or the regime or convention is unknown.
     """
-    found = entries.find(sizes)
+    found = entries.find(config)
     if found is not None:
         return found
     from symflops.api import load, program_in
     from symflops.compiler import Goal
-    from symflops.emit.python.module import fixed_sizes
-    from symflops.frontend.variants import DERIVED
+    from symflops.frontend.variants import structure_name
     from symflops.model.serialise import document_of, text_of
 
-    compiled = load(entries.spec).required(Goal.PROGRAM, [entries.regime], [entries.convention], config, structure=DERIVED)
-    program = program_in(compiled)
+    model = load(entries.file)
+    program = program_in(model.required(Goal.PROGRAM, [entries.regime], [entries.convention], config))
+    if program.fixed:
+        program = replace(program, variant=structure_name(model.spec, program.fixed))
     document = document_of(program)
+    structure = {letter: repr(value) for letter, value in program.fixed}
     try:
-        path = entries.keep(text_of(document), fixed_sizes(program), dict(program.sources))
+        path = entries.keep(text_of(document), structure, dict(program.sources))
         tell(f"derived on the spot, kept in {path}")
     except OSError as error:
         tell(f"derived on the spot, and not kept ({error.strerror or error})")

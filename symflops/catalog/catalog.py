@@ -1,4 +1,4 @@
-"""The stored programs of a project and of the package, by the names of their specs. Imports neither sympy nor YAML."""
+"""The specs of a project and of the package by name, and the stored programs of the latter. Imports neither sympy nor YAML."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from symflops.catalog.library import SpecFile
+
 PACKAGE = os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))
 )  # os.path: pathlib alone would cost a tenth of an estimate
@@ -25,20 +27,49 @@ class UnknownModelError(SymflopsError):
 
 
 class Catalog:
-    """The stored programs below one folder."""
+    """Specs by name, with the header of each.
 
-    def __init__(self, root: str, specs: Mapping[str, Mapping[str, Any]], shipped: bool = False) -> None:
-        self.root = root
+    The shipped ones have stored programs below ``folder``. Those of a project have ``files``, which are derived.
+    """
+
+    def __init__(
+        self, folder: str, specs: Mapping[str, Mapping[str, Any]], files: Mapping[str, SpecFile] | None = None
+    ) -> None:
+        self.folder = folder
         self.specs = specs
-        self.shipped = shipped
+        self.files = files
+        self.shipped = files is None
+
+    def file(self, name: str) -> SpecFile:
+        """The file of a spec."""
+        if self.files is not None:
+            return self.files[name]
+        from symflops.catalog.library import SpecFile, shipped
+
+        group, _ = self.stem(name)
+        root = shipped("specs").resolve()
+        return SpecFile(root, root / group / f"{name}.yaml", f"specs/{group}/{name}.yaml")
+
+    def stem(self, name: str, variant: str = "") -> tuple[str, str]:
+        """The group of a spec and the name of its files, which become parts of paths and of the names of modules.
+
+        Raises:
+            SymflopsError: one of them is not an identifier.
+        """
+        group, stem = self.specs[name]["group"], f"{name}_{variant}" if variant else name
+        for part in (group, stem):
+            if not (isinstance(part, str) and part.isidentifier()):
+                raise SymflopsError(f"the catalog of the installed package is damaged: {part!r:.60} is not a name")
+        return group, stem
 
     def program(self, name: str, variant: str = "") -> dict[str, Any]:
-        """The stored program of a spec, or of one of its variants.
+        """The stored program of a shipped spec, or of one of its variants.
 
         Raises:
             SymflopsError: there is no such file, or it is damaged.
         """
-        path = os.path.join(self.root, self.specs[name]["group"], f"{name}_{variant}.json" if variant else f"{name}.json")
+        group, stem = self.stem(name, variant)
+        path = os.path.join(self.folder, "generated", group, f"{stem}.json")
         try:
             with open(path, "rb") as file:
                 found = json.loads(file.read())
@@ -51,57 +82,67 @@ class Catalog:
         return found
 
     def module(self, name: str, variant: str = "") -> Any:
-        """The generated module of a spec or a variant; the shipped catalog alone has modules that may be imported."""
+        """The generated module of a shipped spec, or of one of its variants."""
         import importlib
 
-        return importlib.import_module(
-            f"symflops.generated.{self.specs[name]['group']}.{name}{'_' if variant else ''}{variant}"
-        )
+        return importlib.import_module(".".join(("symflops.generated", *self.stem(name, variant))))
 
-    def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
-        """The variant whose structure ``config`` has, empty for the spec itself, its program, and the sizes of the config.
+    def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+        """The variant whose structure ``config`` has, empty for the spec itself, and its program.
 
-        If no program is stored for the structure, the variant is None and the program is that of the spec.
+        If no program is stored for the structure, or only one of another version of the spec, the variant is None.
 
         Raises:
             SymflopsError: the config does not fit the model.
         """
+        if not self.shipped or self.changed(name):
+            return None, {}
         program = self.program(name)
         entry, own = self.specs[name], class_in(config)
         check_class(name, entry["references"], entry["model_types"], config)
         sizes = attributes(Stored(program), config)
         if own and entry["references"] and own not in map(class_name, program["references"]):
-            return None, program, sizes
+            return None, program
         structures = entry.get("structures", {})
         for variant, structure in structures.items():
             if variant != "default" and has(sizes, structure):
-                return variant, self.program(name, variant), sizes
-        return ("" if has(sizes, structures.get("default", {})) else None), program, sizes
+                return variant, self.program(name, variant)
+        return ("" if has(sizes, structures.get("default", {})) else None), program
 
-    def stale(self, name: str) -> bool:
-        """Whether the spec beside this catalog has changed since its files were generated."""
-        path = os.path.join(os.path.dirname(self.root), "specs", self.specs[name]["group"], f"{name}.yaml")
-        if not os.path.isfile(path):
+    def changed(self, name: str) -> bool:
+        """Whether somebody who works on the package has changed a shipped spec since its program was stored."""
+        group, stem = self.stem(name)
+        try:
+            with open(os.path.join(self.folder, "specs", group, f"{stem}.yaml"), "rb") as file:
+                text = file.read()
+        except OSError:
             return False
         import zlib
 
-        with open(path, "rb") as file:
-            return zlib.crc32(file.read()) != int(self.specs[name]["crc32"])
+        return zlib.crc32(text) != int(self.specs[name]["crc32"])
 
 
 def catalogs() -> list[Catalog]:
-    """The catalog of the project in the current folder, if it has one, then the shipped one."""
-    inside = os.path.join(PACKAGE, "generated")
-    checkout = os.path.join(os.path.dirname(PACKAGE), "generated")
-    shipped = inside if os.path.isfile(os.path.join(inside, "catalog.json")) else checkout
-    folders = [os.path.abspath("generated")] if os.path.isdir("specs") else []
-    found = []
-    for folder in dict.fromkeys([*folders, shipped]):
-        path = os.path.join(folder, "catalog.json")
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                found.append(Catalog(folder, json.loads(file.read())["specs"], folder == shipped))
-    return found
+    """The specs below ``./specs``, if there are any, then the shipped ones that have no namesake there.
+
+    The folder of the package itself is no project: its stored programs are as good as its code.
+
+    Raises:
+        SymflopsError: there are too many local specs.
+    """
+    inside = os.path.isfile(os.path.join(PACKAGE, "generated", "catalog.json"))
+    folder = PACKAGE if inside else os.path.dirname(PACKAGE)
+    shipped: dict[str, Any] = {}
+    path = os.path.join(folder, "generated", "catalog.json")
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            shipped = json.loads(file.read())["specs"]
+    if not os.path.isdir("specs") or os.path.realpath("specs") == os.path.realpath(os.path.join(folder, "specs")):
+        return [Catalog(folder, shipped)]
+    from symflops.catalog.local import local_specs
+
+    files, own = local_specs(os.path.realpath("specs"))
+    return [Catalog("", own, files), Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
 
 
 def by_name(name: str) -> Catalog:

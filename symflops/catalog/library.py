@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from symflops.diagnostics.findings import Source, SymflopsError, did_you_mean
-from symflops.system.reading import read_json, read_text
+from symflops.system.digests import digest
+from symflops.system.reading import read_bytes, read_json, read_text
 
 MOST_SPEC = 4_000_000  # bytes
 PACKAGE = Path(__file__).parent.parent
@@ -89,6 +90,19 @@ class SpecFile:
 
         return find
 
+    def has(self, sources: Mapping[str, str]) -> bool:
+        """Whether the spec, its blocks and its bases are still those with these digests, by label."""
+        finders = {"blocks": self.blocks(), "": self.bases()}
+        for label, known in sources.items():
+            path = Path(label)
+            try:
+                source = self.source() if label == self.label else finders.get(path.parent.name, finders[""])(path.stem)
+            except SymflopsError:
+                return False
+            if source is None or digest(source.text) != known:
+                return False
+        return self.label in sources
+
 
 def there(path: Path) -> bool:
     """Whether there is such a file; a name that no file system takes has none."""
@@ -120,7 +134,7 @@ ASSUMED = "assumed"  # the structures that frameworks take models for: to be der
 def specs_in(root: Path, folders: str = "*") -> Iterator[SpecFile]:
     """Every spec of a library, by group and name; structures that are only assumed, where their folder is asked for."""
     for path in sorted(root.glob(f"{folders}/*.yaml")):
-        if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem:
+        if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem and there(path):
             yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
 
 

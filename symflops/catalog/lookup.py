@@ -13,7 +13,6 @@ from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.classes import class_in, class_name, listed, named_classes
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.stored import Stored
 from symflops.system.reading import read_json
 
 __all__ = [
@@ -126,17 +125,18 @@ def estimator(
     """The source of an estimator, and the estimator of a spec or of the variant that fits a config.
 
     If the shipped catalog has a generated module, the source is that module. Otherwise the source is the JSON object of a
-    stored program, which the estimator interprets. If no stored program has the config's structure, regime and convention, one
-    is derived and cached, and ``tell`` gets a message (default: a warning).
+    program, which the estimator interprets. If no stored program has the config's structure, regime and convention, or the spec
+    is one of the current folder, the program is derived and cached, and ``tell`` gets a message (default: a warning).
 
     Raises:
-        SymflopsError: the config does not fit, or there is no such regime or convention.
+        SymflopsError: the spec is not valid, the config does not fit, or there is no such regime or convention.
     """
     config = config_of(config)
-    variant, program, _ = catalog.of_structure(name, config)
-    if catalog.shipped and variant is not None and stores(program, regime, convention):
-        module = catalog.module(name, variant)
-        return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
+    if catalog.shipped:
+        variant, program = catalog.of_structure(name, config)
+        if variant is not None and stores(program, regime, convention):
+            module = catalog.module(name, variant)
+            return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
     found = interpreted(catalog, name, config, regime, convention, tell)
     return found.stored.document, found
 
@@ -149,31 +149,22 @@ def interpreted(
     convention: str = "symflops",
     tell: Callable[[str], None] | None = None,
 ) -> InterpretedEstimator:
-    """The estimator that interprets the stored program of a config; if there is none, one is derived and cached.
+    """The estimator that interprets the program of a config; if none is stored, one is derived and cached.
 
     Raises:
         SymflopsError: as :func:`estimator`.
     """
     config = config_of(config)
-    variant, found, sizes = catalog.of_structure(name, config)
-    if variant is None or not stores(found, regime, convention):
-        if is_file(regime) or is_file(convention):  # a user's own page may change: not cached
-            from symflops.api import load
+    if is_file(regime, convention):
+        from symflops.api import load
 
-            return load(name).estimator(config, regime, convention)
-        from symflops.catalog.cache import Entries, cached
-
-        reason = "has its structure" if variant is None else f"knows regime '{regime}' and convention '{convention}'"
-        prefix = f"no stored program of '{name}' {reason}"
-        entries = Entries(os.path.dirname(catalog.root), name, regime, convention, class_in(config))
-        found = cached(entries, config, sizes, lambda text: (tell or warn)(f"{prefix}: {text}"))
-        chosen = Stored(found)
-        regime, convention = next(iter(chosen.regimes)), chosen.conventions[0]
+        return load(catalog.file(name)).estimator(config, regime, convention)
+    found, regime, convention = program(catalog, name, config, regime, convention, tell or warn)
     return InterpretedEstimator(found, config, regime=regime, convention=convention)
 
 
 def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
-    """The closed forms of a config, from a stored program that is up to date, else derived from the spec (name or path).
+    """The closed forms of a config, from the program that an estimate interprets, or from a spec given by its path.
 
     Raises:
         SymflopsError: as :func:`estimator`.
@@ -182,15 +173,30 @@ def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: 
     from symflops.model.serialise import program_of
 
     config = config_of(config)
-    if not is_file(spec):
-        catalog = by_name(spec)
-        variant, found, _ = catalog.of_structure(spec, config)
-        if variant is not None and stores(found, regime, convention) and not catalog.stale(spec):
-            program = program_of(found)
-            return Derived(program, program.case(regime, convention))
-    from symflops.api import load
+    catalog = None if is_file(spec) else by_name(spec)
+    if catalog is None or is_file(regime, convention):
+        from symflops.api import load
 
-    return load(spec).derive(regime, convention, config)
+        return load(catalog.file(spec) if catalog else spec).derive(regime, convention, config)
+    found, regime, convention = program(catalog, spec, config, regime, convention, lambda text: None)
+    made = program_of(found)
+    return Derived(made, made.case(regime, convention))
+
+
+def program(
+    catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], str, str]:
+    """The program of a config, stored, cached or derived now, and its names of the regime and of the convention."""
+    variant, found = catalog.of_structure(name, config)
+    if variant is not None and stores(found, regime, convention):
+        return found, regime, convention
+    from symflops.catalog.cache import Entries, cached
+
+    reason = "has its structure" if variant is None else f"knows regime '{regime}' and convention '{convention}'"
+    prefix = f"no stored program of '{name}' {reason}" if found else f"'{name}' of {catalog.file(name).root}"
+    entries = Entries(catalog.file(name), regime, convention, class_in(config))
+    found = cached(entries, config, lambda text: tell(f"{prefix}: {text}"))
+    return found, found["regimes"][0]["name"], found["conventions"][0]
 
 
 def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
@@ -198,16 +204,16 @@ def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
     return convention in program["conventions"] and any(row["name"] == regime for row in program["regimes"])
 
 
-def is_file(page: object) -> bool:
-    """Whether a regime or convention is named by its file."""
-    return ".yaml" in str(page) or ".yml" in str(page)
+def is_file(*names: object) -> bool:
+    """Whether one of these is the path of a YAML file: a user's own page may change, and what it makes is not cached."""
+    return any(".yaml" in str(name) or ".yml" in str(name) for name in names)
 
 
 def warn(text: str) -> None:
     """Warn the caller of :func:`estimate` or :func:`estimator`."""
     import warnings
 
-    warnings.warn(text, stacklevel=6)
+    warnings.warn(text, stacklevel=7)
 
 
 def estimate(

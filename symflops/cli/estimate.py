@@ -65,8 +65,6 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
         catalog, name = lookup.by_name(args.spec), args.spec
     else:
         catalog, name = lookup.by_config(config)
-    if catalog.stale(name):
-        print(f"symflops: the spec of '{name}' has changed since its program was generated", file=sys.stderr)
 
     def tell(text: str) -> None:
         print(f"symflops: {text}", file=sys.stderr)

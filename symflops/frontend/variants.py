@@ -15,7 +15,7 @@ from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError
-from symflops.model.spec import Name, SizeSpec, VariantSpec
+from symflops.model.spec import Name, SizeSpec, Spec, VariantSpec
 from symflops.runtime.config import as_read, checked, is_null, look_up
 from symflops.syntax.identifiers import VARIANT
 from symflops.syntax.plain_values import frozen
@@ -103,6 +103,13 @@ def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]
             inner = inner.setdefault(word, {})
         inner[last] = value
     return config
+
+
+def structure_name(spec: Spec, fixed: Sequence[tuple[str, object]]) -> str:
+    """The name of the structure with these values of sizes: that of the defaults, of a variant, else ``DERIVED``."""
+    named = {DEFAULT: {}, **{variant.name.text: config_of(variant, spec.sizes) for variant in spec.variants}}
+    letters, values = [letter for letter, _ in fixed], tuple(repr(value) for _, value in fixed)
+    return next((name for name, config in named.items() if values_of(letters, spec.sizes, config) == values), DERIVED)
 
 
 def fixed_by(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
@@ -14,6 +16,7 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
+@cache
 def package_digest() -> str:
     """One digest of the package's code, templates and data, without the specs and the modules generated from them."""
     total = hashlib.sha256()
@@ -22,3 +25,11 @@ def package_digest() -> str:
             if not {"generated", "specs"} & set(path.relative_to(PACKAGE).parts[:1]):
                 total.update(str(path.relative_to(PACKAGE)).encode() + path.read_bytes())
     return total.hexdigest()
+
+
+@cache
+def sympy_release() -> str:
+    """The file in which the installed sympy says its version, which is not imported; empty without one."""
+    found = find_spec("sympy")
+    path = Path(found.origin).with_name("release.py") if found and found.origin else None
+    return path.read_text("utf-8") if path and path.is_file() else ""

@@ -1,4 +1,4 @@
-"""Which module estimates: that of the defaults, of the variant that a config is of, or one that is derived on the spot and kept."""
+"""Programs that are derived on the spot and kept: of a project's specs, and of structures and regimes that no stored program has."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def project(tmp_path, monkeypatch):
         (tmp_path / "specs" / path).write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert main(["generate"]) == 0
     return tmp_path
 
 
@@ -74,14 +73,17 @@ def estimate(widths: list[int], **asked: str) -> tuple[dict, list[str]]:
 
 
 def entries(project: Path) -> list[Path]:
-    return sorted((project / "cache").rglob("*.json"))
+    """What is kept of programs; the headers of local specs are beside them."""
+    return sorted((project / "cache").rglob("*-*/*.json"))
 
 
 def test_the_config_chooses_the_variant(project):
-    for widths, variant in (([8, 16], "default"), ([4, 4, 6], "deep")):
+    for widths, variant in (([8, 16], "default"), ([4, 4, 6], "deep"), ([5], "derived")):
         found, told = estimate(widths)
-        assert (found["variant"], found["forward"], told) == (variant, forward(widths), [])
-    assert entries(project) == []
+        assert (found["variant"], found["forward"], len(told)) == (variant, forward(widths), 1)
+        assert estimate(widths) == (found, [])
+    assert len(entries(project)) == 3
+    assert main(["generate"]) == 0
     assert sorted(path.name for path in (project / "generated" / "nn").glob("*.py")) == ["stages.py", "stages_deep.py"]
     catalog = json.loads((project / "generated" / "catalog.json").read_text())
     assert catalog["specs"]["stages"]["structures"] == {"default": {"widths": "(8, 16)"}, "deep": {"widths": "(4, 4, 6)"}}
@@ -91,16 +93,31 @@ def test_another_structure_is_derived_once_and_said_once(project):
     first, told = estimate([5])
     (entry,) = entries(project)
     assert (first["variant"], first["forward"]) == ("derived", forward([5]))
-    assert told == [f"no stored program of 'stages' has its structure: derived on the spot, kept in {entry}"]
+    assert told == [f"'stages' of {project / 'specs'}: derived on the spot, kept in {entry}"]
     assert estimate([5]) == (first, []) and entries(project) == [entry]
     assert estimate([6])[0]["forward"] == forward([6]) and len(entries(project)) == 2
 
 
+def test_what_no_stored_program_has_is_derived_once(project):
+    """Of a shipped spec: another structure, another regime."""
+    batch, deep = {"images": [[224, 224]]}, {"depths": [2, 4], "num_heads": [2, 4]}
+    for config, regime, why in (({}, "full:freeze=classifier.*", "knows regime 'full:freeze=classifier.*'"), (deep, "full", "has its structure")):
+        found = []
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                found.append((lookup.estimate(config, batch, spec="swin", regime=regime), [str(one.message) for one in told]))
+        (first, said), again = found
+        assert again == (first, []) and len(said) == 1 and f"no stored program of 'swin' {why}" in said[0]
+        one = load("swin").estimator(config, regime)
+        assert first["forward"] == one.forward(one.moments(**batch))
+    assert len(entries(project)) == 2
+
+
 def test_a_regime_that_no_module_knows_is_derived_once(project):
-    for widths in ([8, 16], [7]):
+    for widths, variant in (([8, 16], "default"), ([7], "derived")):
         first, told = estimate(widths, regime="full:freeze=down.0.*")
-        assert first["variant"] == "derived" and first["trainable_parameters"] == 27 * sum(widths[1:])
-        assert len(told) == 1 and "'full:freeze=down.0.*'" in told[0] if len(widths) > 1 else "structure" in told[0]
+        assert first["variant"] == variant and first["trainable_parameters"] == 27 * sum(widths[1:]) and len(told) == 1
         assert estimate(widths, regime="full:freeze=down.0.*") == (first, [])
     page = project / "mine.yaml"
     page.write_text("name: mine\ntrain: []\n")  # a page of one's own may change: nothing is kept
@@ -191,7 +208,8 @@ def test_other_platforms_have_folders_of_their_own(monkeypatch, platform, where)
 
 
 def test_neither_a_variant_nor_an_entry_needs_sympy(project):
-    estimate([5])
+    for widths in ([8, 16], [4, 4, 6], [5]):
+        estimate(widths)
     text = (
         "import sys\nfrom symflops import lookup\n"
         f"print([lookup.estimate({{'widths': w}}, {BATCH!r}, spec='stages')['variant'] for w in ([8, 16], [4, 4, 6], [5])])\n"
@@ -283,5 +301,5 @@ def test_the_cache_is_bounded_and_can_be_cleared(project, monkeypatch, capsys):
     assert entries(project) == []
     monkeypatch.setattr(cache_folder, "MOST_SECONDS", 3600)
     estimate([5])
-    assert main(["cache"]) == 0 and "1 entries" in capsys.readouterr().out
+    assert main(["cache"]) == 0 and "2 entries" in capsys.readouterr().out
     assert main(["cache", "--clear"]) == 0 and entries(project) == []

@@ -278,9 +278,9 @@ def _batch(stock: Stock, case: Case) -> Callable[[], str]:
 WRONG = (SymflopsError, ArithmeticError, LookupError, TypeError, ValueError)  # what a generated module raises for a wrong batch
 
 
-def _derived(entries: Any, config: Any, sizes: Any, tell: Any) -> Any:
+def _derived(entries: Any, config: Any, tell: Any) -> Any:
     """The program of a config, which is not kept."""
-    return document_of(load(entries.spec).program([entries.regime], [entries.convention], config))
+    return document_of(load(entries.file).program([entries.regime], [entries.convention], config))
 
 
 def _both(catalog: Any, program: Any, config: Any, batch: Any, regime: str, convention: str) -> str:
