@@ -90,12 +90,20 @@ def _run(name: str, words: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except OSError as error:  # of the output, since commands report their own files
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer has no place to go
-        print(f"symflops {name}: {error.strerror or error}", file=sys.stderr)
+    except OSError as error:
+        print(f"symflops {name}: {_told(error)}", file=sys.stderr)
         return 2
+
+
+def _told(error: OSError) -> str:
+    """What could not be written, or what could not be printed."""
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{error.filename}: {reason}"
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer of the output has no place to go
+    return reason
 
 
 if __name__ == "__main__":

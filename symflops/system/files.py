@@ -25,11 +25,20 @@ def write(path: Path, text: str | bytes) -> bool:
         Whether anything was written.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written, or has no room; with ``path`` as the name of the file.
     """
     data = text.encode("utf-8") if isinstance(text, str) else text
     if holds(path, data):
         return False
+    try:
+        replace(path, data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+    return True
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file beside ``path``, then put it in its place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
@@ -42,7 +51,6 @@ def write(path: Path, text: str | bytes) -> bool:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    return True
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def symflops(*words: str, **more) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **more.pop("env", {})}
-    return subprocess.run([sys.executable, "-m", "symflops.cli.main", *words], env=environment, cwd=ROOT, timeout=120, check=False, **more)
+    options = {"cwd": ROOT, "timeout": 120, "check": False, **more}
+    return subprocess.run([sys.executable, "-m", "symflops.cli.main", *words], env=environment, **options)
 
 
 def test_a_fault_is_one_line_that_asks_for_a_report(monkeypatch, capsys):
@@ -78,6 +80,52 @@ def test_a_full_device_is_a_message(words):
     with Path("/dev/full").open("w") as full:
         done = symflops(*words, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+def no_room() -> None:
+    """Every write to a file fails from now on, as on a disk that is full: of the cache, of the temporary and the current folder."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+LINEAR = {
+    "specs/nn/mine.yaml": "name: mine\ntitle: Mine\nsizes: {D: {key: width, default: 4}}\nstreams: {text: [x]}\ninputs:\n  x: {stream: text, width: D}\n"
+    "graph:\n  - a: {op: linear, from: x, width: D, to: y}\noutputs: [y]\n",
+    "config.json": '{"in_features": 3, "out_features": 4}', "inputs.json": '{"input": {"shape": [2, 3], "dtype": "float32"}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "notes"), [
+    (("estimate", "mine", *BATCH, "--json"), 1), (("estimate", "llama", *BATCH, "--json", "--regime", "full:freeze=lm_head.*"), 1),
+    (("explain", "mine"), 0), (("compare", "mine", "--regimes", "full,forward"), 0), (("list",), 0), (("check",), 1), (("render", "mine", "--format", "latex"), 0),
+], ids=lambda given: "-".join(map(str, given))[:20] if isinstance(given, tuple) else "")  # fmt: skip
+def test_a_full_disk_keeps_no_answer_back(tmp_path, words, notes):
+    for name, text in LINEAR.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
+    done = symflops(*words, env=env, cwd=tmp_path, preexec_fn=no_room, capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stderr.splitlines()) <= notes, done.stderr
+    assert done.stdout or words[0] == "check"
+    assert ("not kept (File too large)" in done.stderr) == (words[0] == "estimate")
+
+
+@pytest.mark.parametrize("words", [
+    ("generate",), ("new", "thing"), ("schema", "spec", "-o", "schema.json"), ("render", "mine", "--format", "latex", "-o", "."),
+    ("render", "mine", "--format", "html", "-o", "."), ("site", "mine", "-o", "site"),
+    ("draft", "torch.nn:Linear", "--config", "config.json", "--inputs", "inputs.json", "-o", "drafted.yaml"),
+], ids=lambda words: "-".join(words)[:24])  # fmt: skip
+def test_what_a_full_disk_cannot_take_is_one_line(tmp_path, words):
+    for name, text in LINEAR.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
+    done = symflops(*words, env=env, cwd=tmp_path, preexec_fn=no_room, capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr
+    reason = "No usable temporary directory" if words[0] == "draft" else ": File too large"
+    assert last.startswith(f"symflops {words[0]}: ") and reason in last, done.stderr
+    assert {path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size} == before, "nothing is torn"
 
 
 @pytest.mark.parametrize("words", [("render", "llama", "--format", "markdown")])
