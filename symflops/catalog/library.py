@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.diagnostics.findings import Source, SymflopsError, did_you_mean
+from symflops.syntax.identifiers import IDENTIFIER
 from symflops.system.digests import digest
 from symflops.system.reading import read_bytes, read_json, read_text
 
@@ -81,12 +82,13 @@ class SpecFile:
         """Finds a spec of this library by its name, else a shipped one."""
 
         def find(name: str) -> Source | None:
+            if not IDENTIFIER.match(name):
+                return None
             for root in (self.root, shipped("specs")):
-                for file in specs_in(root):
-                    if file.name == name:
-                        return file.source()
+                for file in specs_in(root, name=name):
+                    return file.source()
             beside = self.path.parent / f"{name}.yaml"
-            return read_source(beside) if name.isidentifier() and there(beside) else None
+            return read_source(beside) if there(beside) else None
 
         return find
 
@@ -131,9 +133,9 @@ def roots() -> list[Path]:
 ASSUMED = "assumed"  # the structures that frameworks take models for: to be derived, not to be shipped as modules
 
 
-def specs_in(root: Path, folders: str = "*") -> Iterator[SpecFile]:
+def specs_in(root: Path, folders: str = "*", name: str = "*") -> Iterator[SpecFile]:
     """Every spec of a library, by group and name; structures that are only assumed, where their folder is asked for."""
-    for path in sorted(root.glob(f"{folders}/*.yaml")):
+    for path in sorted(root.glob(f"{folders}/{name}.yaml")):
         if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem and there(path):
             yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
 

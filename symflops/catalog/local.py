@@ -16,6 +16,7 @@ from zlib import crc32
 from symflops.catalog.cache import keep, kept, place
 from symflops.catalog.library import SpecFile, specs_in
 from symflops.diagnostics.errors import SymflopsError
+from symflops.syntax.identifiers import IDENTIFIER
 from symflops.system.digests import digest
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def local_specs(folder: str) -> tuple[dict[str, SpecFile], dict[str, dict[str, A
     """
     root, files = Path(folder), dict[str, SpecFile]()
     for file in specs_in(root):
-        if file.name.isidentifier():
+        if IDENTIFIER.match(file.name):
             files.setdefault(file.name, file)
     if len(files) > MOST_SPECS or sum(file.path.stat().st_size for file in files.values()) > MOST_BYTES:
         raise SymflopsError(f"{root} holds more than {MOST_SPECS:,} specs or {MOST_BYTES:,} bytes: give a spec by its path")
