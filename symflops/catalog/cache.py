@@ -60,7 +60,7 @@ def seal(text: str) -> dict[str, str]:
 
 
 class Entries:
-    """The entries of one spec under a regime and a convention, one per structure; ``kind`` is the class that the config names."""
+    """The entries of one spec under a regime and a convention, one per structure; ``kind`` is the class in the config."""
 
     def __init__(self, file: SpecFile, regime: str, convention: str, kind: str = "") -> None:
         self.file, self.regime, self.convention = file, regime, convention

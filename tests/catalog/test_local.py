@@ -45,6 +45,22 @@ graph:
   - a: {op: linear, from: x, width: width, bias: false, to: z}
   - b: {op: linear, from: z, width: width, bias: false, to: y}
 """
+CLASSES = """name: llama
+title: Two classes
+reference:
+  my.First: {}
+  my.Second: {head: none}
+sizes:
+  D: {key: hidden_size, default: 8}
+  head: {type: text, default: "'more'", doc: whether there is a second linear}
+streams: {text: [x]}
+inputs:
+  x: {stream: text, width: D}
+graph:
+  - a: {op: linear, from: x, width: D, to: y}
+  - b: {op: linear, from: y, width: D, when: "head == 'more'", to: y}
+outputs: [y]
+"""
 CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4}
 BATCH = {"text": [10]}
 FORWARD = 2 * 10 * 2 * 4 * 4
@@ -115,6 +131,18 @@ def test_a_class_finds_the_local_spec_under_another_name(project):
     (project / "specs/nn/mine.yaml").write_text(SPEC.replace("name: llama", "name: mine"))
     assert symflops.estimate(CONFIG, BATCH)["spec"] == "mine"
     assert symflops.estimate(CONFIG, BATCH, spec="llama")["parameters"] > 10**5, "the name is that of the shipped one"
+
+
+def test_classes_of_a_local_spec_are_kept_apart(project):
+    """One class has a second linear, the other has not; a third is refused."""
+    (project / "specs/nn/llama.yaml").write_text(CLASSES)
+    for _ in range(2):
+        for name, count in (("First", 2), ("Second", 1)):
+            config = {"architectures": [name], "hidden_size": 4}
+            assert symflops.estimate(config, BATCH)["parameters"] == count * 20 == symflops.load("llama").estimator(config).parameters
+            assert lookup.closed_forms("llama", config, "full", "symflops").estimator(config).parameters == count * 20
+    with pytest.raises(SymflopsError, match="Third"):
+        symflops.estimate({"architectures": ["Third"]}, BATCH, spec="llama")
 
 
 def planted(project: Path) -> None:
