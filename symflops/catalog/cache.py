@@ -15,10 +15,12 @@ from typing import Any
 from symflops import __version__
 from symflops.catalog.cache_folder import folder, prepare, prune, trusted
 from symflops.catalog.library import SpecFile
+from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored, has
 from symflops.system.digests import digest, package_digest, sympy_release
 from symflops.system.files import write
+from symflops.system.reading import read_text
 
 
 def place(name: str) -> Path:
@@ -46,10 +48,10 @@ def kept(path: Path) -> tuple[dict[str, Any], str] | None:
     try:
         if not trusted(path):
             return None
-        head, _, text = path.read_text("utf-8").partition("\n")
+        head, _, text = read_text(path).partition("\n")
         header = json.loads(head)
         sealed = all(header[key] == value for key, value in seal(text).items())
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, SymflopsError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return (header, text) if sealed else None
 
@@ -90,13 +92,13 @@ class Entries:
             OSError: the folder cannot be written.
         """
         path = place(self.name) / f"{digest(json.dumps(structure, sort_keys=True))[:16]}.json"
-        keep(path, program, structure=structure, sources=sources)
+        keep(path, program, structure=structure, sources=sources, facts=self.file.facts())
         return path
 
     def read(self, path: Path) -> tuple[dict[str, str], dict[str, Any]] | None:
         """The structure and the program of an entry, None if it cannot be trusted or is outdated."""
         found = kept(path)
-        if found is None or not self.file.has(found[0]["sources"]):
+        if found is None or found[0]["facts"] != self.file.facts() or not self.file.has(found[0]["sources"]):
             return None
         return found[0]["structure"], json.loads(found[1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,15 @@ class SpecFile:
         if not isinstance(found, dict):
             raise SymflopsError(f"{self.reading_path}: not a JSON object")
         return found
+
+    def facts(self) -> str:
+        """One digest of the data files beside the spec, such as how its classes read a config.
+
+        Raises:
+            SymflopsError: one cannot be read.
+        """
+        beside = sorted(self.path.parent.glob(f"{escape(self.path.stem)}.*.json"))
+        return digest("".join(f"{path.name} {digest(read_bytes(path))}\n" for path in beside if there(path)))
 
     def blocks(self) -> Callable[[str], Source | None]:
         """Finds a block of this library, else a shipped one."""

@@ -107,8 +107,8 @@ def compile_spec(file: SpecFile) -> Output:
 
 
 def verified_digest(file: SpecFile) -> str:
-    """One digest of the verified records of a spec, which its pages show."""
-    return digest(repr(verifications(file)))
+    """One digest of the verified records of a spec, which its pages show, and of the other data files beside it."""
+    return digest(repr(verifications(file)) + file.facts())
 
 
 def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:

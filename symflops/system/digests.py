@@ -7,6 +7,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from symflops.system.reading import read_text
+
 PACKAGE = Path(__file__).parent.parent
 DATA = ("*.py", "*.jinja", "*.yaml", "*.json")
 
@@ -32,4 +34,4 @@ def sympy_release() -> str:
     """The file in which the installed sympy says its version, which is not imported; empty without one."""
     found = find_spec("sympy")
     path = Path(found.origin).with_name("release.py") if found and found.origin else None
-    return path.read_text("utf-8") if path and path.is_file() else ""
+    return read_text(path) if path and path.is_file() else ""

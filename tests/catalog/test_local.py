@@ -202,6 +202,16 @@ def test_a_changed_spec_or_block_is_derived_anew(project, capsys, path, old, new
     assert symflops.load("llama").estimator(CONFIG).forward(symflops.load("llama").estimator(CONFIG).moments(**BATCH)) == FORWARD // 2 * times
 
 
+def test_changed_facts_beside_a_spec_count(project):
+    symflops.estimate(CONFIG, BATCH)
+    (project / "specs/nn/llama.reading.json").write_text("{}")
+    for told in (1, 0):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            assert symflops.estimate(CONFIG, BATCH)["forward"] == FORWARD
+        assert len(found) == told
+
+
 def test_a_base_that_comes_nearer_is_read(project):
     """A spec extends a shipped one; then a local base of that name appears."""
     child = "name: child\ntitle: A child\nextends: gpt2\nreference: my.Child\n"
