@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -43,6 +44,11 @@ def reading_of(model: Model) -> dict[str, Any]:
             tables[own.__name__] = Probe(model, own).table("") if asked else of_signature(own, keys)
     found: dict[str, Any] = {"tables": tables} if tables else {}
     return found | ({"classes": classes} if len(tables) > 1 else {})
+
+
+def text_of(reading: Mapping[str, Any]) -> str:
+    """The text of a reading's file."""
+    return json.dumps(reading, indent=1) + "\n"
 
 
 def of_signature(kind: type, keys: Iterable[str]) -> dict[str, Any]:
@@ -112,6 +118,7 @@ class Probe:
         for key in self.here(place):
             field = written.get(key, key)
             others = [name for name, of in written.items() if of == field] + self.legacy(place, field) + [field]
+            others.sort(key=lambda name: name in kind.__dataclass_fields__)  # the fields are set first
             if len(others) > 1 and field not in found and not any(key in known for known in found.values()):
                 found[key] = {name: self.missed(place, name, field) for name in others}
         return found

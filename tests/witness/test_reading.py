@@ -1,0 +1,37 @@
+"""What stands beside the specs about the reading of configs is what their classes say."""
+
+from __future__ import annotations
+
+import pytest
+
+from symflops.api import load
+from symflops.catalog.library import SpecFile, chosen_specs, shipped, specs_in
+from symflops.cli.main import main
+from symflops.witness.class_reading import reading_of
+from tests.sampling import sampled
+
+FILES = sampled(list(specs_in(shipped("specs"))), 8)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: getattr(file, "name", None))
+def test_the_reading_of_a_spec_is_what_its_classes_say(file: SpecFile) -> None:
+    pytest.importorskip("transformers")
+    pytest.importorskip("diffusers")
+    model = load(file)
+    assert reading_of(model) == model.spec.reading, f"run 'symflops reading {file.name}' and 'symflops generate {file.name}'"
+
+
+def test_a_file_that_differs_is_told_and_written_again(tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("transformers")
+    (tmp_path / "specs/language").mkdir(parents=True)
+    for name in ("gpt2.yaml", "gpt2.cases.yaml"):
+        (tmp_path / "specs/language" / name).write_text((shipped("specs") / "language" / name).read_text("utf-8"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "specs/language/gpt2.reading.json"
+    assert main(["reading", "gpt2", "--check"]) == 1
+    assert "gpt2.yaml: the reading differs" in capsys.readouterr().out
+    assert not path.exists()
+    assert main(["reading", "gpt2"]) == 0
+    assert path.read_text("utf-8") == (shipped("specs") / "language/gpt2.reading.json").read_text("utf-8")
+    assert main(["reading", "gpt2", "--check"]) == 0
+    assert chosen_specs(["gpt2"])[0].reading()["tables"]["GPT2Config"]["names"]["n_embd"] == {"hidden_size": [], "n_embd": []}
