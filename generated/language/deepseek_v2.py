@@ -200,7 +200,7 @@ _FIELDS = (
     ("attention_bias", "flag", ("attention_bias",), ""),
     ("mlp_bias", "flag", ("mlp_bias",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'DeepseekV2Config': {'names': {'n_routed_experts': {'num_experts': [], 'n_routed_experts': []}}, 'absent': ['num_experts_per_tok'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'v_head_dim', 'intermediate_size', 'moe_intermediate_size', 'n_routed_experts', 'n_shared_experts', 'first_k_dense_replace', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'mlp_bias']}}}
+_READING: dict[str, Any] = {'tables': {'DeepseekV2Config': {'names': {'n_routed_experts': {'num_experts': [], 'n_routed_experts': []}}, 'absent': ['num_experts_per_tok', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'v_head_dim', 'intermediate_size', 'moe_intermediate_size', 'n_routed_experts', 'n_shared_experts', 'first_k_dense_replace', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels', 'mlp_bias']}}}
 
 
 class Sizes:

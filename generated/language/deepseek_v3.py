@@ -197,7 +197,7 @@ _FIELDS = (
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
     ("attention_bias", "flag", ("attention_bias",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'DeepseekV3Config': {'names': {'n_routed_experts': {'num_local_experts': [], 'n_routed_experts': []}}, 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'intermediate_size', 'moe_intermediate_size', 'n_routed_experts', 'n_shared_experts', 'vocab_size', 'tie_word_embeddings', 'attention_bias']}}}
+_READING: dict[str, Any] = {'tables': {'DeepseekV3Config': {'names': {'n_routed_experts': {'num_local_experts': [], 'n_routed_experts': []}}, 'absent': ['id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'intermediate_size', 'moe_intermediate_size', 'n_routed_experts', 'n_shared_experts', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels']}}}
 
 
 class Sizes:

@@ -280,7 +280,7 @@ _FIELDS = (
     ("index_topk", "number", ("index_topk",), ""),
     ("mlp_layer_types", "list", ("mlp_layer_types",), "text"),
 )
-_READING: dict[str, Any] = {'tables': {'DeepseekV32Config': {'names': {'n_routed_experts': {'num_local_experts': [], 'num_experts': [], 'n_routed_experts': []}}, 'absent': ['mlp_layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'q_lora_rank', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'v_head_dim', 'intermediate_size', 'moe_intermediate_size', 'n_routed_experts', 'num_experts_per_tok', 'n_shared_experts', 'first_k_dense_replace', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'index_n_heads', 'index_head_dim', 'index_topk']}}}
+_READING: dict[str, Any] = {'tables': {'DeepseekV32Config': {'names': {'n_routed_experts': {'num_local_experts': [], 'num_experts': [], 'n_routed_experts': []}}, 'absent': ['id2label', 'mlp_layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'q_lora_rank', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'v_head_dim', 'intermediate_size', 'moe_intermediate_size', 'n_routed_experts', 'num_experts_per_tok', 'n_shared_experts', 'first_k_dense_replace', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels', 'index_n_heads', 'index_head_dim', 'index_topk']}}}
 
 
 class Sizes:

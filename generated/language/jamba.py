@@ -167,7 +167,7 @@ _FIELDS = (
     ("mamba_conv_bias", "flag", ("mamba_conv_bias",), ""),
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'JambaConfig': {'names': {'num_experts': {'num_local_experts': [], 'num_experts': []}}, 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'num_experts', 'num_experts_per_tok', 'expert_layer_period', 'expert_layer_offset', 'attn_layer_period', 'attn_layer_offset', 'mamba_d_state', 'mamba_d_conv', 'mamba_expand', 'mamba_dt_rank', 'vocab_size', 'mamba_proj_bias', 'mamba_conv_bias', 'tie_word_embeddings'], 'unset': {'mamba_dt_rank': 'auto'}}}}
+_READING: dict[str, Any] = {'tables': {'JambaConfig': {'names': {'num_experts': {'num_local_experts': [], 'num_experts': []}}, 'absent': ['id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'num_experts', 'num_experts_per_tok', 'expert_layer_period', 'expert_layer_offset', 'attn_layer_period', 'attn_layer_offset', 'mamba_d_state', 'mamba_d_conv', 'mamba_expand', 'mamba_dt_rank', 'vocab_size', 'mamba_proj_bias', 'mamba_conv_bias', 'tie_word_embeddings', 'num_labels'], 'unset': {'mamba_dt_rank': 'auto'}}}}
 
 
 class Sizes:

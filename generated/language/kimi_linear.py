@@ -467,7 +467,7 @@ _FIELDS = (
     ("vocab_size", "number", ("vocab_size",), ""),
     ("attention_bias", "flag", ("attention_bias",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'KimiLinearConfig': {'names': {'num_experts': {'num_local_experts': [], 'num_experts': []}, 'num_experts_per_token': {'num_experts_per_tok': [], 'num_experts_per_token': []}, 'num_shared_experts': {'n_shared_experts': [], 'num_shared_experts': []}}, 'undescribed': {'first_k_dense_replace': 1}, 'absent': ['q_lora_rank', 'mlp_layer_types', 'layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'linear_num_heads', 'linear_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'num_local_experts', 'n_shared_experts', 'vocab_size', 'attention_bias']}}}
+_READING: dict[str, Any] = {'tables': {'KimiLinearConfig': {'names': {'num_experts': {'num_experts': [], 'num_local_experts': []}, 'num_experts_per_token': {'num_experts_per_token': [], 'num_experts_per_tok': []}, 'num_shared_experts': {'num_shared_experts': [], 'n_shared_experts': []}}, 'undescribed': {'first_k_dense_replace': 1}, 'absent': ['q_lora_rank', 'mlp_layer_types', 'layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'linear_num_heads', 'linear_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'num_local_experts', 'n_shared_experts', 'vocab_size', 'attention_bias', 'num_labels']}}}
 
 
 class Sizes:

@@ -151,7 +151,7 @@ _FIELDS = (
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
     ("attention_bias", "flag", ("attention_bias",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'Qwen3MoeConfig': {'names': {'num_local_experts': {'num_experts': [], 'num_local_experts': []}}, 'absent': ['mlp_only_layers'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'moe_intermediate_size', 'num_experts', 'num_experts_per_tok', 'decoder_sparse_step', 'vocab_size', 'tie_word_embeddings', 'attention_bias']}}}
+_READING: dict[str, Any] = {'tables': {'Qwen3MoeConfig': {'names': {'num_local_experts': {'num_local_experts': [], 'num_experts': []}}, 'absent': ['mlp_only_layers', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'moe_intermediate_size', 'num_experts', 'num_experts_per_tok', 'decoder_sparse_step', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels']}}}
 
 
 class Sizes:
