@@ -176,11 +176,12 @@ def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[st
 
 
 def find_outputs(spec: Spec, frame: Frame, services: Services) -> tuple[tuple[str, int], ...]:
-    """The values of the outputs; reports those that no entry binds."""
+    """The values of the outputs that conditions leave; reports those that no entry binds, or that none is left."""
     outputs = []
+    left_out = [output.text for output in spec.outputs if frame.values.get(output.text) is ABSENT]
     for output in spec.outputs:
         binding = frame.values.get(output.text, ABSENT)
-        if services.graph.is_poisoned(binding):
+        if services.graph.is_poisoned(binding) or output.text in left_out and len(left_out) < len(spec.outputs):
             continue
         if binding.value is None:
             known = [name for name, there in frame.values.items() if there.value is not None]
