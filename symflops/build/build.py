@@ -181,7 +181,7 @@ def find_outputs(spec: Spec, frame: Frame, services: Services) -> tuple[tuple[st
     left_out = [output.text for output in spec.outputs if frame.values.get(output.text) is ABSENT]
     for output in spec.outputs:
         binding = frame.values.get(output.text, ABSENT)
-        if services.graph.is_poisoned(binding) or output.text in left_out and len(left_out) < len(spec.outputs):
+        if services.graph.is_poisoned(binding) or (output.text in left_out and len(left_out) < len(spec.outputs)):
             continue
         if binding.value is None:
             known = [name for name, there in frame.values.items() if there.value is not None]
