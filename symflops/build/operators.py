@@ -81,7 +81,7 @@ class Operators:
                 graph.number(), entry.kind.text, call.path, operands, tuple(value.id for value in results),
                 tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
                 call.flows and not frame.no_grad, entry.fields.get("role") or "", call.caption, entry.span,
-                frame.visits_of(entry.path, call.path, shared), frame.regions,
+                frame.visits_of(entry.path, call.path, shared), frame.regions, tuple(call.needs),
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

@@ -209,11 +209,11 @@ def is_file(*names: object) -> bool:
     return any(".yaml" in str(name) or ".yml" in str(name) for name in names)
 
 
-def warn(text: str) -> None:
-    """Warn the caller of :func:`estimate` or :func:`estimator`."""
+def warn(text: str, level: int = 7) -> None:
+    """Warn the caller of :func:`estimate` or :func:`estimator`, ``level`` calls above."""
     import warnings
 
-    warnings.warn(text, stacklevel=7)
+    warnings.warn(text, stacklevel=level)
 
 
 def estimate(
@@ -233,7 +233,10 @@ def estimate(
     """
     found = config_of(config)
     catalog, name = (by_name(spec), spec) if spec else by_config(found)
-    return result(interpreted(catalog, name, found, regime, convention), batch)
+    estimate = result(interpreted(catalog, name, found, regime, convention), batch)
+    for note in estimate["notes"]:
+        warn(note, 3)
+    return estimate
 
 
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,4 +256,5 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, A
         "recomputed": model.recomputed(m),
         "total": model.total(m),
         "moments": m.as_dict(),
+        "notes": model.notes(batch),
     }

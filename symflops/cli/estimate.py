@@ -9,6 +9,7 @@ SPEC alone means the defaults of its class. A batch maps each stream to one entr
 from __future__ import annotations
 
 import json
+import sys
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
@@ -36,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
+    for note in found["notes"]:
+        print(f"symflops: {note}", file=sys.stderr)
     if args.unit == "macs" and found["unit"] == "flops":
         found["unit"] = "macs"
         for key in ("forward", "backward", "recomputed", "total"):
@@ -54,8 +57,6 @@ def batch_of(text: str) -> dict[str, Any]:
 
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of the chosen model."""
-    import sys
-
     from symflops.catalog import lookup
 
     config = lookup.read_config(args.config) if args.config else {}

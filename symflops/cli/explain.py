@@ -86,7 +86,7 @@ def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: 
 
 def default_batch(program: Any) -> dict[str, list[Any]]:
     """One item per stream, of typical lengths."""
-    from symflops.emit.page.analysis import typical_batch
+    from symflops.emit.page.typical_values import typical_batch
 
     return typical_batch(program)
 

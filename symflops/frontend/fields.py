@@ -39,6 +39,7 @@ INPUT = (
     Field("stream", Form.NAME, "the stream that it has"),
     Field("width", Form.EXPRESSION, "its width; without one it carries indices"),
     Field("when", Form.EXPRESSION, "whether the model receives it"),
+    Field("needed", Form.FLAG, "the model cannot run without it where 'when' holds; by default a batch may leave it out"),
     Field("layout", Form.TEXT, "the dimensions of the real tensor, one word each, 'b' the items: \"b x c\""),
     Field("values", Form.TEXTS, "lengths that its values hold, one column each"),
     Field("counts", Form.TEXT, "the stream whose length is the sum of each row"),

@@ -225,7 +225,8 @@ class _Document:
             when = self.shapes.expression(given.get("when"), "'when'")
             if name:
                 over = self.shapes.text(given.get("over"), "'over'")
-                found.append(InputSpec(name, stream, width, when, self.layout(given), over))
+                needed = self.shapes.flag(given.get("needed"))
+                found.append(InputSpec(name, stream, width, when, self.layout(given), over, needed))
         return tuple(found)
 
     def layout(self, given: Mapping[str, Node]) -> Layout | None:

@@ -9,6 +9,7 @@ from sympy import Symbol
 from symflops.algebra.truth import YES
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import has_default
+from symflops.model.formula import ZERO
 from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Stream
@@ -40,12 +41,15 @@ def when_absent(graph: Graph, name: str, variables: Sequence[str]) -> tuple[int,
     inputs = [item for item in graph.spec.inputs if item.stream and item.stream.text == name]
     if variables and all(has_default(item.layout, variables) for item in inputs if item.layout):
         return 1, True
-    return 0, bool(inputs) and all(item.when is not None for item in inputs)
+    there = {name for name, _, condition in graph.inputs if condition is YES}
+    return 0, bool(inputs) and all(item.when is not None and not (item.needed and item.name.text in there) for item in inputs)
 
 
 def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
     """The input tensors with stream, layout, width and the condition under which each is present."""
     present = {name: formulas.of(there.expr) for name, _, there in graph.inputs if there is not YES}
+    known = {name for name, _, _ in graph.inputs}
+    present |= {item.name.text: ZERO for item in graph.spec.inputs if item.when is not None and item.name.text not in known}
     values = {name: graph.values[identity].width for name, identity, _ in graph.inputs}
     widths = {name: formulas.of(width) for name, width in values.items() if width is not None}
     return tuple(

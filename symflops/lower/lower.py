@@ -21,6 +21,7 @@ from symflops.algebra.polynomial import Polynomial
 from symflops.derive.token_loops import executions
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
+from symflops.lower.inner_lengths import inner_lengths
 from symflops.lower.inputs import input_infos, stream_infos
 from symflops.lower.moments import Amounts, Key, Moments
 from symflops.lower.names import definition_infos, read_fields, size_fields
@@ -180,6 +181,7 @@ class _Lowering:
             statistics=self.moments.statistics,
             units=self.by_convention(lambda convention: convention.unit),
             reading=spec.reading or None,
+            inner=inner_lengths(graph, self.formulas, self.measures),
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program
 

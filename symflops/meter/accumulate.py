@@ -8,11 +8,15 @@ whose own terms would overflow is counted as a fault, which the read reports.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
+from symflops.meter.columns import clipped, first_below, listed, nothing
+from symflops.meter.processes import distributed_of, reduced
 from symflops.meter.types import Sums
 from symflops.runtime.bounds import safe_bits
+from symflops.runtime.least import example_of
 from symflops.runtime.lengths import LengthError, Lengths, of_any
 from symflops.runtime.protocol import Estimator
 
@@ -31,6 +35,9 @@ class Accumulator:
         self.sets = {items: tuple(streams) for items, streams in estimator.sets.items()}
         self.terms = estimator.terms
         self.rests = estimator.rests
+        self.inner_lengths = getattr(estimator, "inner_lengths", nothing)  # a vendored module may be older
+        self.implied: tuple[str, ...] = tuple(getattr(estimator, "implied", ()))
+        self.example = partial(example_of, estimator)
         self.moments = estimator.moments
         self.moment_sets = tuple(estimator.moment_sets.values())
         self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
@@ -73,7 +80,14 @@ class Accumulator:
                 self._add_on_device(side, device if times == 1 else device * times)
 
     def _batch(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
-        self._check_names(streams)
+        try:
+            self._check_names(streams)
+            return self._lengths(streams)
+        except LengthError as error:
+            example = self.example()
+            raise LengthError(f"{error}; e.g. {example}" if example else str(error)) from None
+
+    def _lengths(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
         found: dict[str, Lengths] = {}
         for members in self.sets.values():
             given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}
@@ -97,6 +111,7 @@ class Accumulator:
     def _measured(self, batch: Mapping[str, Lengths], padded: bool) -> tuple[list[int], Any]:
         """The vector of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
         columns: list[Any] = []
+        real: list[Any] = []
         marks: dict[str, Any] = {}
         counts: dict[str, int] = {}
         for items, members in self.sets.items():
@@ -104,13 +119,25 @@ class Accumulator:
             counts[items] = batch[members[0][0]].count if members else 0
             for name, _, _ in members:
                 entry = batch[name]
+                real += entry.axes
                 columns += entry.padded if padded and entry.padded is not None else entry.axes
-        like = next((column for column in columns if hasattr(column, "device") and hasattr(column, "unsqueeze")), None)
+        every = (*columns, *real)
+        like = next((column for column in every if hasattr(column, "device") and hasattr(column, "unsqueeze")), None)
         if like is None or self.whole:
+            self._check_padding(real, columns)
             return self._on_host(columns, marks, counts), None
-        device = self.device = like.device if self.device is None else self.device
-        moved = [self._tensor(column, device) for column in columns]
-        return self._on_device(moved, marks, counts, device)
+        self.device = like.device if self.device is None else self.device
+        moved = [self._tensor(column, self.device) for column in columns]
+        below = [self._tensor(column, self.device) for column in real] if padded else moved
+        return self._on_device(moved, below, marks, counts)
+
+    def _check_padding(self, real: Sequence[Any], padded: Sequence[Any]) -> None:
+        """Refuse padded lengths on the host that are below the real ones."""
+        for (_, name, _, ones), (_, _, _, twos) in zip(self._by_stream(real), self._by_stream(padded), strict=True):
+            for one, two in zip(ones, twos, strict=True):
+                place = None if one is two else first_below(two, one)
+                if place is not None:
+                    raise LengthError(f"item {place} of '{name}' is padded to less than its length")
 
     def _by_stream(self, columns: Sequence[Any]) -> Iterator[tuple[str, str, tuple[str, ...], Sequence[Any]]]:
         """Each stream: its index set, its name, its axes and its columns."""
@@ -120,12 +147,18 @@ class Accumulator:
                 yield items, name, axes, columns[first : first + (len(axes) or 1)]
                 first += len(axes) or 1
 
-    def _values(self, columns: Sequence[Any]) -> dict[str, list[tuple[int, Any]]]:
+    def _values(self, columns: Sequence[Any], real: Sequence[Any]) -> dict[str, list[tuple[int, Any]]]:
         """For each index set the rows of the vector: their positions, and the column that each row sums."""
         found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
         for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
             found.setdefault(items, []).append((position, term))
         faults = dict.fromkeys(self.sets, 0)
+        for items, left in self.inner_lengths(*columns):
+            faults[items] = faults[items] + (left < 1) * 1
+        for (items, _, _, mine), (_, _, _, least) in zip(self._by_stream(columns), self._by_stream(real), strict=True):
+            for column, length in zip(mine, least, strict=True):
+                if column is not length:
+                    faults[items] = faults[items] + (column < length) * 1
         for position, (items, _, axes, mine) in enumerate(self._by_stream(columns), len(self.moment_sets)):
             size: Any = 1
             for column in mine:
@@ -150,17 +183,23 @@ class Accumulator:
             if len(axes) == 1 and marks[items] is None and hasattr(given[0], "dtype"):
                 batch[name] = given[0]
                 continue
-            mine = [_listed(column, counts[items], marks[items]) for column in given]
+            mine = [listed(column, counts[items], marks[items]) for column in given]
             batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
         summed = self.moments(**batch).as_dict()
         return [*summed.values(), *self._tokens(columns, counts, marks), 0]
 
     def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
         """The vector of streams whose items all have the same lengths: the terms of one item, times their number."""
+        if any(left < 1 for _, left in self.inner_lengths(*columns)):
+            self.moments(**self._one_item(columns))  # says which length is too short
         if any(self.rests(*columns)):
             raise LengthError("a length of the batch does not divide as the model divides it")
         terms = zip(self.terms(*columns), self.moment_sets, strict=True)
         return [*(int(term) * counts.get(items, 1) for term, items in terms), *self._tokens(columns, counts, {}), 0]
+
+    def _one_item(self, columns: Sequence[int]) -> dict[str, Any]:
+        """A batch of one item per index set."""
+        return {name: [mine] if len(axes) > 1 else mine[:1] if axes else 1 for _, name, axes, mine in self._by_stream(columns)}
 
     def _tokens(self, columns: Sequence[Any], counts: Mapping[str, int], marks: Mapping[str, Any]) -> list[int]:
         """The tokens of each stream: the sum of its lengths, or of their products if it has several axes."""
@@ -169,19 +208,19 @@ class Accumulator:
             if all(isinstance(column, int) for column in mine):
                 found.append(prod(mine) * counts[items] if axes else 0)
             else:
-                lists = [_listed(column, counts[items], marks[items]) for column in mine]
+                lists = [listed(column, counts[items], marks[items]) for column in mine]
                 found.append(sum(map(prod, zip(*lists, strict=True))))
         return found
 
     def _on_device(
-        self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int], device: Any
+        self, columns: Sequence[Any], real: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]
     ) -> tuple[list[int], Any]:
         """The vector of tensors: integer rows stay on the host, the others are stacked and summed once per index set."""
         import torch
 
-        host = [0] * self.width
+        host, device = [0] * self.width, self.device
         sums = torch.zeros((self.width, 2), dtype=torch.int64, device=device)
-        for items, values in self._values(columns).items():
+        for items, values in self._values(columns, real).items():
             mark = self._tensor(marks.get(items), device)
             count = counts.get(items, 1)
             rows = []
@@ -240,49 +279,15 @@ class Accumulator:
         Every process of the group must call it, even without micro-batches. Without torch.distributed, or with
         ``reduce=False``, the sums are those of this process.
         """
-        distributed = _distributed() if reduce else None
+        distributed = distributed_of() if reduce else None
         if distributed is None and self._sums is None:
             found = [list(side) for side in self._host]
         else:
             vector = self.vector()
             if distributed is not None:
-                vector = _reduced(distributed, vector, group)
+                vector = reduced(distributed, vector, group)
             found = [[low + (high << HALF) for low, high in side] for side in vector.tolist()]
         self.reset()
         moments = len(self.moment_sets)
         real, padded = found
         return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
-
-
-def clipped(column: Any, most: int) -> Any:
-    """A number, or each element of a column, limited to 0 up to ``most``."""
-    return column.clip(min=0, max=most) if hasattr(column, "clip") else max(0, min(column, most))
-
-
-def _listed(column: Any, count: int, mark: Any) -> list[int]:
-    """A column as a list of ints, without the padding items."""
-    if isinstance(column, int):
-        column = [column] * count
-    found = column.tolist() if hasattr(column, "tolist") else [int(value) for value in column]
-    return found if mark is None else [value for value, real in zip(found, mark, strict=True) if real]
-
-
-def _distributed() -> Any:
-    """torch.distributed if this process has initialised it, else None."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    distributed = getattr(torch, "distributed", None)
-    return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
-
-
-def _reduced(distributed: Any, vector: Any, group: Any) -> Any:
-    """The vector summed over a group, on a device that the group's backend supports."""
-    if distributed.get_world_size(group) == 1:
-        return vector
-    if vector.device.type == "cpu" and "nccl" in str(distributed.get_backend(group)):
-        import torch
-
-        vector = vector.to(torch.device("cuda", torch.cuda.current_device()))
-    distributed.all_reduce(vector, group=group)
-    return vector

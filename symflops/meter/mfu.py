@@ -34,6 +34,7 @@ ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
     "work of `scope`, that seconds and batches are of the same steps, and that context-parallel ranks are not summed up"
 )
+FAULTY = "negative, too short for the model, padded to less, too large or do not divide"
 
 
 @dataclass(slots=True)
@@ -165,6 +166,9 @@ class MFUMeter:
             if self.phases:
                 self._warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
             return
+        for missing in found.sums.implied:
+            if streams.get(missing) is None:
+                self._warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
         try:
             found.sums.add(times=passes * timesteps, **streams)
         except Exception as error:
@@ -206,7 +210,7 @@ class MFUMeter:
     def _values(self, phase: Phase, sums: Sums, seconds: float) -> dict[str, float]:
         """The quantities of one phase; empty if nothing ran or a batch could not be read."""
         if sums.faults:
-            self._warn(f"no MFU for steps with lengths that are negative, too large or do not divide ({sums.faults} seen)")
+            self._warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
             return {}
         if not any(sums.real):
             return {}

@@ -16,5 +16,12 @@ class Sums:
     faults: int
 
     def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
-        """The dot product with FLOPs per moment."""
-        return int(sum(c * value for c, value in zip(coefficients, self.padded if padded else self.real, strict=True)))
+        """The dot product with FLOPs per moment.
+
+        Raises:
+            ValueError: it is negative.
+        """
+        found = int(sum(c * value for c, value in zip(coefficients, self.padded if padded else self.real, strict=True)))
+        if found < 0:
+            raise ValueError(f"config and batches do not fit the model: a total of {found}")
+        return found

@@ -111,13 +111,27 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """A length that an operator makes of the length ``of``, and that must be at least ``least``: 1, or 0 if it may be empty.
+
+    If ``implied``, ``of`` is at least 1 if the length is. If ``keeps``, the converse is true, too.
+    """
+
+    length: Expr
+    of: Expr
+    least: int = 1
+    implied: bool = False
+    keeps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """One step of the forward pass.
 
     ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it.
     ``saves`` is what autograd saves of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
     ``factors``, each for the gradient of the other one. ``visits`` are the calls that run it from outside of its parent module.
-    ``role`` and ``regions`` are what conventions count it under.
+    ``role`` and ``regions`` are what conventions count it under. ``needs`` are the lengths without which it does not run.
     """
 
     id: int
@@ -135,6 +149,7 @@ class Operator:
     span: Span | None = field(default=None, compare=False, repr=False)
     visits: tuple[Visit, ...] = ()
     regions: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:

@@ -112,6 +112,14 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerLength:
+    """A function of one item's lengths that must be at least 1, or the model cannot run the item."""
+
+    items: str
+    formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
 class Amount:
     """What a contraction runs over, as multiples of the moments: one vector per convention that it differs under."""
 
@@ -236,6 +244,7 @@ class Program:
     units: tuple[tuple[str, str], ...] = ()
     variant: str = ""
     reading: object = None
+    inner: tuple[InnerLength, ...] = ()
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

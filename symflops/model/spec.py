@@ -93,7 +93,10 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One argument of the model: a value with a stream and a width, or a tensor that only holds lengths."""
+    """One argument of the model: a value with a stream and a width, or a tensor that only holds lengths.
+
+    If it is ``needed``, the model does not run without it wherever ``when`` holds.
+    """
 
     name: Name
     stream: Name | None
@@ -101,6 +104,7 @@ class InputSpec:
     when: Expression | None
     layout: Layout | None
     over: str = ""
+    needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Mul
+from dataclasses import replace
+
+from sympy import Dummy, Expr, Integer, Mul, expand
 
 from symflops.algebra.functions import FloorDiv, Reading, text_of
 from symflops.algebra.polynomial import Polynomial
 from symflops.model.contraction import Operand
-from symflops.model.nodes import Part, Stream, Value
+from symflops.model.nodes import Need, Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
 
@@ -86,14 +88,27 @@ def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bo
         message = f"a kernel of {len(kernel)} sides needs as many axes of '{x.name}' ({known})"
         call.fail("axis-mismatch", message, "kernel", "one side for each of the last axes that it moves along", also=x.long)
     first = len(axes) - len(kernel)
-    changed = [
-        (
-            name,
-            transposed_length(call, position, length, side) if transposed else plain_length(call, position, length, side),
-        )
-        for position, ((name, length), side) in enumerate(zip(axes[first:], kernel, strict=True))
-    ]
+    changed = []
+    for position, ((name, length), side) in enumerate(zip(axes[first:], kernel, strict=True)):
+        new = (transposed_length if transposed else plain_length)(call, position, length, side)
+        call.needs += needs(call, position, Need(new, length), transposed)
+        changed.append((name, new))
     return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
+
+
+def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need, ...]:
+    """What one axis of a convolution needs: padded rows for the whole kernel, which has at least one."""
+    if transposed:
+        return (need,)
+    if call.fields["padding"] == "same":
+        return (replace(need, keeps=True),)
+    further = Dummy(integer=True, nonnegative=True)
+    rows = call.numbers("kernel")[position]
+    side = rows if rows.is_Number else 1 + further
+    grown = expand(2 * padding(call, position).subs(rows, side) - along(call, "dilation", position) * (side - 1))
+    if grown.is_positive or (grown.is_nonnegative and grown != 0 and along(call, "stride", position) == 1):
+        return ()
+    return (replace(need, implied=bool(grown.is_nonpositive), keeps=grown == 0),)
 
 
 def plain_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:

@@ -17,7 +17,7 @@ from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.nodes import Parameter, Stream, Value
+from symflops.model.nodes import Need, Parameter, Stream, Value
 from symflops.model.path import Path
 from symflops.ops.fields import Field
 
@@ -54,6 +54,7 @@ class Call:
         self.parameters: list[Parameter] = []
         self.contractions: list[Contraction] = []
         self.results: list[tuple[Stream, Expr | None]] = []
+        self.needs: list[Need] = []
         self.saves: str | None = None
         self.flows = True
         self.caption = ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sympy import Add, Expr
 
 from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Stream, Value
+from symflops.model.nodes import Need, Stream, Value
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind
@@ -74,7 +76,7 @@ KINDS = ("reshape", *MORE, *FEWER, "pad_batch", "batch")
     "view",
     "a free change of rows and width; 'as' says which kind, and is checked",
     FROM,
-    Field("as", Form.WORD, "the kind of change", default="reshape", words=KINDS),
+    Field("as", Form.WORD, "the kind of change; a 'pool' leaves at least one row", default="reshape", words=KINDS),
     Field("stream", Form.AXES, "the new stream: its name, or its axes"),
     Field("axes", Form.AXES, "axes of the old stream that change"),
     Field("like", Form.VALUES, "take the stream of this value, which 'stream' and 'axes' may change"),
@@ -90,7 +92,17 @@ def view(call: Call) -> None:
     width = call.number("width") if call.has("width") else x.width
     if call.fields["as"] == "reshape":
         check_elements(call, x, stream, width)
+    call.needs += needs(x.stream, stream, str(call.fields["as"]))
     call.result(stream, width)
+
+
+def needs(old: Stream, new: Stream, kind: str) -> Iterator[Need]:
+    """What new lengths need: a pool leaves at least one row, a crop or a selection may leave none."""
+    lengths = {name: length for part in old.parts for name, length in part.axes}
+    for part in new.parts:
+        for name, length in part.axes:
+            if length not in lengths.values() and (kind in FEWER or name in lengths):
+                yield Need(length, lengths.get(name, old.rows), int(kind == "pool"), keeps=kind not in FEWER)
 
 
 def target_stream(call: Call, old: Stream) -> Stream:

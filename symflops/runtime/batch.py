@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.index_sets import ONCE
+from symflops.runtime.least import described, too_short
 from symflops.runtime.sizes import is_whole
 
 TYPE_CHECKING = False
@@ -18,10 +21,15 @@ if TYPE_CHECKING:
 
 MAX_ITEMS = 1_000_000
 LONGEST = 10**12 - 1
+NO_DIVISION = "a length of the batch does not divide as the model divides it"
 
 
 class BatchError(SymflopsError):
-    """A batch does not fit the streams of the model."""
+    """A batch does not fit the model."""
+
+
+class FormError(BatchError):
+    """A batch is not of the form that the streams of the model have; an example helps."""
 
 
 def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "lengths") -> dict[str, list[Item]]:
@@ -33,13 +41,13 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
         side: ``lengths`` (real) or ``padded``.
 
     Raises:
-        BatchError: an unknown or missing stream, a length that is no whole number, or streams with different numbers of items.
+        FormError: an unknown or missing stream, a length that is no whole number, or streams with different numbers of items.
     """
     streams = {stream.name: stream for stream in program.streams if stream.given}
     unknown = [name for name in batch if name not in streams]
     if unknown:
         hint = did_you_mean(unknown[0], streams, f"this model has {', '.join(streams) or 'no streams'}")
-        raise BatchError(f"the model has no stream '{unknown[0]}': {hint}")
+        raise FormError(f"the model has no stream '{unknown[0]}': {hint}")
     found: dict[str, list[Item]] = {}
     for items in dict.fromkeys(stream.items for stream in streams.values()):
         members = [stream for stream in streams.values() if stream.items == items]
@@ -55,10 +63,10 @@ def _joined(streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], si
             columns.append(_entries(stream, batch[stream.name], side))
             counts[stream.name] = len(columns[-1])
         elif not stream.optional:
-            raise BatchError(f"the batch lacks the stream '{stream.name}'")
+            raise FormError(f"the batch lacks the stream '{stream.name}'")
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
-        raise BatchError(f"streams have different numbers of items: {numbers}")
+        raise FormError(f"streams have different numbers of items: {numbers}")
     absent = {name: stream.absent for stream in streams if stream.name not in batch for name in stream.variables}
     for parts in zip(*columns, strict=True):
         item = dict(absent)
@@ -70,43 +78,84 @@ def _joined(streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], si
 def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> list[Item]:
     """The batch variables of each item, from what a batch has under the name of a stream."""
     if isinstance(given, dict):
-        given = _lengths_of_side(stream.name, given, side)
+        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
+            raise FormError(f"'{stream.name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
+        lengths = _entries(stream, _plain(given["lengths"], stream.name), side)
+        padded = _entries(stream, _plain(given.get("padded", given["lengths"]), stream.name), side)
+        _check_padded(stream.name, lengths, padded)
+        return padded if side == "padded" else lengths
     if stream.counts:
         count = len(given) if isinstance(given, (list, tuple)) else given
         if not is_whole(count, MAX_ITEMS):
-            raise BatchError(f"'{stream.name}' is the number of items, at most {MAX_ITEMS:,}, not {given!r}")
+            raise FormError(f"'{stream.name}' must be the number of {stream.items}, at most {MAX_ITEMS:,}, not {given!r:.80}")
         return [{} for _ in range(count)]
-    wanted = f"{len(stream.variables)} whole number(s) ({', '.join(stream.variables)})"
     if not isinstance(given, (list, tuple)):
-        raise BatchError(f"'{stream.name}' is a list with one entry per item, {wanted} each, not {given!r}")
-    items = []
-    for entry in given:
-        values = entry if isinstance(entry, (list, tuple)) else [entry]
-        if len(values) != len(stream.variables) or not all(is_whole(value, LONGEST) for value in values):
-            raise BatchError(f"an entry of '{stream.name}' is {wanted}, not {entry!r}")
-        items.append(dict(zip(stream.variables, values, strict=True)))
-    return items
+        raise FormError(f"'{stream.name}' must be a list with one entry per item, {_wanted(stream)}, not {given!r:.80}")
+    return [_item(stream, place, entry) for place, entry in enumerate(given)]
 
 
-def _lengths_of_side(name: str, given: dict[str, Any], side: str) -> Any:
-    """The real or the padded lengths of a stream that has both."""
-    if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-        raise BatchError(f"'{name}' is a list, or has 'lengths' and 'padded'")
-    lengths, padded = given["lengths"], given.get("padded", given["lengths"])
-    if not all(isinstance(each, (list, tuple)) for each in (padded, lengths)):
-        raise BatchError(f"'lengths' and 'padded' of '{name}' are lists")
+def _item(stream: StreamInfo | Stream, place: int, entry: Any) -> Item:
+    axes = stream.variables
+    entry = entry.tolist() if hasattr(entry, "tolist") else entry
+    values = entry if isinstance(entry, (list, tuple)) else [entry]
+    values = [value.item() if hasattr(value, "item") else value for value in values]
+    if len(values) != len(axes) or not all(is_whole(value, LONGEST) for value in values):
+        most = f" of at most {LONGEST:,}" if any(isinstance(value, int) and value > LONGEST for value in values) else ""
+        raise FormError(f"item {place} of '{stream.name}' must be {_wanted(stream)}{most}, not {entry!r:.80}")
+    return dict(zip(axes, values, strict=True))
+
+
+def _wanted(stream: StreamInfo | Stream) -> str:
+    axes = stream.variables
+    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
+
+
+def _plain(given: Any, name: str) -> Any:
+    if isinstance(given, dict):
+        raise FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {given!r:.80}")
+    return given
+
+
+def _check_padded(name: str, lengths: Sequence[Item], padded: Sequence[Item]) -> None:
     if len(padded) != len(lengths):
-        raise BatchError(f"'{name}' has {len(lengths)} lengths and {len(padded)} padded ones")
-    return padded if side == "padded" else lengths
+        raise FormError(f"'{name}' has {len(lengths)} lengths and {len(padded)} padded ones")
+    for place, (one, two) in enumerate(zip(lengths, padded, strict=True)):
+        for axis, length in one.items():
+            if two[axis] < length:
+                raise FormError(f"item {place} of '{name}' has length {length}, and is padded to {two[axis]}")
+
+
+def check_inner(program: Stored, sets: Mapping[str, Sequence[Item]], sizes: Mapping[str, Any]) -> None:
+    """Refuse an item of which the model leaves nothing.
+
+    Raises:
+        BatchError: with the stream, the item, its length and the least one.
+    """
+    for row in program.inner:
+        left = partial(_left, program, row, sizes)
+        for place, item in enumerate(sets.get(row["items"], ())):
+            if left(item) < 1:
+                raise BatchError(too_short(place, item, _owners(program, row["items"]), left))
+
+
+def _left(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any], item: Mapping[str, int]) -> int:
+    return program.formulas.settled(row["formula"], {**sizes, **item})  # type: ignore[no-any-return]
+
+
+def _owners(program: Stored, items: str) -> dict[str, tuple[str, int]]:
+    """The stream of each axis, and the number of its axes."""
+    streams = [stream for stream in program.streams if stream.items == items]
+    return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 
 
 def moments_of(program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str = "lengths") -> tuple[int, ...]:
     """The moments of a batch, in the order of the program.
 
     Raises:
-        BatchError: as :func:`items_of`, or a division of the model leaves a remainder.
+        BatchError: as :func:`items_of` and :func:`check_inner`; or a division of the model leaves a remainder.
     """
     sets = items_of(program, batch, side)
+    check_inner(program, sets, sizes)
     known, value = dict(sizes), program.formulas.settled
     for row in program.statistics:
         values = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
@@ -117,7 +166,8 @@ def moments_of(program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, An
             found.append(value(row["formula"], known))
         else:
             counted = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
-            if not all(isinstance(one, int) for one in counted):
-                raise BatchError("a length of the batch does not divide as the model divides it")
+            for item, one in zip(sets.get(row["items"], ()), counted, strict=True):
+                if not isinstance(one, int):
+                    raise BatchError(f"{NO_DIVISION}: {described(item, _owners(program, row['items']))}")
             found.append(sum(counted))
     return tuple(found)

@@ -10,11 +10,12 @@ from functools import cached_property
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.format import leading
 from symflops.model.index_sets import ONCE
-from symflops.runtime.batch import BatchError, items_of, moments_of
+from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, moments_of
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
-from symflops.runtime.layouts import inputs_of, sets_of
+from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
+from symflops.runtime.least import example_of
 from symflops.runtime.moments import Flops, Moments
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
@@ -94,10 +95,15 @@ class InterpretedEstimator:
         self.padded = self._side == "padded"
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         self.sets = sets_of(stored)
+        self.implied = tuple(
+            name
+            for name, conditions in implied_streams(stored)
+            if any(condition is None or self._settled(condition) for condition in conditions)
+        )
         self.whole = stored.whole
         self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
-        self.parameters: int = self._settled(chosen["parameters"])
-        self.trainable_parameters: int = self._settled(chosen["trainable"])
+        self.parameters: int = _whole(self._settled(chosen["parameters"]))
+        self.trainable_parameters: int = _whole(self._settled(chosen["trainable"]))
 
     @property
     def program(self) -> Program:
@@ -136,21 +142,27 @@ class InterpretedEstimator:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def _over(self, columns: tuple[Any, ...]) -> Columnwise:
-        self._not_whole()
         names = [name for streams in self.sets.values() for _, axes, _ in streams for name in axes or ("",)]
         return Columnwise(self.stored.formulas, dict(zip(names, columns, strict=True)), self.sizes)
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
+        self._not_whole()
         over = self._over(columns)
         return tuple(over.value(row["formula"]) for row in self.stored.moments)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
+        self._not_whole()
         over = self._over(columns)
         for row in self.stored.moments:
             over.value(row["formula"])
         return tuple(over.rests)
+
+    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
+        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
+        over = self._over(columns)
+        return tuple((row["items"], over.value(row["formula"])) for row in self.stored.inner)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""
@@ -162,8 +174,21 @@ class InterpretedEstimator:
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
         batch = {name: _listed(given) for name, given in batch.items()}
-        values, padded = (moments_of(self.stored, batch, self.sizes, side) for side in ("lengths", "padded"))
+        try:
+            values, padded = (moments_of(self.stored, batch, self.sizes, side) for side in ("lengths", "padded"))
+        except FormError as error:
+            raise self._explained(error) from None
         return Moments(tuple(self.moment_sets), values, padded, self.whole)
+
+    def _explained(self, error: FormError) -> BatchError:
+        """``error`` with an example of a batch that fits."""
+        example = example_of(self)
+        return BatchError(f"{error}; e.g. {example}" if example else str(error))
+
+    def notes(self, batch: Mapping[str, Any]) -> list[str]:
+        """What a caller should know of an estimate of ``batch``: streams that the config implies and the batch leaves out."""
+        left_out = [name for name in self.implied if name not in batch]
+        return [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
 
     def per_item(self, **batch: Any) -> dict[str, list[int]]:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
@@ -172,7 +197,11 @@ class InterpretedEstimator:
             BatchError: as ``moments``; or the cost of an item depends on other items.
         """
         self._not_whole()
-        sets = items_of(self.stored, {name: _listed(given) for name, given in batch.items()}, self._side)
+        try:
+            sets = items_of(self.stored, {name: _listed(given) for name, given in batch.items()}, self._side)
+        except FormError as error:
+            raise self._explained(error) from None
+        check_inner(self.stored, sets, self.sizes)
         costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in sets.items()}
         for moment, cost in zip(self.stored.moments, self.coefficients["total"], strict=True):
             items, formula = moment["items"], moment["formula"]
@@ -262,6 +291,9 @@ def _listed(given: Any) -> Any:
 
 
 def _whole(value: Any) -> int:
+    """A total as an integer; nothing that is negative or no number leaves an estimator."""
     if getattr(value, "denominator", 1) != 1:
         raise SymflopsError("a length does not divide as the model divides it, or the convention counts parts of a FLOP")
+    if not value >= 0 or value != int(value):
+        raise SymflopsError(f"config and batch do not fit the model: a total of {value}")
     return int(value)

@@ -63,6 +63,17 @@ def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, 
     return found
 
 
+def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]]:
+    """The streams whose work is not counted if a batch leaves them out, each with the conditions of its inputs.
+
+    A stream with a length of its own when it is left out is not among them, unless it alone has the items of its index set.
+    """
+    for stream in program.streams:
+        alone = not any(other.given for other in program.streams if other.items == stream.items and other is not stream)
+        if stream.given and stream.optional and (alone or not stream.absent):
+            yield stream.name, [info.when for info in program.inputs if info.stream == stream.name]
+
+
 def inputs_of(program: Program | Stored) -> list[tuple[str, str, str, Any]]:
     """The arguments whose shapes hold lengths: name, stream or index set, layout, width.
 

@@ -26,6 +26,10 @@ class Estimator(Protocol):
         """The streams of each index set: name, axes, and the length of a stream that is left out."""
 
     @property
+    def implied(self) -> Sequence[str]:
+        """The streams that a batch may leave out although the model has them."""
+
+    @property
     def moment_sets(self) -> Mapping[str, str]:
         """The index set of each moment."""
 
@@ -54,6 +58,9 @@ class Estimator(Protocol):
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
+
+    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
+        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""

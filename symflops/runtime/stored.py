@@ -43,7 +43,7 @@ class Layout:
 
 
 class Input:
-    """How an argument of the model carries lengths; ``width`` is the position of a formula."""
+    """How an argument of the model carries lengths; ``width`` and ``when`` are positions of formulas."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.name: str = row["name"]
@@ -51,6 +51,7 @@ class Input:
         self.layout = None if row["layout"] is None else Layout(row["layout"])
         self.over: str = row.get("over", "")
         self.width: int | None = row.get("width")
+        self.when: int | None = row.get("when")
 
 
 def stored_of(program: Program | Mapping[str, Any]) -> Stored:
@@ -85,6 +86,7 @@ class Stored:
             self.conventions: tuple[str, ...] = tuple(document["conventions"])
             self.moments: list[Mapping[str, Any]] = document["moments"]
             self.statistics: list[Mapping[str, Any]] = document.get("statistics", [])
+            self.inner: list[Mapping[str, Any]] = document.get("inner", [])
         except (LookupError, TypeError) as error:
             raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
 

@@ -46,6 +46,11 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
 
 
+def smallest(columns: Sequence[Any]) -> list[int]:
+    """The least length of each column."""
+    return [int(column.min()) if len(column) else 1 for column in map(_array, columns)]
+
+
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
     """How an array that is not empty differs from one of non-negative integers with ``count`` axes."""
     if found.dtype.kind not in "iu":

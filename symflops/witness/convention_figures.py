@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.api import Model, convention_of, regime_of
-from symflops.emit.page.analysis import typical_batch
-from symflops.emit.page.worked_figures import ConventionFigures, default_sizes
+from symflops.emit.page.typical_values import default_sizes, typical_batch
+from symflops.emit.page.worked_figures import ConventionFigures
 from symflops.model.program import Program
 from symflops.witness.differences import Comparison
 

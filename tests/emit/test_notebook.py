@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from symflops.emit.math.printer import letters
-from symflops.emit.page.worked_figures import default_sizes
+from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.python import module as python
 from symflops.model.formula import evaluate
 from tests.emit.test_latex import read

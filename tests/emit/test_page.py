@@ -10,9 +10,9 @@ import pytest
 
 from symflops.emit.emit import page_of
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.page.analysis import typical_batch
 from symflops.emit.page.page import page, regime_notes
-from symflops.emit.page.worked_figures import default_sizes, worked
+from symflops.emit.page.typical_values import default_sizes, typical_batch
+from symflops.emit.page.worked_figures import worked
 from symflops.model.formula import evaluate
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests.shipped import load

@@ -145,8 +145,9 @@ def windows(n: int, size: int) -> int:
 
 
 def conv(fields: str, axes: str, rows: Count, size: int, **more: object) -> Law:
-    """A convolution of 4 channels into 6: ``size`` multiply-adds for each of its rows."""
+    """A convolution of 4 channels into 6: ``size`` multiply-adds for each of its rows. It does not run without rows."""
     names = axes.strip("[]").replace(" ", "").split(",")
+    more["lengths"] = dict.fromkeys(names, (1, 1)) | more.get("lengths", {})  # type: ignore[operator]
     return Law(
         "conv", one(f"from: a, width: 6, {fields}", "conv"), rows, 6,
         **{"work": lambda **n: size * rows(**n), "degrees": dict.fromkeys(names, 1), "streams": {"text": axes}, **more},  # type: ignore[arg-type]

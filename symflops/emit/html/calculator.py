@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from symflops.emit.page.analysis import typical_batch
+from symflops.emit.page.typical_values import typical_batch
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import symbols
 from symflops.model.program import Field, Program, StreamInfo

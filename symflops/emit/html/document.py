@@ -18,7 +18,7 @@ from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.analysis import FORWARD
 from symflops.emit.page.markup import Markup
 from symflops.emit.page.types import Form, Page
-from symflops.emit.page.worked_figures import default_sizes
+from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, evaluate
 from symflops.model.program import Program

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.emit.code.batches import stream_groups, summed
+from symflops.emit.code.batches import lengths_in, stream_groups, summed
 from symflops.emit.code.infix import UNARY
 from symflops.emit.code.tables import Tables, work_context
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
@@ -19,7 +19,7 @@ from symflops.emit.javascript.tables import JAVASCRIPT, READ
 from symflops.emit.page.parts import part_of
 from symflops.emit.rendering import template
 from symflops.model.formula import Num, Sym
-from symflops.model.program import Field, Moment, Program, Statistic
+from symflops.model.program import Field, InnerLength, Moment, Program, Statistic
 from symflops.model.verification import Verification
 
 PRINT = LengthsPrinter()
@@ -47,6 +47,8 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         fields=[(field.attribute, field.kind, field.keys, field.nullable, default(field, program)) for field in program.fields],
         moment_letters=tables.letters([Sym(name) for moment in whole.moments for name in moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
+        inner_letters=tables.letters([length.formula for length in whole.inner]),
+        inner=[inner(length, whole) for length in whole.inner],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
         **part_context(program),
         **work_context(tables),
@@ -124,6 +126,12 @@ def total(what: Moment | Statistic, program: Program) -> str:
 def figure(statistic: Statistic, program: Program) -> str:
     """A statistic as the sum over columns, or as the largest value in them."""
     return total(statistic, program) if statistic.kind == "sum" else f"$largest({over_items(statistic, program)})"
+
+
+def inner(length: InnerLength, program: Program) -> tuple[str, str, str]:
+    """What the model leaves of an item: the columns that it reads, as a list of texts, and a function of one item."""
+    columns = lengths_in(length.formula, program)
+    return json.dumps(columns), ", ".join(map(name_of, columns)), PRINT.text(length.formula)
 
 
 def over_items(what: Moment | Statistic, program: Program) -> str:

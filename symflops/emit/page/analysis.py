@@ -5,14 +5,11 @@ Only symbols give these; no figure of a batch does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from symflops.emit.page.length_polynomials import Assumption, Unknown
 from symflops.model.formula import ZERO, Formula
-from symflops.model.program import Program, StreamInfo
 
 FORWARD, BOTH = "forward", "both"
 PASSES = (FORWARD, BOTH)
@@ -105,33 +102,3 @@ class Analysis:
     items: tuple[ItemAnalysis, ...]
     lengths: tuple[tuple[str, int], ...]
     tokens: tuple[Unknown, ...] = ()
-
-
-def typical_batch(program: Program) -> dict[str, list[Any]]:
-    """One item per stream, of typical lengths."""
-    lengths = typical_lengths(program)
-    return {
-        stream.name: [
-            lengths[stream.variables[0]] if len(stream.variables) == 1 else [lengths[name] for name in stream.variables]
-        ]
-        for stream in program.streams
-        if stream.variables
-    }
-
-
-def typical_lengths(program: Program) -> dict[str, int]:
-    """Each length: 1024 along one axis, 16 along each of several axes, 1 for streams that a batch may leave out."""
-    assumed = {stream.name for stream in left_out(program)}
-    return {
-        name: 1 if stream.name in assumed else 1024 if len(stream.variables) == 1 else 16
-        for stream in program.streams
-        for name in stream.variables
-    }
-
-
-def left_out(program: Program) -> Iterator[StreamInfo]:
-    """The streams that a batch may leave out, of length 1 then, beside another stream of their items."""
-    for stream in program.streams:
-        others = (other for other in program.streams if other.items == stream.items and other.name != stream.name)
-        if stream.absent and any(other.variables for other in others):
-            yield stream

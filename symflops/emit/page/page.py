@@ -26,7 +26,8 @@ from symflops.emit.page.types import (
     Scope,
     TensorRow,
 )
-from symflops.emit.page.worked_figures import Worked, default_sizes
+from symflops.emit.page.typical_values import default_sizes
+from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.layout import Layout
 from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor

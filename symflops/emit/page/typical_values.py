@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
 from typing import Any
 
 from symflops.emit.page.length_polynomials import Assumption, Unknown, holds
 from symflops.model.formula import Formula, Sym, evaluate, symbols
+from symflops.model.program import Program, StreamInfo
+from symflops.runtime.batch import LONGEST
 
 
 class TypicalValues:
@@ -64,3 +66,59 @@ class TypicalValues:
                 begins = one.relation == "at_least" and one.left == Sym(unknown.letter)
                 return -(-right.numerator // right.denominator) if begins else None
         return first
+
+
+def typical_batch(program: Program) -> dict[str, list[Any]]:
+    """One item per stream, of typical lengths."""
+    lengths = typical_lengths(program)
+    return {
+        stream.name: [
+            lengths[stream.variables[0]] if len(stream.variables) == 1 else [lengths[name] for name in stream.variables]
+        ]
+        for stream in program.streams
+        if stream.variables
+    }
+
+
+def typical_lengths(program: Program) -> dict[str, int]:
+    """Each length: 1024 along one axis, 16 along each of several axes, 1 for streams that a batch may leave out.
+
+    Lengths that the model of the default sizes cannot run are doubled until it can.
+    """
+    assumed = {stream.name for stream in left_out(program)}
+    found = {
+        name: 1 if stream.name in assumed else 1024 if len(stream.variables) == 1 else 16
+        for stream in program.streams
+        for name in stream.variables
+    }
+    sizes = default_sizes(program) if program.inner else None
+    for inner in program.inner:
+        while sizes is not None and evaluate(inner.formula, {**sizes, **found}) < 1 and max(found.values()) < LONGEST:
+            read = found.keys() & set(symbols(inner.formula))
+            found |= {name: 2 * found[name] for name in read}
+    return found
+
+
+def left_out(program: Program) -> Iterator[StreamInfo]:
+    """The streams that a batch may leave out, of length 1 then, beside another stream of their items."""
+    for stream in program.streams:
+        others = (other for other in program.streams if other.items == stream.items and other.name != stream.name)
+        if stream.absent and any(other.variables for other in others):
+            yield stream
+
+
+def default_sizes(program: Program) -> dict[str, Any] | None:
+    """The value of every letter: its default, or the size that the structure was built for; None if one has no default."""
+    found: dict[str, Any] = {}
+    fixed = dict(program.fixed)
+    for field in program.fields:
+        if field.letter in fixed:
+            found[field.letter] = fixed[field.letter]
+        elif field.required:
+            return None
+        else:
+            plain = field.default is None or isinstance(field.default, (bool, str, tuple))
+            found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
+    for definition in program.definitions:
+        found[definition.letter] = evaluate(definition.formula, found)
+    return found

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.page.analysis import typical_batch
+from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.model.formula import evaluate
 from symflops.model.program import Case, Program
 from symflops.runtime.batch import moments_of
@@ -116,20 +116,3 @@ class _Figures:
         if unseen[name] != unseen[own] and not all(line.seen for line in lines):
             reasons.append("no work that profilers do not see")
         return ", and ".join(reasons)
-
-
-def default_sizes(program: Program) -> dict[str, Any] | None:
-    """The value of every letter: its default, or the size that the structure was built for; None if one has no default."""
-    found: dict[str, Any] = {}
-    fixed = dict(program.fixed)
-    for field in program.fields:
-        if field.letter in fixed:
-            found[field.letter] = fixed[field.letter]
-        elif field.required:
-            return None
-        else:
-            plain = field.default is None or isinstance(field.default, (bool, str, tuple))
-            found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
-    for definition in program.definitions:
-        found[definition.letter] = evaluate(definition.formula, found)
-    return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from symflops.emit.code.batches import Summed, columns, stream_rows, summed
 from symflops.emit.code.infix import ATOM, UNARY
 from symflops.emit.python.printer import PythonPrinter
-from symflops.model.formula import Apply, Num, Power, Sym
+from symflops.model.formula import Apply, Formula, Num, Power, Prod, Sum, Sym, symbols
 from symflops.model.program import Moment, Program, Statistic
 
 
@@ -107,7 +108,8 @@ def column_context(program: Program) -> dict[str, Any]:
     """
     printer, names = ElementPrinter(), columns(program)
     terms = [] if program.whole else [printer.text(moment.formula) for moment in program.moments]
-    text = " ".join((*terms, *printer.rests))
+    inner = [ElementPrinter().text(length.formula) for length in program.inner]
+    text = " ".join((*terms, *printer.rests, *inner))
     plain_lists, plain_columns = quick(program)
     return {
         "columns": [f"{name}_: list[int]" for name in names] or ["*_: list[int]"],
@@ -116,9 +118,30 @@ def column_context(program: Program) -> dict[str, Any]:
         "rests": printer.rests,
         "least": "_least(" in text,
         "most": "_most(" in text,
+        "inner": inner,
+        "inner_sets": [length.items for length in program.inner],
+        "growing": all(grows(length.formula, set(columns(program))) for length in program.inner),
         "quick": plain_lists,
         "quick_columns": plain_columns,
     }
+
+
+def grows(formula: Formula, lengths: Set[str]) -> bool:
+    """Whether a function of lengths never falls where one of them grows, which its form shows."""
+    if lengths.isdisjoint(symbols(formula)):
+        return True
+    match formula:
+        case Sym():
+            return True
+        case Sum(terms):
+            return all(grows(term, lengths) for term in terms)
+        case Prod(factors):
+            negative = any(isinstance(factor, Num) and factor.value < 0 for factor in factors)
+            return not negative and all(grows(factor, lengths) for factor in factors)
+        case Apply("floordiv" | "ceildiv", (above, below)):
+            return grows(above, lengths) and lengths.isdisjoint(symbols(below))
+        case _:
+            return False
 
 
 def quick(program: Program) -> tuple[list[str], list[str]]:

@@ -16,12 +16,12 @@ from symflops.emit.python.batch import column_context, figure, signature, slots,
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.rendering import template
-from symflops.model.formula import Formula, Num, Sym
+from symflops.model.formula import ONE, Formula, Num, Sum, Sym
 from symflops.model.program import Case, Field, Program
 from symflops.model.verification import Verification
 from symflops.runtime import config
 from symflops.runtime.classes import class_name
-from symflops.runtime.layouts import inputs_of
+from symflops.runtime.layouts import implied_streams, inputs_of
 
 MARK = "# ---- what generated modules hold, too\n"
 PRINT = PythonPrinter()
@@ -81,6 +81,9 @@ def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
         "ones": [stream.name for stream in program.streams if stream.absent],
         "inputs": [(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in inputs],
         "input_letters": tables.letters([width for _, _, _, width in inputs if width]),
+        "inner_letters": tables.letters([length.formula for length in program.inner]),
+        "implied": [(name, PRINT.text(either(conditions))) for name, conditions in implied_streams(program)],
+        "implied_letters": tables.letters([info.when for info in program.inputs if info.when]),
         "sized": any(moment.sizes for moment in program.moments),
         "moment_letters": tables.letters([Sym(name) for moment in program.moments for name in moment.sizes]),
         "sums": list(zip(program.moments, sums, strict=True)),
@@ -89,6 +92,12 @@ def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
         "slots": slots(program),
         "dot": dot(program),
     }
+
+
+def either(conditions: Sequence[Formula | None]) -> Formula:
+    """0 if no condition holds; None always holds."""
+    known = tuple(condition for condition in conditions if condition is not None)
+    return Sum(known) if known and len(known) == len(conditions) else ONE
 
 
 def dot(program: Program) -> str:

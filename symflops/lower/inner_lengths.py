@@ -1,0 +1,121 @@
+"""The lengths inside a model that must be at least 1: what convolutions, pools and crops leave of an item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sympy import Add, Expr, Integer, Mul, Symbol
+
+from symflops.algebra.functions import CeilDiv, FloorDiv, Least, Whole, is_index
+from symflops.algebra.truth import YES, Truth
+from symflops.lower.formulas import Formulas
+from symflops.lower.inputs import when_absent
+from symflops.model.graph import Graph, Length
+from symflops.model.index_sets import ONCE
+from symflops.model.nodes import Need
+from symflops.model.program import InnerLength
+
+Measures = Mapping[Symbol, tuple[Length, ...]]
+Key = tuple[Truth, Expr]
+
+
+def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple[InnerLength, ...]:
+    """The functions of lengths that must be at least 1, each once; one that another implies is left out."""
+    variables = {group[0].symbol: group[0] for group in measures.values() if len(group) == 1}
+    found = _Needs(graph, variables)
+    for items, guard, need in found.listed():
+        found.add(items, guard, need)
+    infos = []
+    for (guard, _), (items, value) in found.needed():
+        whole = value if guard is YES else 1 + guard.expr * (value - 1)
+        infos.append(InnerLength(items, formulas.of(whole)))
+    return tuple(dict.fromkeys(infos))
+
+
+class _Needs:
+    """Collects needs in the order of the forward pass, and knows which lengths they make positive."""
+
+    def __init__(self, graph: Graph, variables: Mapping[Symbol, Length]) -> None:
+        self.graph = graph
+        self.variables = variables
+        self.streams = {value.id: value.stream for value in graph.values}
+        self.least: dict[Key, int] = {}  # what lengths are known to be at least
+        self.roots: dict[Expr, Expr] = {}  # lengths that are at least 1 exactly if another one is
+        self.kept: dict[Key, tuple[str, Expr]] = {}
+
+    def listed(self) -> Iterator[tuple[str, Truth, Need]]:
+        """The needs of all operators that depend on a batch, without those of single iterations of a loop."""
+        for operator in self.graph.operators():
+            for need in operator.needs:
+                read = need.length.free_symbols | operator.guard.expr.free_symbols
+                single = any(is_index(symbol.name) for symbol in read) or need.length.has(Whole)
+                items = self.streams[operator.results[0]].items if operator.results else ONCE
+                if items != ONCE and not single and not read.isdisjoint(self.variables):
+                    yield items, operator.guard, need
+
+    def add(self, items: str, guard: Truth, need: Need) -> None:
+        """Keep what must be at least 1, unless it follows from other needs."""
+        length, of = need.length, self.roots.get(need.of, need.of)
+        if need.keeps or as_many(need):
+            self.roots[length] = length = of
+            if need.least == 0 or not self.required(of):
+                return
+        if self.known(length, guard, need.least):
+            return
+        if need.least == 0:
+            self.kept[guard, length] = (items, length + 1)
+        elif self.required(of) or self.known(of, guard, 1):
+            if need.implied:
+                self.kept.pop((guard, of), None)
+            self.kept[guard, length] = (items, length)
+            self.least[guard, of] = 1
+        else:
+            self.kept[guard, length] = (items, length + 1 - Least(1, of))  # nothing may be left of nothing
+        self.least[guard, length] = need.least
+
+    def needed(self) -> Iterator[tuple[Key, tuple[str, Expr]]]:
+        """What is kept, without what follows from another part of it."""
+        every = list(self.kept.items())
+        for place, (key, (items, value)) in enumerate(every):
+            others = ((of, value) for at, ((truth, _), of) in enumerate(every) if at != place and truth in (YES, key[0]))
+            stronger = (other for (_, other), _ in others if follows(value, other))
+            if all(follows(other, value) and other != value for other in stronger):
+                yield key, (items, value)
+
+    def required(self, length: Expr) -> bool:
+        """Whether ``length`` is a batch variable of a stream that every batch gives."""
+        known = self.variables.get(length)
+        if known is None:
+            return False
+        absent, optional = when_absent(self.graph, known.stream, (known.symbol.name,))
+        return not optional or absent > 0
+
+    def known(self, length: Expr, guard: Truth, least: int) -> bool:
+        """Whether ``length`` is at least ``least`` wherever ``guard`` holds."""
+        if any(self.least.get((truth, length), -1) >= least for truth in (YES, guard)):
+            return True
+        if length.is_positive or (least == 0 and length.is_nonnegative):
+            return True
+        if isinstance(length, (FloorDiv, CeilDiv)):
+            return (least == 0 or isinstance(length, CeilDiv)) and self.known(length.args[0], guard, least)
+        if isinstance(length, Add):
+            none = all(self.known(term, guard, 0) for term in length.args)
+            return none and (least == 0 or any(self.known(term, guard, 1) for term in length.args))
+        return isinstance(length, Mul) and all(self.known(factor, guard, least) for factor in length.args)
+
+
+def as_many(need: Need) -> bool:
+    """Whether a quotient is rounded up, so that it is at least 1 exactly if what is divided is."""
+    if not isinstance(need.length, FloorDiv):
+        return isinstance(need.length, CeilDiv) and need.length.args[0] == need.of
+    above, below = need.length.args
+    return bool((above - need.of - below + 1) == 0)
+
+
+def follows(one: Expr, other: Expr) -> bool:
+    """Whether ``one`` is at least 1 if ``other`` is."""
+    if (one - other).is_nonnegative:
+        return True
+    above, below = other.args if isinstance(other, FloorDiv) else (other, Integer(1))
+    mine, divisor = one.args if isinstance(one, FloorDiv) else (one, Integer(1))
+    return above == mine and bool((below - divisor).is_nonnegative)

@@ -1,0 +1,68 @@
+"""The least length that a model can run, and an example of a batch that it takes: what messages about batches say."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    Owners = Mapping[str, tuple[str, int]]
+
+MOST_BITS = 40
+SHORT, WIDE = (1024, 3360, 32_000), (64, 448, 3360, 32_000)
+"""Lengths of examples, of streams with one axis and with several; halves of them are lengths, too."""
+
+
+def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callable[[Mapping[str, int]], int]) -> str:
+    """Says that an item is too short: its place and stream, its length, and the least one.
+
+    ``owners`` has the stream of each axis, with its number of axes; ``left`` is what the model leaves of an item.
+    """
+    for axis, (name, axes) in owners.items():
+
+        def of_length(length: int, axis: str = axis) -> int:
+            return left({**item, axis: length})
+
+        least = least_of(of_length)
+        if least is not None and least > item[axis]:
+            what = f"'{axis}' = {item[axis]}" if axes > 1 else f"length {item[axis]}"
+            return f"item {place} of '{name}' has {what}, and the model needs at least {least}"
+    return f"item {place} of {described(item, owners)} is too short for the model"
+
+
+def described(item: Mapping[str, int], owners: Owners) -> str:
+    """The streams and lengths of an item."""
+    names = ", ".join(f"'{name}'" for name in dict.fromkeys(name for name, _ in owners.values()))
+    return f"{names} ({', '.join(f'{axis} = {item[axis]}' for axis in owners)})"
+
+
+def least_of(left: Callable[[int], int]) -> int | None:
+    """The least length for which ``left``, which grows with it, is at least 1; None if there is none, or if 0 will do."""
+    high: int | None = next((2**power for power in range(MOST_BITS) if left(2**power) >= 1), None)
+    if high is None or left(0) >= 1:
+        return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if left(middle) >= 1 else (middle, high)
+    return high
+
+
+def example_of(estimator: Any) -> str:
+    """A batch of two items that the model of an estimator takes, as JSON."""
+    import json
+
+    rows = [row for rows in estimator.sets.values() for row in rows if not estimator.streams[row[0]]]
+    rows = rows or [row for rows in estimator.sets.values() for row in rows]
+    for length in WIDE if any(len(axes) > 1 for _, axes, _ in rows) else SHORT:
+        batch: dict[str, Any] = {}
+        for name, axes, _ in rows:
+            entries = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
+            batch[name] = entries if axes else len(entries)
+        try:
+            estimator.forward(estimator.moments(**batch))
+        except Exception:  # any reason is one not to show it
+            continue
+        return json.dumps(batch)
+    return ""
