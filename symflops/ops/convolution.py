@@ -99,7 +99,7 @@ def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bo
 def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need, ...]:
     """What one axis of a convolution needs: padded rows for the whole kernel, which has at least one."""
     if transposed:
-        return (need,)
+        return (need, Need(need.of, need.of, keeps=True))
     if call.fields["padding"] == "same":
         return (replace(need, keeps=True),)
     further = Dummy(integer=True, nonnegative=True)

@@ -7,7 +7,7 @@ number of items, fillers follow the items, and ``real`` marks the items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -191,31 +191,49 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
             raise LengthError(f"'{name}' has {len(axes)} axes, not {len(given.axes)}")
         return given
     if isinstance(given, dict):
-        one, two = (of_any(given[side], axes, name) for side in ("lengths", "padded"))
-        return Lengths(one.axes, one.count, two.axes, one.real)
+        return _of_sides(given, axes, name)
+    if not axes and _is_integer(given) and given >= 0:
+        return Lengths((0,), int(given))
+    if isinstance(given, (str, bytes, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
+        wanted = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
+        raise LengthError(f"'{name}' must be {wanted}, not {given!r:.80}")
     if not axes:
-        return Lengths((0,), given if isinstance(given, int) else len(given))
-    return (_of_array if hasattr(given, "shape") else _of_entries)(given, len(axes), name)
+        return Lengths((0,), len(given))
+    return (_of_array if hasattr(given, "shape") else _of_entries)(given, axes, name)
 
 
-def _of_array(given: Any, axes: int, name: str) -> Lengths:
+def _wanted(axes: Sequence[str]) -> str:
+    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
+
+
+def _of_sides(given: Mapping[str, Any], axes: Sequence[str], name: str) -> Lengths:
+    """The lengths under ``lengths`` with those under ``padded``."""
+    if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
+        raise LengthError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
+    if any(isinstance(side, dict) for side in given.values()):
+        raise LengthError(f"'lengths' and 'padded' of '{name}' must be lists, not {given!r:.80}")
+    one, two = (of_any(given.get(side, given["lengths"]), axes, name) for side in ("lengths", "padded"))
+    if one.count != two.count:
+        raise LengthError(f"'{name}' has {one.count} lengths and {two.count} padded ones")
+    return Lengths(one.axes, one.count, two.axes, one.real)
+
+
+def _of_array(given: Any, axes: Sequence[str], name: str) -> Lengths:
     """The lengths in an array of one row per item, or of one number if the stream has one axis."""
-    shape = tuple(given.shape)
-    if shape[1:] != ((axes,) if axes > 1 else ()):
-        raise LengthError(f"'{name}' has {axes} axes, which an array of shape {shape} does not have")
-    wide = _wide(given)
-    return Lengths((wide,) if axes == 1 else tuple(wide[:, axis] for axis in range(axes)), shape[0])
+    shape, count = tuple(given.shape), len(axes)
+    if shape[1:] != ((count,) if count > 1 else ()):
+        raise LengthError(f"'{name}' must have {_wanted(axes)} per item, which an array of shape {shape} does not have")
+    wide = _wide(given, name)
+    return Lengths((wide,) if count == 1 else tuple(wide[:, axis] for axis in range(count)), shape[0])
 
 
-def _of_entries(given: Any, axes: int, name: str) -> Lengths:
+def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
     """The lengths in a sequence of one entry per item, each a number or a row of numbers."""
-    try:
-        rows = [(entry,) if axes == 1 else tuple(entry) for entry in given]
-    except TypeError:
-        raise LengthError(f"'{name}' is lengths, not {given!r:.80}") from None
-    if not all(len(row) == axes and all(map(_is_integer, row)) for row in rows):
-        raise LengthError(f"an entry of '{name}' is {axes} whole number(s), not {given!r:.80}")
-    return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(axes)), len(rows))
+    rows = [tuple(entry) if len(axes) > 1 and hasattr(entry, "__len__") else (entry,) for entry in given]
+    for place, (row, entry) in enumerate(zip(rows, given, strict=True)):
+        if len(row) != len(axes) or not all(_is_integer(length) and length >= 0 for length in row):
+            raise LengthError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
+    return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(len(axes))), len(rows))
 
 
 def plain(entry: Lengths) -> Any:
@@ -227,10 +245,14 @@ def plain(entry: Lengths) -> Any:
 
 
 def _is_integer(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    """Whether a value is an integer: of Python, of numpy, or a tensor with one."""
+    try:
+        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() is not None
+    except (AttributeError, TypeError):
+        return False
 
 
-def _wide(column: Any) -> Any:
+def _wide(column: Any, name: str = "") -> Any:
     """A column as 64-bit integers, because squares of lengths do not fit into 32 bits.
 
     Raises:
@@ -238,7 +260,7 @@ def _wide(column: Any) -> Any:
     """
     kind = str(column.dtype).rpartition(".")[2]
     if not kind.startswith(("int", "uint", "bool")) and len(column):
-        raise LengthError(f"lengths are whole numbers, not of type {kind}")
+        raise LengthError(f"{f'{name!r} must be' if name else 'lengths are'} whole numbers, not of type {kind}")
     return column.long() if hasattr(column, "long") else column.astype("int64")
 
 
