@@ -67,8 +67,8 @@ class _Needs:
         elif self.required(of) or self.known(of, guard, 1):
             if need.implied:
                 self.kept.pop((guard, of), None)
+                self.least[guard, of] = 1
             self.kept[guard, length] = (items, length)
-            self.least[guard, of] = 1
         else:
             self.kept[guard, length] = (items, length + 1 - Least(1, of))  # nothing may be left of nothing
         self.least[guard, length] = need.least
