@@ -252,16 +252,48 @@ def moments(*, text: Streams) -> Moments:
 
 def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
     """The moments of a batch."""
-    real: Columns = []
-    padded: Columns = []
-    for streams in SETS.values():
-        lengths, padding = _columns(streams, batch)
-        real += lengths
-        padded += padding
+    real, padded = _read(sizes, batch)
     result = _summed(sizes, real)
     if any(map(_differ, real, padded)):
         result.padded = _summed(sizes, padded)
     return result
+
+
+def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
+    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
+    real: Columns = []
+    padded: Columns = []
+    try:
+        for streams in SETS.values():
+            lengths, padding = _columns(streams, batch)
+            real += lengths
+            padded += padding
+    except _FormError as error:
+        example = _example(sizes)
+        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
+    return real, padded
+
+
+class _FormError(ValueError):
+    """A batch is not of the form that the streams have."""
+
+
+def _example(sizes: Sizes | None) -> str:
+    """A batch of two items that the model takes, as text."""
+    rows = [row for streams in SETS.values() for row in streams]
+    rows = [row for row in rows if not STREAMS[row[0]]] or rows
+    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
+        batch: dict[str, Any] = dict.fromkeys(STREAMS)
+        shown: dict[str, Any] = {}
+        for name, axes, _ in rows:
+            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
+            shown[name] = entries if axes else len(entries)
+        try:
+            _moments(sizes, batch | shown)
+        except (ValueError, ArithmeticError, LookupError, TypeError):
+            continue
+        return str(shown).replace("'", '"')
+    return ""
 
 
 def _differ(one: Any, two: Any) -> bool:
@@ -307,16 +339,20 @@ def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[st
     real: Columns = []
     padded: Columns = []
     count = 0
-    for name, _, _ in streams:
+    for name, axes, _ in streams:
         given = batch[name]
         if given is not None:
-            count = max(count, _count(given))
+            count = max(count, _count(name, given, axes))
     for name, axes, absent in streams:
         given = batch[name]
         if given is None:
             one = two = [[absent] * count for _ in axes or (0,)]
         elif isinstance(given, dict):
-            one, two = _axes(name, given["lengths"], axes, count), _axes(name, given["padded"], axes, count)
+            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
+            for short, long in zip(one, two):
+                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
+                    if most < length:
+                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
         else:
             one = two = _axes(name, given, axes, count)
         real += one
@@ -324,22 +360,39 @@ def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[st
     return real, padded
 
 
-def _count(given: Any) -> int:
+def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
+    """The number of items that a stream is given for."""
     if isinstance(given, dict):
-        return max(_count(given["lengths"]), _count(given["padded"]))
-    return given if isinstance(given, int) else len(given)
+        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
+            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
+        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
+    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
+        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
+        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
+    return len(given)
+
+
+def _wanted(axes: tuple[str, ...]) -> str:
+    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
 
 
 def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
     """Entries as one column per axis, a list or an array of ints."""
-    if _count(entries) != count:
-        raise ValueError(f"'{name}' has {_count(entries)} items, another stream of the batch has {count}")
+    if isinstance(entries, dict):
+        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
+    if _count(name, entries, axes) != count:
+        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
     if not axes:
         return [[0] * count]
     if hasattr(entries, "dtype"):
         found = _vectors()
         if found is not None:
-            return list(found.axes(name, entries, len(axes)))
+            try:
+                return list(found.axes(name, entries, len(axes)))
+            except ValueError as error:
+                raise _FormError(str(error)) from None
         entries = entries.tolist()
     several = len(axes) > 1
     if type(entries) is list:
@@ -352,11 +405,10 @@ def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns
                 return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
         except (TypeError, OverflowError):
             pass
-    rows = [(entry,) for entry in entries] if len(axes) == 1 else [tuple(entry) for entry in entries]
-    for row in rows:
+    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
+    for place, (row, entry) in enumerate(zip(rows, entries)):
         if len(row) != len(axes) or not all(map(_whole, row)):
-            wanted = f"{len(axes)} whole number{'s' * (len(axes) > 1)}"
-            raise ValueError(f"an entry of '{name}' is {wanted}, not {row if len(axes) > 1 else row[0]!r}")
+            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
     return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
 
 
@@ -398,7 +450,20 @@ def _numbers(lengths: list[Any]) -> Any:
 
 
 def _whole(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
+    try:
+        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
+    except (AttributeError, TypeError):
+        return False
+
+
+def _total(value: Any) -> int:
+    """A total as an integer; nothing that is negative or no number leaves an estimator."""
+    if type(value) is int and value >= 0:
+        return value
+    if not value >= 0 or value != int(value):
+        raise ValueError(f"config and batch do not fit the model: a total of {value}")
+    return int(value)
 
 
 def _check_class(config: Mapping[str, Any]) -> None:
@@ -837,9 +902,9 @@ class Estimator:
         self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
         self.coefficients["total"] = self._total
         self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = sum(self._parameters.values())
+        self.parameters = _total(sum(self._parameters.values()))
         trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else trained(sizes)
+        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
@@ -865,6 +930,15 @@ class Estimator:
         """What is left over where the model divides lengths, which must be 0."""
         return _rests(self.sizes, *columns)
 
+    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
+        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
+        return ()
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        """The streams that a batch may leave out although the model has them."""
+        return ()
+
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Per argument of the model that tells lengths: stream or index set, layout, width."""
         return _inputs(self.sizes)
@@ -875,13 +949,8 @@ class Estimator:
         Raises:
             ValueError: as ``moments``.
         """
-        real: Columns = []
-        padded: Columns = []
         batch = {"text": text}
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
+        real, padded = _read(self.sizes, batch)
         columns = padded if self.padded else real
         found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
         if found is not None:
@@ -892,7 +961,7 @@ class Estimator:
             width = sum(len(axes) or 1 for _, axes, _ in streams)
             before, after = [0] * first, [0] * (len(columns) - first - width)
             chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_dot(chosen, _checked_terms(self.sizes, *before, *item, *after)) for item in zip(*columns[first : first + width])]
+            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
             first += width
         if "once" in MOMENTS.values():
             none = [0] * len(columns)
@@ -928,7 +997,7 @@ class Estimator:
         if self.padded and m.padded is not None:
             m = m.padded
         c = self._total
-        return c[1] * m.x + c[2] * m.xx
+        return _total(c[1] * m.x + c[2] * m.xx)
 
     def _repr_markdown_(self) -> str:
         """What notebooks show."""
@@ -958,4 +1027,4 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self.padded and m.padded is not None:
             m = m.padded
-        return c[1] * m.x + c[2] * m.xx
+        return _total(c[1] * m.x + c[2] * m.xx)
