@@ -14,19 +14,29 @@ from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Stream
 from symflops.model.program import InputInfo, StreamInfo
+from symflops.model.spec import InputSpec
 
 
 def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[StreamInfo, ...]:
-    """The declared streams; a length that two streams share is listed with the stream that owns it."""
+    """The declared streams; a length that two streams share is listed with the stream that owns it.
+
+    A stream whose inputs are all of other classes is left out.
+    """
     infos: list[StreamInfo] = []
     measured = {length.items for length in graph.lengths}
     for name, stream in graph.streams:
-        if stream.items != ONCE:
+        inputs = [item for item in graph.spec.inputs if item.stream and item.stream.text == name]
+        if stream.items != ONCE and (not inputs or any(is_given(graph, item) for item in inputs)):
             own = own_variables(graph, name, stream, measures)
             absent, optional = when_absent(graph, name, own)
             counts = stream.items not in measured and all(info.items != stream.items for info in infos)
             infos.append(StreamInfo(name, stream.items, own, formulas.of(stream.rows), optional, counts, absent))
     return tuple(infos)
+
+
+def is_given(graph: Graph, item: InputSpec) -> bool:
+    """Whether the model of some config has the input, or it only carries lengths."""
+    return item.stream is None or any(name == item.name.text for name, _, _ in graph.inputs)
 
 
 def own_variables(graph: Graph, name: str, stream: Stream, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[str, ...]:
@@ -56,4 +66,5 @@ def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
         InputInfo(name, item.stream.text if item.stream else "", item.layout, item.over, widths.get(name), present.get(name))
         for item in graph.spec.inputs
         for name in [item.name.text]
+        if is_given(graph, item)
     )

@@ -143,3 +143,33 @@ def test_the_estimator_of_a_class_is_found_from_the_config_alone() -> None:
         "LlamaForTokenClassification": body + 2 * 64 + 2,
         "LlamaForQuestionAnswering": body + 2 * 64 + 2,
     }
+
+
+PARTS = """\
+name: parts
+reference:
+  mine:Both: {}
+  mine:Left: {both: false}
+sizes: {D: {key: width, default: 4}, both: {default: true}}
+streams: {text: [x], images: [y]}
+inputs:
+  x: {stream: text, width: D, layout: "b x d"}
+  y: {stream: images, width: D, layout: "b y d", when: both}
+graph:
+  - left: {op: linear, from: x, width: D, to: a}
+  - right: {op: linear, from: y, width: D, when: both, to: b}
+outputs: [a, b]
+"""
+
+
+def test_a_class_has_the_inputs_streams_and_outputs_of_its_own_graph(tmp_path: Path) -> None:
+    path = tmp_path / "parts.yaml"
+    path.write_text(PARTS)
+    model = load(path)
+    both, left = (model.program(config={"architectures": [name]}) for name in ("Both", "Left"))
+    found = [[[item.name for item in items] for items in (program.inputs, program.streams)] for program in (both, left)]
+    assert found == [[["x", "y"], ["text", "images"]], [["x"], ["text"]]]
+    assert model.estimator({"architectures": ["Left"]}).parameters == 4 * 4 + 4
+    path.write_text(PARTS.replace("to: a}", "when: both, to: a}"))
+    with pytest.raises(SpecError, match="output 'a' is not a value of the graph"):
+        load(path).program(config={"architectures": ["Left"]})
