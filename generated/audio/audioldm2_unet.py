@@ -212,9 +212,9 @@ NAME = "audioldm2_unet"
 VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
-STREAMS = {"latent": False, "prompt": False, "other": True}
+STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
-    "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0), ("other", ("z",), 0),),
+    "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "x_6": "samples", "x_3": "samples", "x": "samples", "hw": "samples", "x_6_y": "samples", "x_3_y": "samples", "xy": "samples", "hwy": "samples", "x_6_x_6": "samples", "x_3_x_3": "samples", "xx": "samples", "hhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
@@ -455,7 +455,7 @@ class Flops:
         return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
 
 
-def moments(*, latent: Streams, prompt: Streams, other: Streams | None = None) -> Moments:
+def moments(*, latent: Streams, prompt: Streams) -> Moments:
     """The moments of a batch.
 
     Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
@@ -463,12 +463,11 @@ def moments(*, latent: Streams, prompt: Streams, other: Streams | None = None) -
 
     ``latent``: h, w per item of samples.
     ``prompt``: y per item of samples.
-    ``other``: z per item of samples; may be left out.
 
     Raises:
         ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"latent": latent, "prompt": prompt, "other": other})
+    return _moments(None, {"latent": latent, "prompt": prompt})
 
 
 def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
@@ -534,7 +533,7 @@ def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
     return _sums(*[column if type(column) is list else column.tolist() for column in columns])
 
 
-def _sums(h_: list[int], w_: list[int], y_: list[int], z_: list[int]) -> Moments:
+def _sums(h_: list[int], w_: list[int], y_: list[int]) -> Moments:
     return Moments(
         len(h_),  # n
         sum(y_),  # y
@@ -553,7 +552,7 @@ def _sums(h_: list[int], w_: list[int], y_: list[int], z_: list[int]) -> Moments
     )
 
 
-def _terms(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
+def _terms(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
     """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
     return (
         1,
@@ -573,7 +572,7 @@ def _terms(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
     )
 
 
-def _rests(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
+def _rests(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
     """What is left over where lengths are divided, which must be 0."""
     return ()
 
@@ -581,7 +580,7 @@ def _rests(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
 _INNER = ("samples", "samples")  # the index set of each
 
 
-def _inner(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
+def _inner(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
     """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
     return (
         h,
@@ -2747,7 +2746,6 @@ def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
     return {
         "sample": ("latent", "b c h w", c),
         "encoder_hidden_states": ("prompt", "b y c", 1280),
-        "encoder_hidden_states_1": ("other", "b z c", None),
     }
 
 
@@ -2823,9 +2821,9 @@ class Estimator:
             totals[line[1]] = totals.get(line[1], 0) + cost
         return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
-    def moments(self, *, latent: Streams, prompt: Streams, other: Streams | None = None) -> Moments:
+    def moments(self, *, latent: Streams, prompt: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
-        return _moments(self.sizes, {"latent": latent, "prompt": prompt, "other": other})
+        return _moments(self.sizes, {"latent": latent, "prompt": prompt})
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
@@ -2842,24 +2840,19 @@ class Estimator:
     @property
     def implied(self) -> tuple[str, ...]:
         """The streams that a batch may leave out although the model has them."""
-        sizes = self.sizes
-        has_g = sizes.time_cond_proj_dim is not None
-        has_kinds = sizes.class_embed_type is not None
-        has_classes = sizes.num_class_embeds is not None
-        found = {"other": 0}
-        return tuple(name for name, has in found.items() if has)
+        return ()
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Per argument of the model that tells lengths: stream or index set, layout, width."""
         return _inputs(self.sizes)
 
-    def per_item(self, *, latent: Streams, prompt: Streams, other: Streams | None = None) -> dict[str, Any]:
+    def per_item(self, *, latent: Streams, prompt: Streams) -> dict[str, Any]:
         """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
 
         Raises:
             ValueError: as ``moments``.
         """
-        batch = {"latent": latent, "prompt": prompt, "other": other}
+        batch = {"latent": latent, "prompt": prompt}
         real, padded = _read(self.sizes, batch)
         columns = padded if self.padded else real
         _check(self.sizes, columns)
