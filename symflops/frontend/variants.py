@@ -130,11 +130,16 @@ def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], 
     """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it.
 
     ``reading`` holds facts about how the class reads the config.
+
+    Raises:
+        ConfigError: the config holds a value of another type.
     """
     config = as_read({"reading": reading}, config)
     scope: dict[str, Any] = {}
     for size in sizes:
         value = look_up(config, size.keys)
+        if value is not None:
+            checked(size.kind, size.keys[0], value, size.items)
         null = is_null(config, size.keys)
         formula = size.null if null and size.null is not None else size.default
         if null and size.null is None and reading and size.kind == "flag" and not size.optional:
