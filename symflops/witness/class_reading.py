@@ -67,6 +67,17 @@ class Probe:
         self.bases: list[dict[str, Any]] = [{}]
         for case in cases_of(model.file):
             self.bases += [dict(case.config)] if self.read(case.config) is not None else []
+        self.bases.append(self.otherwise())
+
+    def otherwise(self) -> dict[str, Any]:
+        """A config whose numbers are not the defaults, as far as the class accepts it."""
+        found: dict[str, Any] = {}
+        for key in self.keys:
+            place, _, field = key.rpartition(".")
+            value = self.other(f"{place}." if place else "", field)
+            changed = with_value(found, key, value) if value is not None else found
+            found = changed if self.read(changed) is not None else found
+        return found
 
     def read(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the class makes of a config, None if it refuses it."""
