@@ -11,9 +11,12 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from symflops.api import Model
+from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.classes import of_class
 from symflops.runtime.config import is_null, look_up
 from symflops.witness.cases import cases_of
 from symflops.witness.classes import class_of
@@ -62,6 +65,7 @@ class Probe:
     """A config class that reads small configs: an empty one, and those of the spec's cases."""
 
     def __init__(self, model: Model, kind: Any) -> None:
+        self.model = model
         self.kind = kind
         self.sizes = model.spec.sizes
         self.bases: list[dict[str, Any]] = [{}]
@@ -110,6 +114,7 @@ class Probe:
         inside = [name for name in self.parts(place) if self.class_at(f"{place}{name}.") is not None]
         found["parts"] = {name: self.part(place, name) for name in inside}
         found["unset"] = self.unset(place)
+        found["needed"] = self.needed(place)
         return {name: value for name, value in found.items() if value}
 
     def class_at(self, place: str) -> Any:
@@ -178,6 +183,31 @@ class Probe:
                 if any(one not in (None, plain) for one in made.values()):
                     found[word] = next((value for value, one in made.items() if one == plain), None)
         return found
+
+    def needed(self, place: str) -> dict[str, Any]:
+        """The fields of which the class makes lists in a way that the spec does not describe: their default, and the lists."""
+        base = self.bases[1] if len(self.bases) > 1 else {}
+        plain = self.read(base) or {}
+        lists = [key for size in self.sizes if size.kind == "list" for key in size.keys]
+        lists = [key for key in lists if key.rpartition(".")[0] == place[:-1] and look_up(base, [key]) is None]
+        found = {}
+        for key in self.here(place) if lists else ():
+            value = self.other(place, key)
+            changed = with_value(base, f"{place}{key}", value)
+            made = None if value is None or look_up(base, [f"{place}{key}"]) is not None else self.read(changed)
+            moved = [name for name in lists if made is not None and unlike(look_up(plain, [name]), look_up(made, [name]))]
+            if made is not None and moved and self.cost(changed) != self.cost(made):
+                found[key] = [look_up(plain, [f"{place}{key}"]), [name[len(place) :] for name in moved]]
+        return found
+
+    def cost(self, config: Mapping[str, Any]) -> Any:
+        """Parameters and forward work that are derived for a config; None if it is refused."""
+        model = replace(self.model, spec=replace(self.model.spec, reading={}))
+        try:
+            made = model.estimator(of_class(config, self.model.spec.references[0]), "forward")
+        except SymflopsError:
+            return None
+        return made.parameters, made.coefficients["forward"]
 
     # nulls
 
@@ -248,6 +278,11 @@ class Probe:
         value = self.other(f"{place}{name}.", key)
         one, two = (self.facts(with_value({}, f"{place}{word}.{key}", value)) for word in (name, f"{name}_dict"))
         return one == two != self.facts({})
+
+
+def unlike(one: Any, other: Any) -> bool:
+    """Whether two lists differ, other than in their length."""
+    return isinstance(one, list) and isinstance(other, list) and any(a != b for a, b in zip(one, other, strict=False))
 
 
 def without(config: Mapping[str, Any], key: str) -> dict[str, Any]:
