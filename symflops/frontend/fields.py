@@ -23,7 +23,7 @@ SIZE = (
         "the config field that holds it; dots lead into nested configs; the first present of several; without one: by class",
     ),
     Field("default", Form.EXPRESSION, "its value if the config lacks it; may use the sizes above"),
-    Field("null", Form.EXPRESSION, "its value if the config has null there; may use the sizes above"),
+    Field("if_null", Form.EXPRESSION, "its value if the config has null there; may use the sizes above"),
     Field("optional", Form.FLAG, "it may be null: 'when: k != null'"),
     Field("doc", Form.TEXT, "what it is, in a few words"),
     Field("latex", Form.TEXT, "its symbol in formulas"),

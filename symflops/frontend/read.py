@@ -144,7 +144,7 @@ class _Document:
             texts.append(text)
         if not texts and not (by_class and "key" not in given and ("default" in given or "optional" in given)):
             self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
-        default, null = (self.shapes.expression(given.get(word), f"'{word}'") for word in ("default", "null"))
+        default, null = (self.shapes.expression(given.get(word), f"'{word}'") for word in ("default", "if_null"))
         latex = self.latex(given.get("latex"))
         doc = self.shapes.prose(given.get("doc"), "'doc'")
         optional = self.shapes.flag(given.get("optional"))
@@ -154,7 +154,7 @@ class _Document:
             self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
         if null is not None and (optional or default is None):
             reason = "its default says what it is where the config lacks it" if default is None else "it is 'optional'"
-            self.report.error("bad-field", f"'{key.text}' cannot have 'null'", given["null"].span, reason)
+            self.report.error("bad-field", f"'{key.text}' cannot have 'if_null'", given["if_null"].span, reason)
         items = self.items(given.get("type"), given.get("default")) if kind == "list" else ""
         return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation, null, items) if name else None
 
