@@ -77,7 +77,7 @@ _FIELDS = (
     ("vocab_size", "number", ("vocab_size",), ""),
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'BloomConfig': {'names': {'n_layer': {'num_hidden_layers': [], 'n_layer': []}, 'hidden_size': {'n_embed': [], 'hidden_size': []}, 'n_head': {'num_attention_heads': [], 'n_head': []}}, 'absent': ['n_embed'], 'never': ['n_layer', 'hidden_size', 'n_head', 'vocab_size', 'apply_residual_connection_post_layernorm', 'tie_word_embeddings']}}}
+_READING: dict[str, Any] = {'tables': {'BloomConfig': {'names': {'n_layer': {'num_hidden_layers': [], 'n_layer': []}, 'hidden_size': {'n_embed': [], 'hidden_size': []}, 'n_head': {'num_attention_heads': [], 'n_head': []}}, 'absent': ['n_embed', 'id2label'], 'never': ['n_layer', 'hidden_size', 'n_head', 'vocab_size', 'apply_residual_connection_post_layernorm', 'tie_word_embeddings', 'num_labels']}}}
 
 
 class Sizes:
@@ -487,6 +487,11 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
     for name, default in table.get("undescribed", {}).items():
         if found.get(name) not in (None, default):
             told = f"the class makes other fields of it, and the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, (default, lists) in table.get("needed", {}).items():
+        missing = [other for other in lists if found.get(other) is None]
+        if found.get(name) not in (None, default) and missing:
+            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
         found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")

@@ -95,7 +95,7 @@ _FIELDS = (
     ("use_conv_bias", "flag", ("use_conv_bias",), ""),
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'FalconMambaConfig': {'never': ['num_hidden_layers', 'hidden_size', 'expand', 'state_size', 'time_step_rank', 'conv_kernel', 'vocab_size', 'use_bias', 'use_conv_bias', 'tie_word_embeddings'], 'unset': {'time_step_rank': 'auto'}}}}
+_READING: dict[str, Any] = {'tables': {'FalconMambaConfig': {'absent': ['id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'expand', 'state_size', 'time_step_rank', 'conv_kernel', 'vocab_size', 'use_bias', 'use_conv_bias', 'tie_word_embeddings', 'num_labels'], 'unset': {'time_step_rank': 'auto'}}}}
 
 
 class Sizes:
@@ -517,6 +517,11 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
     for name, default in table.get("undescribed", {}).items():
         if found.get(name) not in (None, default):
             told = f"the class makes other fields of it, and the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, (default, lists) in table.get("needed", {}).items():
+        missing = [other for other in lists if found.get(other) is None]
+        if found.get(name) not in (None, default) and missing:
+            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
         found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")

@@ -687,6 +687,11 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
         if found.get(name) not in (None, default):
             told = f"the class makes other fields of it, and the spec describes {default!r} alone"
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, (default, lists) in table.get("needed", {}).items():
+        missing = [other for other in lists if found.get(other) is None]
+        if found.get(name) not in (None, default) and missing:
+            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
         found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
     return found

@@ -169,7 +169,7 @@ _FIELDS = (
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
     ("attention_bias", "flag", ("attention_bias",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'LongcatFlashConfig': {'names': {'ffn_hidden_size': {'intermediate_size': [], 'ffn_hidden_size': []}, 'expert_ffn_hidden_size': {'moe_intermediate_size': [], 'expert_ffn_hidden_size': []}, 'n_routed_experts': {'num_local_experts': [], 'n_routed_experts': []}, 'moe_topk': {'num_experts_per_tok': [], 'moe_topk': []}}, 'never': ['num_layers', 'hidden_size', 'num_attention_heads', 'q_lora_rank', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'v_head_dim', 'ffn_hidden_size', 'expert_ffn_hidden_size', 'n_routed_experts', 'zero_expert_num', 'moe_topk', 'vocab_size', 'tie_word_embeddings', 'attention_bias']}}}
+_READING: dict[str, Any] = {'tables': {'LongcatFlashConfig': {'names': {'ffn_hidden_size': {'intermediate_size': [], 'ffn_hidden_size': []}, 'expert_ffn_hidden_size': {'moe_intermediate_size': [], 'expert_ffn_hidden_size': []}, 'n_routed_experts': {'num_local_experts': [], 'n_routed_experts': []}, 'moe_topk': {'num_experts_per_tok': [], 'moe_topk': []}}, 'absent': ['id2label'], 'never': ['num_layers', 'hidden_size', 'num_attention_heads', 'q_lora_rank', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'v_head_dim', 'ffn_hidden_size', 'expert_ffn_hidden_size', 'n_routed_experts', 'zero_expert_num', 'moe_topk', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels']}}}
 
 
 class Sizes:
@@ -704,6 +704,11 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
     for name, default in table.get("undescribed", {}).items():
         if found.get(name) not in (None, default):
             told = f"the class makes other fields of it, and the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, (default, lists) in table.get("needed", {}).items():
+        missing = [other for other in lists if found.get(other) is None]
+        if found.get(name) not in (None, default) and missing:
+            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
         found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")

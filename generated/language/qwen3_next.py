@@ -213,7 +213,7 @@ _FIELDS = (
     ("attention_bias", "flag", ("attention_bias",), ""),
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
 )
-_READING: dict[str, Any] = {'tables': {'Qwen3NextConfig': {'undescribed': {'full_attention_interval': 4}, 'absent': ['mlp_only_layers', 'layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'head_dim', 'linear_num_key_heads', 'linear_num_value_heads', 'linear_key_head_dim', 'linear_value_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'shared_expert_intermediate_size', 'num_experts', 'num_experts_per_tok', 'decoder_sparse_step', 'vocab_size', 'attention_bias', 'tie_word_embeddings']}}}
+_READING: dict[str, Any] = {'tables': {'Qwen3NextConfig': {'undescribed': {'full_attention_interval': 4}, 'absent': ['mlp_only_layers', 'layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'head_dim', 'linear_num_key_heads', 'linear_num_value_heads', 'linear_key_head_dim', 'linear_value_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'shared_expert_intermediate_size', 'num_experts', 'num_experts_per_tok', 'decoder_sparse_step', 'vocab_size', 'attention_bias', 'tie_word_embeddings', 'num_labels']}}}
 
 
 class Sizes:
@@ -676,6 +676,11 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
     for name, default in table.get("undescribed", {}).items():
         if found.get(name) not in (None, default):
             told = f"the class makes other fields of it, and the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, (default, lists) in table.get("needed", {}).items():
+        missing = [other for other in lists if found.get(other) is None]
+        if found.get(name) not in (None, default) and missing:
+            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
         found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
