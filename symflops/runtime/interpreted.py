@@ -14,6 +14,7 @@ from symflops.runtime.batch import BatchError, FormError, check_inner, items_of,
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
+from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.moments import Flops, Moments
@@ -79,6 +80,8 @@ class InterpretedEstimator:
         self.stored = stored = stored_of(program)
         config = as_json(config)
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
+        self.config, self.records, self.proven = config, 0, False
+        self.unread = check_unread(stored, config)
         _check_known("regime", regime, stored.regimes)
         _check_known("convention", convention, stored.conventions)
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
@@ -104,6 +107,11 @@ class InterpretedEstimator:
         self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
         self.parameters: int = _whole(self._settled(chosen["parameters"]))
         self.trainable_parameters: int = _whole(self._settled(chosen["trainable"]))
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What an estimate rests on; see :func:`symflops.runtime.evidence.evidence`."""
+        return evidence(self.stored, self.config, self.records, self.proven)
 
     @property
     def program(self) -> Program:

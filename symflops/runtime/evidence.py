@@ -1,0 +1,153 @@
+"""What an answer rests on: the class, the fields of the config that were read, and what measured it."""
+
+from __future__ import annotations
+
+from symflops.model.evaluate import ConfigError
+from symflops.runtime.classes import NAMING, class_name, named_classes
+from symflops.runtime.config import as_read, look_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from symflops.runtime.stored import Stored
+
+PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
+"""The grades of an answer, the strongest first."""
+
+LIBRARIES = ("transformers.", "diffusers.", "torch.")
+ALIKE = 0.88
+"""How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` and ``hidden_size`` are 0.91."""
+
+EVERYWHERE = frozenset({
+    *NAMING, "auto_map", "torch_dtype", "dtype", "transformers_version", "quantization_config", "_name_or_path", "name_or_path",
+    "_diffusers_version", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_attn_implementation_internal",
+    "task_specific_params", "finetuning_task", "problem_type", "torchscript", "use_bfloat16", "pruned_heads", "tokenizer_class",
+    "prefix", "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "forced_bos_token_id",
+    "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "return_dict", "return_dict_in_generate", "output_scores",
+    "output_hidden_states", "output_attentions", "use_cache", "is_encoder_decoder", "is_decoder", "tie_encoder_decoder",
+    "cross_attention_hidden_size", "chunk_size_feed_forward", "id2label", "label2id", "num_labels", "max_length", "min_length",
+    "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p",
+    "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids",
+    "num_return_sequences", "remove_invalid_values", "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config",
+})  # fmt: skip
+"""Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
+(transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
+
+
+def evidence(program: Stored, config: Mapping[str, Any], records: int = 0, proven: bool = False) -> dict[str, Any]:
+    """What an estimate of ``config`` rests on.
+
+    Args:
+        program: The program that was evaluated.
+        config: The config as it was given.
+        records: How many measured records of the class the derivation equals.
+        proven: Whether the real class was built and agrees in every parameter.
+
+    Returns:
+        ``grade``; the ``class``, and ``named_by``, the field that names it (None for the spec's first class); the keys that were
+        ``read``; the sizes that were ``defaulted``, with their values; the keys that are ``unread`` because neither the spec nor
+        the class knows them; the ``census`` of the class as counts of its fields (None without one); and ``records``.
+    """
+    document, found = program.document, as_read(program.document, config)
+    references = document["references"]
+    field, name = next(named_classes(found), (None, ""))
+    if not name and found.get("model_type") in document["model_types"]:
+        field = "model_type"
+    census = census_of(document, name)
+    library = any(reference.startswith(LIBRARIES) for reference in references)
+    read, defaulted = [], []
+    for row in document["fields"]:
+        given = next((key for key in row["keys"] if look_up(found, [key]) is not None), None)
+        if given is None:
+            defaulted.append(row["keys"][0])
+        else:
+            read.append(given)
+    grade = PROVEN if proven else MEASURED if library and census is not None else AS_SPECIFIED
+    return {
+        "grade": grade,
+        "class": name or (class_name(references[0]) if references else None),
+        "named_by": field,
+        "read": read,
+        "defaulted": defaulted,
+        "unread": list(unread(program, found)),
+        "census": None if census is None else {kind: len(census.get(kind, ())) for kind in ("described", "free", "guarded")},
+        "records": records,
+    }
+
+
+def census_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """The census of a class of a program, of the first without a name; None if it has none."""
+    census = document.get("census") or {}
+    found: Mapping[str, Any] | None = census.get(name) if name else next(iter(census.values()), None)
+    return found
+
+
+def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of a config that neither the spec nor its class knows, by path.
+
+    Only configs inside of the config are entered of which the spec reads a field.
+    """
+    document = program.document
+    described = {key for row in document["fields"] for key in row["keys"]}
+    name = next((name for _, name in named_classes(config)), "")
+    census = census_of(document, name) or {}
+    known = described | {path for kind in ("described", "free", "guarded", "words") for path in census.get(kind, ())}
+    parts = {key[:place] for key in known for place, letter in enumerate(key) if letter == "."}
+    yield from _unread(config, "", known, parts)
+
+
+def _unread(config: Mapping[str, Any], place: str, known: set[str], parts: set[str]) -> Iterator[str]:
+    for key, value in config.items():
+        path = f"{place}{key}"
+        if path in parts and isinstance(value, dict):
+            yield from _unread(value, f"{path}.", known, parts)
+        elif path not in known and path not in parts and key not in EVERYWHERE and not key.startswith("_"):
+            yield path
+
+
+def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = False) -> list[str]:
+    """Check the keys that neither the spec nor the class of a config knows.
+
+    Returns:
+        A line for each such key, with the nearest key that is known.
+
+    Raises:
+        ConfigError: one resembles a described key that the config lacks; or, if ``strict``, there is one.
+    """
+    import difflib
+
+    found = as_read(program.document, config)
+    keys = [key for row in program.document["fields"] for key in row["keys"]]
+    absent = [key for key in keys if look_up(found, [key]) is None]
+    lines = []
+    for path in unread(program, found):
+        near = difflib.get_close_matches(path, absent, n=1, cutoff=ALIKE)
+        if near:
+            raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near[0]}': is it misspelt?")
+        like = difflib.get_close_matches(path, keys, n=1, cutoff=0.7)
+        lines.append(f"nothing reads the config's '{path}'" + (f"; there is '{like[0]}'" if like else ""))
+    if strict and lines:
+        raise ConfigError(f"{lines[0]} (--strict)" if len(lines) == 1 else f"{lines[0]}, and {len(lines) - 1} more (--strict)")
+    return lines
+
+
+def summary(found: Mapping[str, Any]) -> list[str]:
+    """Evidence in two lines, for people."""
+    kind = found["class"] or "no library class"
+    by = {None: "the spec's first", "model_type": "as the model type says"}.get(found["named_by"], f"by {found['named_by']}")
+    census = found["census"]
+    counts = f"census: {census['described']} fields described, {census['free']} without effect, {census['guarded']} guarded" if census else "no census"
+    first = f"evidence: {found['grade']}; {kind} ({by}); {found['records']} measured records; {counts}"
+    rest = [f"{len(found['read'])} fields read", f"{len(found['defaulted'])} by default"]
+    if found["defaulted"]:
+        rest[-1] += f" ({shortened(found['defaulted'])})"
+    if found["unread"]:
+        rest.append(f"{len(found['unread'])} unread ({shortened(found['unread'])})")
+    return [first, f"  {', '.join(rest)}"]
+
+
+def shortened(names: list[str], most: int = 4) -> str:
+    """The first few of some names."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
