@@ -91,6 +91,7 @@ def header(spec: Spec) -> dict[str, Any]:
         "model_types": list(spec.model_types),
         "pipelines": list(spec.pipelines),
         "streams": streams(spec),
+        "keys": sorted({key.partition(".")[0] for size in spec.sizes for key in size.keys}),
         "structures": {
             variant.name.text: {keys[size.text]: repr(value) for size, value in variant.sizes} for variant in spec.variants
         },

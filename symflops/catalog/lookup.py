@@ -9,10 +9,13 @@ from __future__ import annotations
 import os.path
 
 from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs
-from symflops.diagnostics.errors import SymflopsError, did_you_mean
-from symflops.runtime.classes import class_in, class_name, listed, named_classes
+from symflops.catalog.unknown import unknown_model
+from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.classes import class_in, class_name, named_classes
 from symflops.runtime.config import as_json
+from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.stored import Stored
 from symflops.system.reading import read_json
 
 __all__ = [
@@ -22,7 +25,7 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from symflops.emit.closed_forms import Derived
@@ -47,24 +50,13 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
                 if entry["model_types"] and kind not in entry["model_types"] and other:
                     raise UnknownModelError(f"{named[0]} says {named[1]}, model_type says '{kind}': which of the two is it?")
                 return catalog, name
-        raise UnknownModelError(unknown_class(*named, kind, {name: entry for _, name, entry in reversed(specs)}))
+        raise UnknownModelError(unknown_model(*named, config, {name: entry for _, name, entry in reversed(specs)}))
     for catalog, name, entry in specs:
         if kind in entry["model_types"]:
             return catalog, name
     if not kind:
         raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
-    raise UnknownModelError(unknown_class("model_type", kind, kind, {name: entry for _, name, entry in reversed(specs)}))
-
-
-def unknown_class(field: str, word: str, kind: str, specs: Mapping[str, Mapping[str, Any]]) -> str:
-    """The message that no spec describes a class or model type: what is near, and what to do."""
-    same = [
-        class_name(reference) for entry in specs.values() if kind in entry["model_types"] for reference in entry["references"]
-    ]
-    known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
-    near = f"of this model type there is {listed(same)}" if same else did_you_mean(word, [*known, *specs], "")
-    way = "'symflops list' shows every class, 'symflops draft' begins a spec from a class"
-    return f"no spec describes {word} ({field}): {near + '; ' if near else ''}{way}"
+    raise UnknownModelError(unknown_model("model_type", kind, config, {name: entry for _, name, entry in reversed(specs)}))
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -136,6 +128,7 @@ def estimator(
         variant, program = catalog.of_structure(name, config)
         if variant is not None and stores(program, regime, convention):
             module = catalog.module(name, variant)
+            told(check_unread(Stored(program), config), tell)
             return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
     found = interpreted(catalog, name, config, regime, convention, tell)
     return found.stored.document, found
@@ -148,19 +141,33 @@ def interpreted(
     regime: str = "full",
     convention: str = "symflops",
     tell: Callable[[str], None] | None = None,
+    strict: bool = False,
 ) -> InterpretedEstimator:
     """The estimator that interprets the program of a config; if none is stored, one is derived and cached.
 
     Raises:
-        SymflopsError: as :func:`estimator`.
+        SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
     """
     config = config_of(config)
     if is_file(regime, convention):
         from symflops.api import load
 
-        return load(catalog.file(name)).estimator(config, regime, convention)
-    found, regime, convention = program(catalog, name, config, regime, convention, tell or warn)
-    return InterpretedEstimator(found, config, regime=regime, convention=convention)
+        model = load(catalog.file(name)).estimator(config, regime, convention)
+    else:
+        found, regime, convention = program(catalog, name, config, regime, convention, tell or warn)
+        model = InterpretedEstimator(found, config, regime=regime, convention=convention)
+    if strict:
+        check_unread(model.stored, config, strict)
+    told(model.unread, tell)
+    model.records = int(catalog.specs[name].get("records", {}).get(model.evidence["class"], 0))
+    return model
+
+
+def told(lines: Sequence[str], tell: Callable[[str], None] | None) -> None:
+    """Tell of keys that nothing reads, in one line."""
+    if lines:
+        more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
+        (tell or warn)(lines[0] + more)
 
 
 def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
@@ -223,17 +230,19 @@ def estimate(
     regime: str = "full",
     convention: str = "symflops",
     spec: str | None = None,
+    strict: bool = False,
 ) -> dict[str, Any]:
     """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
 
     ``config`` is the contents of a config.json or a path to one; ``batch`` maps each stream to one entry per item.
 
     Raises:
-        SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit.
+        SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; or, if
+            ``strict``, a key of the config that neither the spec nor the class knows.
     """
     found = config_of(config)
     catalog, name = (by_name(spec), spec) if spec else by_config(found)
-    estimate = result(interpreted(catalog, name, found, regime, convention), batch)
+    estimate = result(interpreted(catalog, name, found, regime, convention, strict=strict), batch)
     for note in estimate["notes"]:
         warn(note, 3)
     return estimate
@@ -257,4 +266,5 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, A
         "total": model.total(m),
         "moments": m.as_dict(),
         "notes": model.notes(batch),
+        "evidence": model.evidence,
     }

@@ -27,6 +27,7 @@ configure = arguments_of(
     argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\''),
     CONVENTION,
     REGIME,
+    argument("--strict", action="store_true", help="refuse a config with keys that neither the spec nor the class knows"),
     argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs"),
     JSON,
 )
@@ -70,15 +71,24 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     def tell(text: str) -> None:
         print(f"symflops: {text}", file=sys.stderr)
 
-    return lookup.result(lookup.interpreted(catalog, name, config, args.regime, args.convention, tell), batch)
+    model = lookup.interpreted(catalog, name, config, args.regime, args.convention, tell, args.strict)
+    if model.evidence["named_by"] == "model_type":
+        tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
+    return lookup.result(model, batch)
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of a spec file, derived on the spot."""
+    import sys
+
     from symflops.api import load
     from symflops.catalog.lookup import result
+    from symflops.runtime.evidence import check_unread
 
-    return result(load(args.spec).estimator(config, args.regime, args.convention), batch)
+    model = load(args.spec).estimator(config, args.regime, args.convention)
+    for line in check_unread(model.stored, config, args.strict):
+        print(f"symflops: {line}", file=sys.stderr)
+    return result(model, batch)
 
 
 def table(found: dict[str, Any]) -> str:

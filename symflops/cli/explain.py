@@ -44,6 +44,7 @@ class Module:
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
     from symflops.catalog.lookup import by_config, closed_forms, read_config
+    from symflops.runtime.evidence import summary
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"{derived.program.title or derived.program.name}")
     print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}\n")
     print("\n".join(rows(root, args.depth)))
+    print("\n" + "\n".join(summary(estimator.evidence)))
     print("\n" + closed_form(derived))
     if args.plot:
         plot(args, derived, config, batch)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from symflops.meter.accumulate import Accumulator
+from symflops.runtime.evidence import summary
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.lengths import Lengths
 
 FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts recomputation and padding too"
@@ -29,6 +31,8 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
                 lines.append(f"  FLOPs {label} = {' + '.join(terms)}, summed over the items of the {whose}")
         if one.whole:
             lines.append(f"  {', '.join(one.whole)}: of each micro-batch as a whole, then summed")
+        if isinstance(one, InterpretedEstimator):
+            lines += [f"  {line.strip()}" for line in summary(one.evidence)]
         if streams:
             lines.append(numbers(one, streams))
     count = f"{meter.devices} device{'s' * (meter.devices > 1)}"

@@ -18,19 +18,21 @@ PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
 
 LIBRARIES = ("transformers.", "diffusers.", "torch.")
 ALIKE = 0.88
-"""How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` and ``hidden_size`` are 0.91."""
+"""How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` has 0.91."""
 
 EVERYWHERE = frozenset({
-    *NAMING, "auto_map", "torch_dtype", "dtype", "transformers_version", "quantization_config", "_name_or_path", "name_or_path",
-    "_diffusers_version", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_attn_implementation_internal",
-    "task_specific_params", "finetuning_task", "problem_type", "torchscript", "use_bfloat16", "pruned_heads", "tokenizer_class",
-    "prefix", "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "forced_bos_token_id",
-    "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "return_dict", "return_dict_in_generate", "output_scores",
-    "output_hidden_states", "output_attentions", "use_cache", "is_encoder_decoder", "is_decoder", "tie_encoder_decoder",
-    "cross_attention_hidden_size", "chunk_size_feed_forward", "id2label", "label2id", "num_labels", "max_length", "min_length",
-    "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p",
-    "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids",
-    "num_return_sequences", "remove_invalid_values", "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config",
+    *NAMING, "auto_map", "torch_dtype", "dtype", "transformers_version", "quantization_config", "_name_or_path",
+    "name_or_path", "_diffusers_version", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash",
+    "_attn_implementation_internal", "task_specific_params", "finetuning_task", "problem_type", "torchscript",
+    "use_bfloat16", "pruned_heads", "tokenizer_class", "prefix", "bos_token_id", "eos_token_id", "pad_token_id",
+    "sep_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "suppress_tokens",
+    "begin_suppress_tokens", "return_dict", "return_dict_in_generate", "output_scores", "output_hidden_states",
+    "output_attentions", "use_cache", "is_encoder_decoder", "is_decoder", "tie_encoder_decoder",
+    "cross_attention_hidden_size", "chunk_size_feed_forward", "id2label", "label2id", "num_labels", "max_length",
+    "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature",
+    "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "remove_invalid_values",
+    "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config",
 })  # fmt: skip
 """Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
 (transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
@@ -46,9 +48,9 @@ def evidence(program: Stored, config: Mapping[str, Any], records: int = 0, prove
         proven: Whether the real class was built and agrees in every parameter.
 
     Returns:
-        ``grade``; the ``class``, and ``named_by``, the field that names it (None for the spec's first class); the keys that were
-        ``read``; the sizes that were ``defaulted``, with their values; the keys that are ``unread`` because neither the spec nor
-        the class knows them; the ``census`` of the class as counts of its fields (None without one); and ``records``.
+        ``grade``; the ``class``, and ``named_by``, the field that names it (None for the spec's first class); the keys that
+        were ``read``; those that were absent and ``defaulted``; those that are ``unread`` because neither the spec nor the
+        class knows them; the ``census`` of the class as counts of its fields (None without one); and ``records``.
     """
     document, found = program.document, as_read(program.document, config)
     references = document["references"]
@@ -138,7 +140,9 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     kind = found["class"] or "no library class"
     by = {None: "the spec's first", "model_type": "as the model type says"}.get(found["named_by"], f"by {found['named_by']}")
     census = found["census"]
-    counts = f"census: {census['described']} fields described, {census['free']} without effect, {census['guarded']} guarded" if census else "no census"
+    counts = "no census"
+    if census:
+        counts = "census: {described} fields described, {free} without effect, {guarded} guarded".format_map(census)
     first = f"evidence: {found['grade']}; {kind} ({by}); {found['records']} measured records; {counts}"
     rest = [f"{len(found['read'])} fields read", f"{len(found['defaulted'])} by default"]
     if found["defaulted"]:

@@ -99,6 +99,9 @@ NAMED = {
     "an unknown class alone": ({"architectures": ["QwenImageTransformer2D"]}, "did you mean"),
     "an unknown diffusers class": ({"_class_name": "NoSuchTransformer"}, "symflops list"),
     "an unknown model type": ({"model_type": "qwen22"}, "no spec describes qwen22"),
+    "a model like another": ({"architectures": ["Nova"], "model_type": "nova", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 9,
+                              "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 99, "tie_word_embeddings": True},
+                             r"a config like this one has (\w+), (\w+), (\w+); 'symflops list'"),
     "a class of one model and the type of another": ({"architectures": ["LlamaForCausalLM"], "model_type": "mistral"}, "which of the two"),
     "nothing": ({"hidden_size": 4}, "says not what it is"),
 }
