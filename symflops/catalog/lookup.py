@@ -159,8 +159,13 @@ def interpreted(
     if strict:
         check_unread(model.stored, config, strict)
     told(model.unread, tell)
-    model.records = int(catalog.specs[name].get("records", {}).get(model.evidence["class"], 0))
+    model.records = records_of(catalog, name, model)
     return model
+
+
+def records_of(catalog: Catalog, name: str, model: InterpretedEstimator) -> int:
+    """How many measured records of its class an estimator equals."""
+    return int(catalog.specs[name].get("records", {}).get(model.evidence["class"], 0))
 
 
 def told(lines: Sequence[str], tell: Callable[[str], None] | None) -> None:

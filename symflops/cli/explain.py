@@ -43,14 +43,17 @@ class Module:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
-    from symflops.catalog.lookup import by_config, closed_forms, read_config
+    from symflops.catalog.lookup import by_config, by_name, closed_forms, is_file, read_config, records_of
     from symflops.runtime.evidence import summary
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     config = read_config(args.config) if args.config else {}
-    derived = closed_forms(args.spec or by_config(config)[1], config, args.regime, args.convention)
+    spec = args.spec or by_config(config)[1]
+    derived = closed_forms(spec, config, args.regime, args.convention)
     estimator = derived.estimator(config)
+    if not is_file(spec):
+        estimator.records = records_of(by_name(spec), spec, estimator)
     batch = batch_of(args.batch) if args.batch else default_batch(derived.program)
     moments = estimator.moments(**batch)
     root = tree(estimator, moments)

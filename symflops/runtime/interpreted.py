@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.model.format import leading
 from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, moments_of
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
+from symflops.runtime.contraction_line import Line
 from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
@@ -30,34 +30,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Flops", "InterpretedEstimator", "Moments"]
-
-
-class _Line:
-    """One contraction, with every formula of sizes evaluated for one model.
-
-    ``vector`` holds the units of work per moment, as pairs of a moment's position and a coefficient.
-    """
-
-    __slots__ = ("backward", "forward", "module", "recomputed", "side", "unit", "vector", "within")
-
-    def __init__(self, model: InterpretedEstimator, position: int) -> None:
-        document, value = model.stored.document, model._settled
-        self.module, shared, *rest = document["all_lines"][position]
-        work = document["work"][shared]
-        self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
-        self.side: str = work.get("side") or model._side
-        self.unit = value(work["unit"])
-        self.forward = value(work["forward"])
-        self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
-        self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0
-        counts = work.get("seen", True) or model._unseen
-        pairs = document["all_amounts"][work["amount"]]["useful" if model._pairs == "useful" else "executed"]
-        self.vector = [(moment, value(formula)) for moment, formula in pairs] if counts else []
-
-    def once(self, m: Moments) -> Any:
-        """FLOPs of one execution, on the moments of a batch."""
-        values = m.padded if self.side == "padded" else m.values
-        return self.unit * sum(part * values[position] for position, part in self.vector)
 
 
 class InterpretedEstimator:
@@ -94,7 +66,8 @@ class InterpretedEstimator:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         self._values: dict[int, Any] = {}
         chosen = stored.regimes[regime]
-        self._lines = [_Line(self, position) for position in chosen["lines"]]
+        how = self._settled, self._side, self._pairs, self._unseen
+        self._lines = [Line(stored.document, position, *how) for position in chosen["lines"]]
         self.padded = self._side == "padded"
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         self.sets = sets_of(stored)
