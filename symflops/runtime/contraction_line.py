@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 class Line:
     """One contraction, with every formula of sizes evaluated for one model.
 
-    ``value`` evaluates the formula at a position. ``side``, ``pairs`` and ``unseen`` are those of the convention.
+    ``value`` evaluates the formula at a position. ``side``, ``kind`` (of pairs) and ``unseen`` are those of the convention.
     ``vector`` holds the units of work per moment, as pairs of a moment's position and a coefficient.
     """
 
     __slots__ = ("backward", "forward", "module", "recomputed", "side", "unit", "vector", "within")
 
     def __init__(
-        self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], side: str, pairs: str, unseen: bool
+        self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], side: str, kind: str, unseen: bool
     ) -> None:
         self.module, shared, *rest = document["all_lines"][position]
         work = document["work"][shared]
@@ -33,7 +33,7 @@ class Line:
         self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
         self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0
         counts = work.get("seen", True) or unseen
-        pairs = document["all_amounts"][work["amount"]]["useful" if pairs == "useful" else "executed"]
+        pairs = document["all_amounts"][work["amount"]]["useful" if kind == "useful" else "executed"]
         self.vector = [(moment, value(formula)) for moment, formula in pairs] if counts else []
 
     def once(self, m: Moments) -> Any:
