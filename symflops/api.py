@@ -23,6 +23,7 @@ from symflops.model.needs_size import NeedsSize
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec, VariantSpec
+from symflops.records.census import carried
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 
@@ -68,6 +69,11 @@ class Model:
         return self.builder is not build
 
     @property
+    def census(self) -> dict[str, Any] | None:
+        """What is known of the fields of the classes' configs; None without a census."""
+        return carried(self.file)
+
+    @property
     def variants(self) -> dict[str, dict[str, Any]]:
         """The variants by name, each with what its config says that makes its structure another one."""
         return {variant.name.text: config_of(variant, self.spec.sizes) for variant in self.spec.variants}
@@ -105,7 +111,7 @@ class Model:
         config = None if config is None else as_json(config)
         steps = tuple(phases_of(regime_of(regime)) for regime in regimes)
         counted = tuple(convention_of(convention) for convention in conventions)
-        fields: dict[str, Any] = {"structure": variant, "sizes": sizes, "build": self.builder} | more
+        fields: dict[str, Any] = {"structure": variant, "sizes": sizes, "build": self.builder, "census": self.census} | more
         request = Request(goal, steps, counted, config=config, **fields)
         return compile_spec(self.spec, request, self.memo)
 

@@ -40,6 +40,7 @@ from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import Spec
 from symflops.model.verification import Verification
+from symflops.runtime.classes import class_name
 from symflops.syntax.expression import names
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class Request:
         structure: The name of the program's structure, if sizes decide it.
         version: The version of symflops that texts name.
         verified: The records that pages show.
+        census: What is known of the fields of the classes' configs.
         build: The build stage; another one builds unfinished specs as far as they go.
     """
 
@@ -85,6 +87,7 @@ class Request:
     structure: str = ""
     version: str = ""
     verified: tuple[Verification, ...] = ()
+    census: Mapping[str, Any] | None = None
     build: Builder = build
 
 
@@ -176,9 +179,16 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     program = lower(made.derivations, [convention.plain for convention in conventions], own)
     if isinstance(program, NeedsSize):
         return program
-    program = replace(program, variant=request.structure if program.fixed else "")
+    program = replace(program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census))
     texts = emit(program, request.version, request.verified, request.targets) if request.goal is Goal.TEXTS else {}
     return replace(made, program=program, texts=texts)
+
+
+def _census_of(spec: Spec, census: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The census of the classes that a program is of, else that of the first class, which has the same fields."""
+    known = census or {}
+    own = {class_name(name): known[class_name(name)] for name in spec.alike if class_name(name) in known}
+    return own or dict(list(known.items())[:1]) or None
 
 
 def _derived(

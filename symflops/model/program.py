@@ -215,6 +215,7 @@ class Program:
 
     ``fixed`` are sizes (letter, value) that decided the structure: it is of such models; ``variant`` is what that is called.
     ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
+    ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
@@ -245,6 +246,7 @@ class Program:
     variant: str = ""
     reading: object = None
     inner: tuple[InnerLength, ...] = ()
+    census: object = None
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

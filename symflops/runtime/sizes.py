@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symflops.model.evaluate import ConfigError
+from symflops.runtime.census import check_census
 from symflops.runtime.config import as_read, checked, is_null, is_whole, look_up
 from symflops.runtime.stored import plain
 
@@ -52,9 +53,10 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
 
     Raises:
-        ConfigError: a field that has no default is missing, or one is not of its type.
+        ConfigError: a field that has no default is missing, one is not of its type, or the census refuses its value.
     """
     config = as_read(program.document, config)
+    check_census(program.document, config)
     known: dict[str, Any] = {}
     for field in program.document["fields"]:
         keys = field["keys"]

@@ -7,6 +7,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, cast
 
 from symflops.emit.code.batches import stream_groups, stream_rows
@@ -19,10 +20,11 @@ from symflops.emit.rendering import template
 from symflops.model.formula import ONE, Formula, Num, Sum, Sym
 from symflops.model.program import Case, Field, Program
 from symflops.model.verification import Verification
-from symflops.runtime import config
+from symflops.runtime import census, config
 from symflops.runtime.classes import class_name
 from symflops.runtime.layouts import implied_streams, inputs_of
 
+KINDS = ("guarded", "words")
 MARK = "# ---- what generated modules hold, too\n"
 PRINT = PythonPrinter()
 TYPES = {
@@ -61,12 +63,25 @@ def size_context(program: Program) -> dict[str, Any]:
         "nullable": [field.attribute for field in program.fields if field.nullable and not field.required],
         "null_values": null_values(program),
         "reading": repr(program.reading or {}),
-        "config_code": config_code(),
+        "config_code": shared_code(config),
+        "census_code": shared_code(census),
         "null_lists": any(field.kind == "list" and field.nullable for field in program.fields),
         "fractions": "rational" in kinds,
         "each": "number or list" in kinds,
         "classes": list(map(class_name, program.references)),
+        "census": census_rows(program),
     }
+
+
+def census_rows(program: Program) -> list[tuple[str, list[tuple[str, str]], list[tuple[str, str]]]]:
+    """Per class its guarded fields, and its fields of words, as source code."""
+    known_of: Any = program.census or {}
+    rows = []
+    for name, entry in known_of.items():
+        guarded, words = ([(json.dumps(path), repr(known)) for path, known in entry.get(kind, {}).items()] for kind in KINDS)
+        if guarded or words:
+            rows.append((name, guarded, words))
+    return rows
 
 
 def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
@@ -170,9 +185,9 @@ def null_values(program: Program) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=1)
-def config_code() -> str:
-    """The functions of :mod:`symflops.runtime.config`, which every module holds."""
-    return MARK.join(inspect.getsource(config).split(MARK)[1:]).strip()
+def shared_code(module: ModuleType) -> str:
+    """The functions of a module of the runtime that generated modules hold, too."""
+    return MARK.join(inspect.getsource(module).split(MARK)[1:]).strip()
 
 
 def is_constant(field: Field) -> bool:

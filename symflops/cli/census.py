@@ -1,0 +1,79 @@
+"""Takes the census of the classes that specs name: which fields of their configs a spec describes.
+
+The real class is built with every field of its config varied: flags flipped, null where it is accepted, numbers scaled, every
+word that its source accepts. Parameters by name and FLOPs of both passes are compared with the spec's (needs
+'pip install symflops[verify]'). What comes out is written beside the spec, as NAME.census.json: fields that are described,
+fields without effect, and guarded fields with the values that are known to be exact. Estimates refuse every other value.
+
+With --check nothing is built: a census is stale if the spec, the source of the class, or the version of its library changed.
+
+Exit code 1 if a census is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from symflops.cli.arguments import SPECS, argument, arguments_of
+
+configure = arguments_of(
+    SPECS,
+    argument("--check", action="store_true", help="say which censuses are stale, without building a model"),
+    argument("--seed", type=int, default=18, metavar="N", help="of the numbers that are drawn (default: 18)"),
+    argument("--save", metavar="DIR", help="write the variations and the figures of the real class there, by spec"),
+    argument("--dry-run", action="store_true", help="write no census"),
+    argument("--json", action="store_true", help="print every variation as a line of JSON"),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Take or check the census."""
+    from symflops.catalog.library import chosen_specs
+
+    files = chosen_specs(args.specs)
+    return check(files) if args.check else take(files, args)
+
+
+def check(files: list[Any]) -> int:
+    """Print why censuses are stale."""
+    from symflops.api import load
+    from symflops.records.census import stale
+
+    found = [reason for file in files for reason in stale(file, load(file).spec)]
+    for reason in found:
+        print(reason)
+    print(f"{len(files)} specs, {len(found)} reasons to take a census again", file=sys.stderr)
+    return 1 if found else 0
+
+
+def take(files: list[Any], args: argparse.Namespace) -> int:
+    """Take the census of specs, and write it beside them."""
+    from symflops.api import load
+    from symflops.cli.progress import progress
+    from symflops.records.census import census_path
+    from symflops.system.files import write
+    from symflops.witness.census.take import recorded, taken, text_of
+
+    for file in progress(files, "census", lambda file: str(file.name)):
+        model = load(file)
+        if not model.spec.references:
+            continue
+        document, surveys = taken(model, args.seed)
+        for reference, rows in surveys.items():
+            print(f"{file.name}: {reference}: {line(document['classes'][reference]['variations'])}", file=sys.stderr)
+            for row in rows if args.json else ():
+                print(json.dumps({"spec": file.name, "class": reference, **row.as_json()}))
+        if not args.dry_run:
+            write(census_path(file.path), text_of(document))
+        if args.save:
+            write(Path(args.save) / f"{file.name}.json", json.dumps(recorded(model, surveys, args.seed), indent=0) + "\n")
+    return 0
+
+
+def line(counts: dict[str, int]) -> str:
+    """The number of variations of each verdict."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "no base that is exact"

@@ -1,0 +1,88 @@
+"""Refuses a config in which a field has an effect that its spec does not describe.
+
+A stored program carries the census of its classes, which ``symflops census`` takes. For each class it has ``guarded`` fields
+and the words (``words``) of fields that hold words. A guarded field may hold listed ``values``, any value of certain ``kinds``,
+or a number from ``least`` on: there the derivation is known to be exact. Generated modules hold the text below the line.
+"""
+
+from __future__ import annotations
+
+from symflops.model.evaluate import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# ---- what generated modules hold, too
+
+
+def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Check a config against the census of its program.
+
+    Raises:
+        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
+    """
+    entry = entry_of(document, config)
+    if entry is None:
+        return
+    for path, known in entry.get("guarded", {}).items():
+        for value in values_at(config, path):
+            if not admitted(value, known):
+                raise ConfigError(refusal(document["name"], path, value, known["values"]))
+    for path, words in entry.get("words", {}).items():
+        for word in texts_in(values_at(config, path)):
+            if word not in words:
+                raise ConfigError(refusal(document["name"], path, word, words))
+
+
+def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The census of the class that a config names, else that of the first class; None without a census."""
+    census, named = document.get("census") or {}, config.get("architectures")
+    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
+    known = [census[name] for name in names if isinstance(name, str) and name in census]
+    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
+    return found
+
+
+def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
+    """The value at a path, as a list; empty if there is none."""
+    found: Any = config
+    for word in path.split("."):
+        if not isinstance(found, dict) or word not in found:
+            return []
+        found = found[word]
+    return [found]
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a value of a config."""
+    if value is None:
+        return "null"
+    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
+        if isinstance(value, types):
+            return kind
+    return "mapping"
+
+
+def admitted(value: Any, known: Mapping[str, Any]) -> bool:
+    """Whether a value of a guarded field is derived exactly."""
+    kind = kind_of(value)
+    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
+        return True
+    same = (other for other in known["values"] if kind_of(other) == kind)
+    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
+
+
+def texts_in(value: Any) -> list[str]:
+    """The words of a value: itself, or those of a list."""
+    if isinstance(value, (list, tuple)):
+        return [word for item in value for word in texts_in(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def refusal(spec: str, path: str, value: Any, known: list[Any]) -> str:
+    """The message about a value that a spec does not describe: the field, the value, and the way out."""
+    shown = ", ".join(repr(other) for other in known[:6]) + (", ..." if len(known) > 6 else "")
+    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
+    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe (known: {shown or 'none'}); {way}"

@@ -1,0 +1,75 @@
+"""The fields of a real class's config, read from its signature or from its config class; no spec is consulted."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ABOUT_FILES = {
+    "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",
+    "return_dict", "_name_or_path", "name_or_path",
+}  # fmt: skip
+"""Fields about files, types of numbers and labels: no closed form depends on them."""
+QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigField:
+    """A field of a config: its path (dots lead into parts), and the text of its annotation."""
+
+    path: str
+    annotation: str = ""
+
+    @property
+    def name(self) -> str:
+        """The last word of the path."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def literals(self) -> list[str]:
+        """The words that a ``Literal`` annotation lists."""
+        return QUOTED.findall(self.annotation) if "Literal" in self.annotation else []
+
+    def admits(self, *kinds: str) -> bool:
+        """Whether the annotation names one of ``kinds``, such as ``int``."""
+        return any(re.search(rf"\b{kind}\b", self.annotation, re.IGNORECASE) for kind in kinds)
+
+
+def fields_of(kind: Any) -> list[ConfigField]:
+    """The fields of a model class: of its config class with the parts of that, else of its constructor."""
+    config_class = getattr(kind, "config_class", None)
+    return list(_of_config(config_class, "") if hasattr(config_class, "to_dict") else _of_signature(kind))
+
+
+def _of_signature(kind: Any) -> Iterator[ConfigField]:
+    for item in inspect.signature(kind.__init__).parameters.values():
+        if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY) and item.name not in {"self", *ABOUT_FILES}:
+            yield ConfigField(item.name, text_of(item.annotation))
+
+
+def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
+    parts: Mapping[str, Any] = getattr(kind, "sub_configs", None) or {}
+    for item in dataclasses.fields(kind):
+        if item.name in parts and dataclasses.is_dataclass(parts[item.name]):
+            yield from _of_config(parts[item.name], f"{prefix}{item.name}.")
+        elif item.init and item.name not in ABOUT_FILES:
+            yield ConfigField(prefix + item.name, text_of(item.type))
+
+
+def text_of(annotation: Any) -> str:
+    """An annotation as text."""
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def value_at(config: Mapping[str, Any], path: str) -> Any:
+    """The value at a path of a config; None if there is none."""
+    found: Any = config
+    for word in path.split("."):
+        found = found.get(word) if isinstance(found, Mapping) else None
+    return found

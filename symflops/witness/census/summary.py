@@ -1,0 +1,96 @@
+"""Sums up the variations of a class: which fields are described, without effect, or guarded, and the words they hold."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from symflops.records.census import source_digest, version_of
+from symflops.runtime.census import kind_of, texts_in
+from symflops.witness.census.fields import value_at
+from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
+from symflops.witness.census.words import UNHEARD
+
+VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
+
+
+def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
+    """The census of one class, as its file holds it."""
+    by_path: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_path[row.path].append(row)
+    read = {key for size in survey.model.spec.sizes for key in size.keys}
+    described, free, guarded, words = [], [], {}, {}
+    for item in survey.fields:
+        found = by_path.get(item.path, [])
+        good, bad = values_of(found, [plain_lists(value_at(base.json, item.path)) for base in survey.bases])
+        texts = sorted({word for value in good for word in texts_in(value)})
+        bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
+        verdicts = {row.verdict for row in found}
+        if bad or not (verdicts - {UNBUILT, UNRUN} or item.path in read):
+            guarded[item.path] = guard(good, bad)
+        elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
+            described.append(item.path)
+        else:
+            free.append(item.path)
+        if texts and not open_to_words(found):
+            words[item.path] = texts
+    return {
+        "described": described, "free": free, "guarded": guarded, "words": words,
+        "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
+        "made_from": made_from(survey.kind, survey.reference),
+    }  # fmt: skip
+
+
+def open_to_words(rows: Sequence[Row]) -> bool:
+    """Whether a field holds any text, without effect: the class accepts an unheard-of word, and no word matters."""
+    accepted = any(UNHEARD in texts_in(row.changes[row.path]) and row.verdict == NONE for row in rows)
+    return accepted and not any(row.verdict in (EXACT, WRONG, REFUSED) for row in rows if row.changes[row.path] is not None)
+
+
+def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The values at which a field is derived exactly, those of the bases among them, and those at which it is not."""
+    good, bad = list(known), []
+    for row in rows:
+        value = row.changes[row.path]
+        if row.verdict in (EXACT, NONE):
+            good.append(value)
+        elif row.verdict == WRONG:
+            bad.append(value)
+    texts = {json.dumps(value) for value in bad}
+    return [value for value in _distinct(good) if json.dumps(value) not in texts], _distinct(bad)
+
+
+def guard(good: Sequence[Any], bad: Sequence[Any]) -> dict[str, Any]:
+    """What a guarded field may hold: values; kinds of values without a wrong one; numbers from one above all wrong ones on."""
+    wrong = {kind_of(value) for value in bad}
+    kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
+    low = [value for value in bad if kind_of(value) == "number"]
+    numbers = [value for value in good if kind_of(value) == "number"]
+    least = min((value for value in numbers if value > max(low)), default=None) if low else None
+    values = [value for value in good if kind_of(value) not in kinds]
+    found: dict[str, Any] = {"values": sorted(values, key=lambda value: (kind_of(value), json.dumps(value)))}
+    if least is not None and max(low) <= 1:
+        found |= {"values": [value for value in found["values"] if kind_of(value) != "number"], "least": least}
+    return found | ({"kinds": sorted(kinds)} if kinds else {})
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    return list({json.dumps(value): value for value in values}.values())
+
+
+def made_from(kind: Any, reference: str) -> dict[str, str]:
+    """What a census rests on: the version of the library, and digests of the sources of the class and of its config class."""
+    package = kind.__module__.partition(".")[0]
+    found = {f"version {package}": version_of(package)} if version_of(package) else {}
+    root = Path(inspect.getfile(sys.modules[package])).parent
+    for one in (kind, getattr(kind, "config_class", None)):
+        if one is not None and ":" not in reference:
+            name = f"{package}/{Path(inspect.getfile(one)).relative_to(root).as_posix()}"
+            found[name] = source_digest(name)
+    return found

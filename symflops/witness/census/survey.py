@@ -1,0 +1,216 @@
+"""Varies every field of a real class's config, and compares the class with the spec's derivation at each variation."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from symflops.api import Model
+from symflops.diagnostics.findings import SymflopsError
+from symflops.model.program import Program
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import plain, stored_of
+from symflops.witness.cases import LiveCase
+from symflops.witness.census.fields import ConfigField, fields_of, value_at
+from symflops.witness.census.observation import Derived, Observed, changed, fitting, flops, observed
+from symflops.witness.census.variations import Changes, partnered, variations
+from symflops.witness.census.words import Words
+from symflops.witness.classes import class_of
+from symflops.witness.live import outputs_of
+from symflops.witness.modes import in_evaluation
+from symflops.witness.parameter_names import Shape
+
+UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
+PASSES = ("forward", "backward")
+SEED = 18
+ENOUGH = 3
+"""Of numbers that can be built, as many are compared per field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One variation of a base, and the verdict on it.
+
+    Attributes:
+        base: The number of the base.
+        path: The field that is varied.
+        changes: All new values by path; more than one if the field cannot change alone.
+        verdict: ``unbuilt`` (the class refuses it), ``unrun`` (equal parameters, but it did not run), ``none`` (without
+            effect), ``exact``, ``refused`` (by the estimate) or ``wrong``.
+        why: What differs, or why it was refused.
+        config: The complete config.
+        batch: The batch.
+        parameters: Of the real class: parameters by name and shape.
+        passes: FLOPs of both passes of the real class; None if it did not run.
+    """
+
+    base: int
+    path: str
+    changes: Changes
+    verdict: str
+    why: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Shape] = field(default_factory=dict)
+    passes: tuple[int, int] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The variation and its verdict, without the figures."""
+        shown = {"base": self.base, "path": self.path, "changes": dict(self.changes), "verdict": self.verdict}
+        return {**shown, **({"why": self.why} if self.why else {})}
+
+
+class Derivations:
+    """Estimators of one spec; configs of one structure share a derivation."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.programs: list[Program] = []
+
+    def derived(self, config: Mapping[str, Any]) -> Derived:
+        """What the spec derives for a config; its census does not count.
+
+        Raises:
+            SymflopsError: the spec refuses the config.
+        """
+        config = in_evaluation(self.model.spec, config)
+        program = next((program for program in self.programs if fits(program, config)), None)
+        if program is None:
+            program = replace(self.model.program(["full"], ["torch"], config), census=None)
+            self.programs.append(program)
+        return Derived(program, InterpretedEstimator(program, config, regime="full", convention="torch"))
+
+
+def fits(program: Program, config: Mapping[str, Any]) -> bool:
+    """Whether a config has the structure of a program."""
+    stored = stored_of(program)
+    sizes = sizes_of(stored, config)
+    return all(plain(sizes[letter]) == value for letter, value in stored.fixed)
+
+
+@dataclass
+class Base:
+    """A small model from which fields are varied: a case of the spec."""
+
+    number: int
+    case: LiveCase
+    seen: Observed
+    derived: Derived
+
+    @property
+    def json(self) -> Mapping[str, Any]:
+        """Its complete config."""
+        return self.seen.config
+
+
+class Survey:
+    """The census of one class under one spec."""
+
+    def __init__(self, model: Model, reference: str, cases: list[LiveCase], seed: int = SEED) -> None:
+        self.model, self.reference, self.random = model, reference, random.Random(seed)
+        self.folder = model.file.path.parent
+        self.kind = class_of(reference, self.folder)
+        self.fields = fields_of(self.kind)
+        self.words = Words(self.kind)
+        self.derivations = Derivations(model)
+        self.outputs = outputs_of(model)
+        self.bases = list(self._bases(cases))
+
+    def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
+        """The cases at which the spec is exact."""
+        for number, case in enumerate(cases):
+            small = replace(case, device="small") if self.kind.__module__.partition(".")[0] != "torch" else case
+            for one in (small, case):
+                with suppress(SymflopsError):
+                    seen = observed(self.reference, one, self.folder)
+                    derived = self.derivations.derived(seen.config)
+                    if not difference(seen, derived) and flops(seen, one, derived, self.outputs) == derived.passes(case.batch):
+                        yield Base(number, one, seen, derived)
+                        break
+
+    def rows(self) -> Iterator[Row]:
+        """Every variation of every field, at every base."""
+        for item in self.fields:
+            for base in self.bases:
+                yield from self.of_field(item, base)
+
+    def of_field(self, item: ConfigField, base: Base) -> Iterator[Row]:
+        """The variations of one field at one base; numbers stop after ``ENOUGH`` that can be built."""
+        part = item.path.rpartition(".")[0]
+        if part and not isinstance(value_at(base.json, part), Mapping):
+            return
+        value = plain_lists(value_at(base.json, item.path))
+        built = 0
+        for other in variations(item, value, self.words.of(item), widths(base.json, part), self.random):
+            number = isinstance(other, (int, float)) and not isinstance(other, bool)
+            if number and built >= ENOUGH:
+                continue
+            found = self.judged(item.path, {item.path: other}, base)
+            if found.verdict == UNBUILT:
+                pairs = partnered(item.path, value, other, base.json, self.fields)
+                more = (self.judged(item.path, changes, base) for changes in pairs)
+                found = next((row for row in more if row.verdict not in (UNBUILT, UNRUN)), found)
+            built += number and found.verdict not in (UNBUILT, UNRUN)
+            yield found
+
+    def judged(self, path: str, changes: Changes, base: Base) -> Row:
+        """The verdict on one variation."""
+        aliases = getattr(getattr(self.kind, "config_class", None), "attribute_map", {})
+        case = changed(base.case, changes, aliases)
+        try:
+            seen = observed(self.reference, case, self.folder)
+        except SymflopsError as error:
+            return Row(base.number, path, changes, UNBUILT, str(error))
+        row = Row(base.number, path, changes, EXACT, "", seen.config, case.batch, seen.parameters)
+        try:
+            derived = self.derivations.derived(row.config)
+        except SymflopsError as error:
+            return replace(row, verdict=REFUSED, why=str(error))
+        why = difference(seen, derived)
+        passes, case = self.passes(base, changes, seen, case, derived)
+        if passes is None or why:
+            return replace(row, verdict=WRONG if why else UNRUN, why=why, passes=passes, batch=case.batch)
+        own = derived.passes(case.batch)
+        why = "; ".join(f"{n} {one} for {two}" for n, one, two in zip(PASSES, own, passes, strict=True) if one != two)
+        same = seen.parameters == base.seen.parameters and passes == base.derived.passes(case.batch)
+        return replace(row, verdict=WRONG if why else NONE if same else EXACT, why=why, batch=case.batch, passes=passes)
+
+    def passes(
+        self, base: Base, changes: Changes, seen: Observed, case: LiveCase, derived: Derived
+    ) -> tuple[tuple[int, int] | None, LiveCase]:
+        """The FLOPs of a real model on the first batch that it runs on, and the case with that batch."""
+        known = {name: value_at(base.json, name) for name in changes}
+        for fitted in fitting(case, known, changes):
+            try:
+                return flops(seen, fitted, derived, self.outputs), fitted
+            except SymflopsError:
+                continue
+        return None, case
+
+
+def difference(seen: Observed, derived: Derived) -> str:
+    """The first parameters that differ between a real model and its derivation; empty if none does."""
+    claimed = derived.parameters(seen.aliases)
+    if claimed is None:
+        return "parameters: one is claimed twice"
+    if claimed == dict(seen.parameters):
+        return ""
+    wrong = [name for name in {**seen.parameters, **claimed} if claimed.get(name) != seen.parameters.get(name)]
+    return f"parameters: {', '.join(wrong[:3])}"
+
+
+def widths(config: Mapping[str, Any], part: str) -> list[int]:
+    """The larger numbers of a part of a config, commonest first, for fields that are null."""
+    inner = value_at(config, part) if part else config
+    numbers = [value for value in inner.values() if type(value) is int and 8 <= value < 4096]
+    return sorted(dict.fromkeys(numbers), key=lambda value: (-numbers.count(value), value))[:3]
+
+
+def plain_lists(value: Any) -> Any:
+    """A value with lists instead of tuples."""
+    return [plain_lists(item) for item in value] if isinstance(value, (list, tuple)) else copy.deepcopy(value)
