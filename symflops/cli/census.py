@@ -56,24 +56,17 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
     from symflops.cli.progress import progress
     from symflops.records.census import census_path
     from symflops.system.files import write
-    from symflops.witness.census.take import recorded, taken, text_of
+    from symflops.witness.census.take import document_of, recorded, taken, text_of
 
     for file in progress(files, "census", lambda file: str(file.name)):
         model = load(file)
-        if not model.spec.references:
-            continue
-        document, surveys = taken(model, args.seed)
-        for reference, rows in surveys.items():
-            print(f"{file.name}: {reference}: {line(document['classes'][reference]['variations'])}", file=sys.stderr)
-            for row in rows if args.json else ():
+        found = taken(model, args.seed)
+        for reference, one in found.items():
+            print(f"{file.name}: {one}", file=sys.stderr)
+            for row in one.rows if args.json else ():
                 print(json.dumps({"spec": file.name, "class": reference, **row.as_json()}))
-        if not args.dry_run:
-            write(census_path(file.path), text_of(document))
-        if args.save:
-            write(Path(args.save) / f"{file.name}.json", json.dumps(recorded(model, surveys, args.seed), indent=0) + "\n")
+        if found and not args.dry_run:
+            write(census_path(file.path), text_of(document_of(model, found)))
+        if found and args.save:
+            write(Path(args.save) / f"{file.name}.json", json.dumps(recorded(model, found, args.seed)) + "\n")
     return 0
-
-
-def line(counts: dict[str, int]) -> str:
-    """The number of variations of each verdict."""
-    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "no base that is exact"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 ABOUT_FILES = {
     "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",
-    "return_dict", "_name_or_path", "name_or_path",
+    "return_dict", "model_type", "_name_or_path", "name_or_path",
 }  # fmt: skip
 """Fields about files, types of numbers and labels: no closed form depends on them."""
 QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
@@ -58,6 +58,13 @@ def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
             yield from _of_config(parts[item.name], f"{prefix}{item.name}.")
         elif item.init and item.name not in ABOUT_FILES:
             yield ConfigField(prefix + item.name, text_of(item.type))
+
+
+def further_fields(known: Sequence[ConfigField], configs: Sequence[Mapping[str, Any]]) -> list[ConfigField]:
+    """What complete configs hold beside the declared fields: computed values, which a file may set too."""
+    named = {item.path.partition(".")[0] for item in known} | ABOUT_FILES
+    found = {name: value for config in configs for name, value in config.items() if name[:1] != "_" and name not in named}
+    return [ConfigField(name) for name, value in found.items() if isinstance(value, (bool, int, float, str))]
 
 
 def text_of(annotation: Any) -> str:

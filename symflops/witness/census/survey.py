@@ -16,7 +16,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
-from symflops.witness.census.fields import ConfigField, fields_of, value_at
+from symflops.witness.census.fields import ConfigField, fields_of, further_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, changed, fitting, flops, observed
 from symflops.witness.census.variations import Changes, partnered, variations
 from symflops.witness.census.words import Words
@@ -28,8 +28,10 @@ from symflops.witness.parameter_names import Shape
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
 PASSES = ("forward", "backward")
 SEED = 18
-ENOUGH = 3
-"""Of numbers that can be built, as many are compared per field."""
+ENOUGH = 2
+"""Of numbers that can be built, as many are compared per field and base."""
+MANY_WORDS = 12
+"""Of more words, all are tried at the first base, and two at the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Survey:
         self.derivations = Derivations(model)
         self.outputs = outputs_of(model)
         self.bases = list(self._bases(cases))
+        self.fields += further_fields(self.fields, [base.json for base in self.bases])
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
         """The cases at which the spec is exact."""
@@ -146,7 +149,10 @@ class Survey:
             return
         value = plain_lists(value_at(base.json, item.path))
         built = 0
-        for other in variations(item, value, self.words.of(item), widths(base.json, part), self.random):
+        words = self.words.of(item)
+        if base is not self.bases[0] and len(words) > MANY_WORDS:
+            words = self.random.sample(words, 2)
+        for other in variations(item, value, words, widths(base.json, part), self.random):
             number = isinstance(other, (int, float)) and not isinstance(other, bool)
             if number and built >= ENOUGH:
                 continue

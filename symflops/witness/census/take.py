@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from symflops.api import Model
 from symflops.records.census import SCHEMA, spec_digest
 from symflops.system.digests import digest
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.census.summary import summary
+from symflops.witness.census.summary import VERDICTS, summary
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, Survey
 from symflops.witness.classes import class_of
 from symflops.witness.live import reference_of
@@ -23,8 +26,22 @@ from symflops.witness.live import reference_of
 FIGURES = (EXACT, NONE, REFUSED, WRONG)
 
 
-def taken(model: Model, seed: int) -> tuple[dict[str, Any], dict[str, list[Row]]]:
-    """The census of a spec, and the variations of each of its classes.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The census of one class: the survey and every variation of it."""
+
+    survey: Survey
+    rows: Sequence[Row]
+    cases: int
+
+    def __str__(self) -> str:
+        counts = Counter(row.verdict for row in self.rows)
+        found = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
+        return f"{self.survey.reference}: {found or 'nothing'}, from {len(self.survey.bases)} of {self.cases} cases"
+
+
+def taken(model: Model, seed: int) -> dict[str, Taken]:
+    """The variations of each class of a spec that has a config class, or a signature, of its own.
 
     Raises:
         SymflopsError: a library is missing, or a class does not exist.
@@ -32,14 +49,18 @@ def taken(model: Model, seed: int) -> tuple[dict[str, Any], dict[str, list[Row]]
     by_class: dict[str, list[LiveCase]] = {}
     for case in cases_of(model.file):
         by_class.setdefault(reference_of(model, case), []).append(case)
-    by_class = {reference: by_class[reference] for reference in of_each_config(by_class, model.file.path.parent)}
-    classes, surveys = {}, {}
+    found = {}
     with quiet():
-        for reference, cases in by_class.items():
-            survey = Survey(model, reference, cases, seed)
-            surveys[reference] = list(survey.rows())
-            classes[reference] = summary(survey, surveys[reference])
-    return {"schema": SCHEMA, "spec": spec_digest(model.spec), "classes": classes}, surveys
+        for reference in of_each_config(by_class, model.file.path.parent):
+            survey = Survey(model, reference, by_class[reference], seed)
+            found[reference] = Taken(survey, list(survey.rows()), len(by_class[reference]))
+    return found
+
+
+def document_of(model: Model, found: Mapping[str, Taken]) -> dict[str, Any]:
+    """The census of a spec, as its file holds it."""
+    classes = {reference: summary(one.survey, one.rows) for reference, one in found.items()}
+    return {"schema": SCHEMA, "spec": spec_digest(model.spec), "classes": classes}
 
 
 def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
@@ -51,17 +72,25 @@ def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
     return list(first.values())
 
 
-def recorded(model: Model, surveys: Mapping[str, Sequence[Row]], seed: int) -> dict[str, Any]:
+def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, Any]:
     """The variations that the real class accepts, with its figures, so that a test can compare without the library."""
-    rows = [
-        {
-            "class": reference, "set": dict(row.changes), "config": saved(row.config), "batch": row.batch,
-            "effect": row.verdict != NONE, "passes": row.passes,
-            "parameters": sum(map(product, row.parameters.values())), "names": names_digest(row.parameters),
-        }
-        for reference, found in surveys.items() for row in found if row.verdict in FIGURES
-    ]  # fmt: skip
-    return {"spec": model.spec.name, "seed": seed, "rows": rows}
+    classes = {}
+    for reference, one in found.items():
+        bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
+        rows = [of_row(row, bases[row.base]) for row in one.rows if row.verdict in FIGURES]
+        classes[reference] = {"bases": bases, "rows": rows}
+    return {"spec": model.spec.name, "seed": seed, "classes": classes}
+
+
+def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
+    """A variation: what is set, what that changes in the complete config, and the figures of the real class."""
+    config = saved(row.config)
+    return {
+        "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE,
+        "config": {name: value for name, value in config.items() if name not in base or base[name] != value},
+        "batch": saved(row.batch), "passes": row.passes, "names": names_digest(row.parameters),
+        "parameters": sum(map(math.prod, row.parameters.values())),
+    }  # fmt: skip
 
 
 def saved(config: Mapping[str, Any]) -> Any:
@@ -72,14 +101,6 @@ def saved(config: Mapping[str, Any]) -> Any:
 def names_digest(parameters: Mapping[str, Sequence[int]]) -> str:
     """A digest of the names and shapes of parameters."""
     return digest(json.dumps(sorted((name, list(shape)) for name, shape in parameters.items())))[:16]
-
-
-def product(shape: Sequence[int]) -> int:
-    """The elements of a tensor."""
-    total = 1
-    for size in shape:
-        total *= size
-    return total
 
 
 def text_of(document: Mapping[str, Any]) -> str:
