@@ -1,0 +1,82 @@
+"""How the estimates come out on a fixed set of variations of configs, against the figures of the real classes.
+
+``symflops census --seed N --save DIR`` varies every field of each class's config and records what the real class has: its
+parameters, their shapes, and the FLOPs of both passes. ``python -m tests.witness.variations pack DIR`` packs that into
+``tests/data/variations.json.xz``; ``python -m tests.witness.variations`` reports per spec how many variations come out exact,
+are refused, or are silently wrong, without the library.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from symflops.catalog.lookup import by_name, interpreted
+from symflops.diagnostics.errors import SymflopsError
+from symflops.witness.census.take import shapes_digest
+from symflops.witness.modes import in_evaluation
+from symflops.witness.parameter_names import instances_of
+from tests.shipped import load
+
+FILE = Path(__file__).parent.parent / "data" / "variations.json.xz"
+
+
+@cache
+def variations() -> dict[str, Any]:
+    """The recorded variations, by spec."""
+    return json.loads(lzma.decompress(FILE.read_bytes()))
+
+
+def rows_of(spec: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Each variation of a spec, with its complete config."""
+    for found in variations()[spec]["classes"].values():
+        for row in found["rows"]:
+            yield row, {**found["bases"][str(row["base"])], **row["config"]}
+
+
+def verdict(spec: str, row: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """``exact``, ``refused`` or ``wrong``."""
+    try:
+        estimator = interpreted(by_name(spec), spec, in_evaluation(load(spec).spec, config), "full", "torch", tell=lambda text: None)
+        if row["passes"] is not None:
+            m = estimator.moments(**row["batch"])
+    except SymflopsError:
+        return "refused"
+    if (estimator.parameters, shapes_digest(instances_of(estimator.program, estimator.sizes).values())) != (row["parameters"], row["shapes"]):
+        return "wrong"
+    if row["passes"] is not None and [estimator.forward(m), estimator.backward(m)] != row["passes"]:
+        return "wrong"
+    return "exact"
+
+
+def report(specs: list[str]) -> int:
+    """Print the counts per spec; returns how many are wrong."""
+    total: Counter[str] = Counter()
+    for spec in specs:
+        counts = Counter(verdict(spec, row, config) for row, config in rows_of(spec) if row["effect"])
+        still = Counter(verdict(spec, row, config) for row, config in rows_of(spec) if not row["effect"])
+        total += counts
+        total["wrong"] += still["wrong"]
+        print(f"{spec:<24} {', '.join(f'{counts[name]} {name}' for name in ('exact', 'refused', 'wrong'))}; without effect: {dict(still)}")
+    share = 100 * total["exact"] / max(1, sum(total.values()))
+    print(f"{len(specs)} specs, variations that change the real class: {dict(total)}, {share:.1f} % exact")
+    return total["wrong"]
+
+
+def pack(folder: Path) -> None:
+    """Pack the files of ``symflops census --save``."""
+    found = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+    FILE.write_bytes(lzma.compress(json.dumps(found, sort_keys=True, separators=(",", ":")).encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["pack"]:
+        pack(Path(sys.argv[2]))
+    else:
+        sys.exit(1 if report(sys.argv[1:] or list(variations())) else 0)
