@@ -89,7 +89,7 @@ def test_what_no_spec_describes_is_refused(model, module, path, value):
     with pytest.raises(ConfigError) as found:
         model.estimator(config)
     assert path in str(found.value) and "describe" in str(found.value) and "symflops new" in str(found.value)
-    with pytest.raises(ValueError, match="whose effect is not described|not a text"):
+    with pytest.raises(ValueError, match="does not describe|not a text"):
         module["Sizes"].from_config(config)
 
 

@@ -29,7 +29,7 @@ UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact
 PASSES = ("forward", "backward")
 SEED = 18
 ENOUGH = 2
-"""Of numbers that can be built, as many are compared per field and base."""
+"""Of numbers that can be built, as many are compared per field at the first base, and one at the others."""
 MANY_WORDS = 12
 """Of more words, all are tried at the first base, and two at the others."""
 
@@ -154,7 +154,7 @@ class Survey:
             words = self.random.sample(words, 2)
         for other in variations(item, value, words, widths(base.json, part), self.random):
             number = isinstance(other, (int, float)) and not isinstance(other, bool)
-            if number and built >= ENOUGH:
+            if number and built >= (ENOUGH if base is self.bases[0] else 1):
                 continue
             found = self.judged(item.path, {item.path: other}, base)
             if found.verdict == UNBUILT:
