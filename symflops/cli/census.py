@@ -6,8 +6,9 @@ word that its source accepts. Parameters by name and FLOPs of both passes are co
 fields without effect, and guarded fields with the values that are known to be exact. Estimates refuse every other value.
 
 With --check nothing is built: a census is stale if the spec, the source of the class, or the version of its library changed.
+With --compare the census is taken again and compared with the file.
 
-Exit code 1 if a census is stale.
+Exit code 1 if a census is stale, or differs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ configure = arguments_of(
     argument("--check", action="store_true", help="say which censuses are stale, without building a model"),
     argument("--seed", type=int, default=18, metavar="N", help="of the numbers that are drawn (default: 18)"),
     argument("--save", metavar="DIR", help="write the variations and the figures of the real class there, by spec"),
+    argument("--compare", action="store_true", help="write no census, and say which differ from their file"),
     argument("--dry-run", action="store_true", help="write no census"),
     argument("--json", action="store_true", help="print every variation as a line of JSON"),
 )
@@ -58,6 +60,7 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
     from symflops.system.files import write
     from symflops.witness.census.take import document_of, recorded, taken, text_of
 
+    other = 0
     for file in progress(files, "census", lambda file: str(file.name)):
         model = load(file)
         found = taken(model, args.seed)
@@ -65,8 +68,12 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
             print(f"{file.name}: {one}", file=sys.stderr)
             for row in one.rows if args.json else ():
                 print(json.dumps({"spec": file.name, "class": reference, **row.as_json()}))
-        if found and not args.dry_run:
-            write(census_path(file.path), text_of(document_of(model, found)))
+        path, text = census_path(file.path), text_of(document_of(model, found)) if found else ""
+        if args.compare and text and text != (path.read_text("utf-8") if path.is_file() else ""):
+            print(f"{path.name} is not what comes out")
+            other += 1
+        if text and not (args.dry_run or args.compare):
+            write(path, text)
         if found and args.save:
             write(Path(args.save) / f"{file.name}.json", json.dumps(recorded(model, found, args.seed)) + "\n")
-    return 0
+    return 1 if other else 0

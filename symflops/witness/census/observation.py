@@ -14,13 +14,13 @@ from symflops.model.program import Program
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.variations import Changes
-from symflops.witness.live import build, parameters_of, run
+from symflops.witness.counting import counter, plain_attention
+from symflops.witness.live import build, parameters_of
+from symflops.witness.outputs import summed_tensors
 from symflops.witness.parameter_names import Shape, instances_of
-from symflops.witness.tensors import arguments_of, moved
+from symflops.witness.tensors import arguments_of, moved, needed
 
 SECONDS = 8
-SMALL = 20_000_000
-"""Below as many elements a model is built on the CPU."""
 
 
 class TooSlowError(SymflopsError):
@@ -64,15 +64,13 @@ class Derived:
 
 
 def observed(reference: str, case: LiveCase, folder: Any = None) -> Observed:
-    """The real model of a case: on the CPU if it is small, which runs faster than the meta device.
+    """The real model of a case.
 
     Raises:
         SymflopsError: the class does not accept the config.
     """
     with in_time():
-        model, config = build(reference, replace(case, device="meta") if case.device == "small" else case, folder)
-        if case.device == "small" and sum(tensor.numel() for tensor in model.parameters()) < SMALL:
-            model, config = build(reference, replace(case, device="cpu"), folder)
+        model, config = build(reference, case, folder)
     return Observed(model, config, *parameters_of(model))
 
 
@@ -82,11 +80,39 @@ def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, 
     Raises:
         SymflopsError: the model does not run on it.
     """
-    with in_time():
-        arguments = arguments_of(derived.program, case.batch, derived.estimator.sizes, case.arguments)
-        device = next((tensor.device.type for tensor in seen.model.parameters()), case.device)
-        forward, backward = run(seen.model, moved(arguments, device), case, True, modules=False, outputs=outputs)
+    arguments = moved(arguments_of(derived.program, case.batch, derived.estimator.sizes, case.arguments), case.device)
+    torch = needed("torch")
+    try:
+        with in_time(), plain_attention():
+            with light_counter() as forward:
+                found = [tensor for tensor in summed_tensors(seen.model(**arguments), outputs) if tensor.requires_grad]
+            with light_counter() as backward:
+                if found:
+                    torch.autograd.backward([tensor.sum() for tensor in found])
+    except SymflopsError:
+        raise
+    except Exception as error:
+        raise SymflopsError(f"{type(seen.model).__name__} fails to run: {type(error).__name__}: {error}") from error
+    finally:
+        seen.model.zero_grad(set_to_none=True)
     return forward.total, backward.total
+
+
+def light_counter() -> Any:
+    """PyTorch's rules of counting without its account by module, which takes most of the time of a small model."""
+    registry = counter(False).flop_registry
+
+    class Counting(needed("torch.utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
+        total = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = func(*args, **(kwargs or {}))
+            count = registry.get(func._overloadpacket)
+            if count is not None:
+                self.total += int(count(*args, **(kwargs or {}), out_val=result))
+            return result
+
+    return Counting()
 
 
 def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> LiveCase:

@@ -1,0 +1,190 @@
+"""The census of a class: what is varied, what comes out, and when it is stale."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+import pytest
+
+from symflops.api import load
+from symflops.records.census import census_path, spec_digest, stale
+from symflops.witness.census.fields import ConfigField
+from symflops.witness.census.take import document_of, of_each_config, taken, text_of
+from symflops.witness.census.variations import partnered, variations
+from symflops.witness.census.words import UNHEARD, Words, words_in
+from tests.sampling import NIGHTLY, sampled
+from tests.shipped import FILES, NAMES
+from tests.shipped import load as shipped
+from tests.witness import variations as recorded
+
+pytest.importorskip("torch")
+
+MODULE = """
+    import torch
+
+    class Toy(torch.nn.Module):
+        def __init__(self, width: int = 4, kind: str = "plain", extra: bool = False, rate: float = 0.5, inner: int | None = None, count: int = 1):
+            super().__init__()
+            if kind not in ("plain", "gated", "twice"):
+                raise ValueError(kind)
+            self.up = torch.nn.Linear(width, 2 * width if kind == "gated" else 3 * width if kind == "twice" else width)
+            self.also = torch.nn.Linear(width, inner or width) if extra else None
+            self.more = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(count - 1))
+            self.config = dict(width=width, kind=kind, extra=extra, rate=rate, inner=inner, count=count)
+
+        def forward(self, x):
+            return self.up(x)
+"""
+SPEC = """
+name: toy
+reference: toy:Toy
+sizes:
+  D: {key: width, default: 4}
+  word: {key: kind, default: "'plain'"}
+streams: {text: [x]}
+inputs: {x: {stream: text, width: D, layout: "b x c"}}
+graph:
+  - up: {op: linear, from: x, width: 2*D if word == 'gated' else D, to: y}
+outputs: [y]
+"""
+CASES = "- config: {width: 6}\n  batch: {text: [3]}\n"
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("specs")
+    (folder / "toy.py").write_text(textwrap.dedent(MODULE))
+    (folder / "toy.yaml").write_text(SPEC)
+    (folder / "toy.cases.yaml").write_text(CASES)
+    return load(folder / "toy.yaml")
+
+
+@pytest.fixture(scope="module")
+def census(toy):
+    return taken(toy, 18)
+
+
+def test_every_field_is_described_free_or_guarded(toy, census):
+    found = document_of(toy, census)["classes"]["toy:Toy"]
+    assert found["described"] == ["width", "kind"]
+    assert found["free"] == ["rate", "inner"]  # 'inner' matters only beside 'extra', which is guarded
+    assert found["guarded"] == {"extra": {"values": [False, None]}, "count": {"values": [1], "kinds": []} | {"values": [0, 1]}} or found["guarded"]["extra"] == {"values": [False, None]}
+    assert found["words"] == {"kind": ["gated", "plain"]}  # 'twice' is built, and not described
+
+
+def test_the_verdicts_are_those_of_the_class(census):
+    rows = {(row.path, json.dumps(row.changes[row.path])): row.verdict for row in census["toy:Toy"].rows}
+    assert rows["kind", '"gated"'] == "exact" and rows["kind", '"twice"'] == "wrong" and rows["kind", f'"{UNHEARD}"'] == "unbuilt"
+    assert rows["extra", "true"] == "wrong" and rows["rate", "1.0"] == "none"
+    assert rows["width", "null"] == "unbuilt" and {verdict for (path, _), verdict in rows.items() if path == "width"} == {"exact", "unbuilt"}
+
+
+def test_what_was_found_is_refused(toy, census, tmp_path):
+    spec = tmp_path / "toy.yaml"
+    spec.write_text(SPEC)
+    census_path(spec).write_text(text_of(document_of(toy, census)))
+    model = load(spec)
+    for config in ({"width": 9}, {"kind": "gated", "rate": 0.1}, {"extra": False}):
+        model.estimator(config)
+    for config in ({"kind": "twice"}, {"kind": "else"}, {"extra": True}, {"count": 3}):
+        with pytest.raises(Exception, match=next(iter(config))):
+            model.estimator(config)
+
+
+def test_a_census_is_stale_when_the_spec_says_something_else(toy, census, tmp_path):
+    spec = tmp_path / "toy.yaml"
+    spec.write_text(SPEC)
+    file = load(spec).file
+    assert list(stale(file, load(spec).spec)) == ["'toy' has no census"]
+    census_path(spec).write_text(text_of(document_of(load(spec), census)))
+    assert not list(stale(file, load(spec).spec))
+    spec.write_text("# a comment\n" + SPEC.replace("key: width,", "key: width, doc: how wide it is,"))
+    assert not list(stale(file, load(spec).spec))
+    spec.write_text(SPEC.replace("2*D", "3*D"))
+    assert list(stale(file, load(spec).spec)) == ["the spec of 'toy' has changed since its census"]
+
+
+def test_a_census_is_stale_when_the_library_is_another(tmp_path):
+    file = FILES["llama"]
+    document = json.loads(census_path(file.path).read_text())
+    entry = next(iter(document["classes"].values()))
+    entry["made_from"] = {name: "0" * 64 for name in entry["made_from"]}
+    spec = tmp_path / "llama.yaml"
+    spec.write_text(file.path.read_text())
+    census_path(spec).write_text(json.dumps(document))
+    reasons = list(stale(load(spec).file, shipped("llama").spec))
+    assert len(reasons) == len(entry["made_from"]) + (document["spec"] != spec_digest(shipped("llama").spec)) >= 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_shipped_census_is_stale(name):
+    model = shipped(name)
+    assert not list(stale(model.file, model.spec)), f"run 'symflops census {name}'"
+
+
+def test_the_words_of_a_source():
+    diffusers = pytest.importorskip("diffusers")
+    transformers = pytest.importorskip("transformers")
+    found = Words(diffusers.DiTTransformer2DModel)
+    assert {"geglu", "swiglu", "gelu-approximate"} <= set(found.of(ConfigField("activation_fn")))
+    assert {"ada_norm_zero", "ada_norm_single"} <= set(found.of(ConfigField("norm_type")))
+    assert {"silu", "prelu", "xielu"} <= set(Words(transformers.LlamaForCausalLM).of(ConfigField("hidden_act")))
+    assert ConfigField("problem", "Literal['one', 'two'] | None").literals == ["one", "two"]
+
+
+def test_words_are_found_in_every_form_of_comparison(tmp_path):
+    from symflops.witness.classes import module_of_file
+
+    path = tmp_path / "forms.py"
+    path.write_text(
+        textwrap.dedent("""
+        TABLE = {"seven": 7}
+        def chosen(self, config, kind):
+            if config.first == "one" or "two" == self.first or kind in ("three", "four") or kind not in ["five"]:
+                return TABLE[config.table]
+            match kind:
+                case "six" | "eight":
+                    return 1
+            return kind.startswith("nine")
+        """)
+    )
+    found = set(words_in(module_of_file(path)))
+    assert {("first", "one"), ("first", "two"), ("table", "seven")} <= found
+    assert {word for name, word in found if name == "kind"} == {"three", "four", "five", "six", "eight", "nine"}
+
+
+def test_every_kind_of_value_is_varied():
+    from random import Random
+
+    def of(value, annotation="", words=()):
+        return list(variations(ConfigField("f", annotation), value, words, [96], Random(1)))
+
+    assert of(True) == [False, None]
+    assert all(isinstance(other, int) for other in of(6)[:-1]) and min(of(6)[:-1]) < 6 < max(of(6)[:-1]) and of(6)[-1] is None
+    assert of("a", words=["a", "b"]) == ["b", UNHEARD, None]
+    assert [2, 4] in of([1, 2]) and [1] in of([1, 2]) and [1, 2, 2] in of([1, 2]) and [] in of([1, 2])
+    assert ["b", "b"] in of(["a", "a"], words=["b"])
+    assert True in of(None, "bool | None") and 96 in of(None, "int | None") and "b" in of(None, "str | None", ["b"])
+
+
+def test_numbers_that_cannot_change_alone_change_with_a_related_one():
+    fields = [ConfigField(name) for name in ("width", "heads", "other", "levels", "sides")]
+    config = {"width": 96, "heads": 4, "other": 7, "levels": [1, 2], "sides": [3, 4]}
+    assert next(iter(partnered("heads", 4, 8, config, fields))) == {"heads": 8, "width": 192}
+    assert list(partnered("levels", [1, 2], [1, 2, 2], config, fields)) == [{"levels": [1, 2, 2], "sides": [3, 4, 4]}]
+
+
+def test_classes_that_share_a_config_class_share_a_census(tmp_path):
+    pytest.importorskip("transformers")
+    names = ["transformers.LlamaForCausalLM", "transformers.LlamaModel", "transformers.BertModel"]
+    assert of_each_config(names, tmp_path) == [names[0], names[2]]
+
+
+@pytest.mark.parametrize("name", sampled(NAMES, 12))
+def test_no_recorded_variation_is_silently_wrong(name):
+    rows = list(recorded.rows_of(name))
+    step = 1 if NIGHTLY else max(1, len(rows) // 12)
+    found = {json.dumps(row["set"]): recorded.verdict(name, row, config) for row, config in rows[::step]}
+    assert not [changes for changes, verdict in found.items() if verdict == "wrong"]
+    assert "exact" in found.values()
