@@ -83,6 +83,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "verify records drift": ("verify", "linear", "--records", "drift", "--json"),
     "verify no records": ("verify", "linear", "--records", "nowhere"),
     "verify": ("verify", "linear"),
+    "census stale": ("census", "tiny.yaml", "--check"),
     "verify in a regime json": ("verify", "linear", "--regime", "full", "--json"),
     "draft json": ("draft", "module.py:Tiny", "--config", "sizes.json", "--inputs", "inputs.json", "--json"),
     "draft without inputs": ("draft", "module.py:Tiny"),

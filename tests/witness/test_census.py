@@ -109,7 +109,7 @@ def test_a_census_is_stale_when_the_library_is_another(tmp_path):
     file = FILES["llama"]
     document = json.loads(census_path(file.path).read_text())
     entry = next(iter(document["classes"].values()))
-    entry["made_from"] = {name: "0" * 64 for name in entry["made_from"]}
+    entry["made_from"] = dict.fromkeys(entry["made_from"], "0" * 64)
     spec = tmp_path / "llama.yaml"
     spec.write_text(file.path.read_text())
     census_path(spec).write_text(json.dumps(document))
