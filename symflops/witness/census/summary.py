@@ -28,11 +28,12 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
     described, free, guarded, words = [], [], {}, {}
     for item in survey.fields:
         found = by_path.get(item.path, [])
-        good, bad = values_of(found, [plain_lists(value_at(base.json, item.path)) for base in survey.bases])
+        known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
+        good, bad = values_of(found, known)
         texts = sorted({word for value in good for word in texts_in(value)})
         bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
         verdicts = {row.verdict for row in found}
-        if bad or not (verdicts - {UNBUILT, UNRUN} or item.path in read):
+        if bad or not (verdicts - {UNBUILT, UNRUN} or item.path in read or follows(known)):
             guarded[item.path] = guard(good, bad)
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
@@ -45,6 +46,11 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
         "made_from": made_from(survey.kind, survey.reference),
     }  # fmt: skip
+
+
+def follows(values: Sequence[Any]) -> bool:
+    """Whether a number that cannot change alone differs between bases: the class takes no other, or does not run with it."""
+    return len({value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)}) > 1
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
