@@ -60,7 +60,10 @@ def open_to_words(rows: Sequence[Row]) -> bool:
 
 
 def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The values at which a field is derived exactly, those of the bases among them, and those at which it is not."""
+    """The values at which a field is derived exactly, and those at which it is not.
+
+    A value of a base is exact there, even if it is not beside the other values of another base.
+    """
     good, bad = list(known), []
     for row in rows:
         value = row.changes[row.path]
@@ -68,8 +71,8 @@ def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], lis
             good.append(value)
         elif row.verdict == WRONG:
             bad.append(value)
-    texts = {json.dumps(value) for value in bad}
-    return [value for value in _distinct(good) if json.dumps(value) not in texts], _distinct(bad)
+    wrong, own = {json.dumps(value) for value in bad}, {json.dumps(value) for value in known}
+    return [value for value in _distinct(good) if json.dumps(value) not in wrong - own], _distinct(bad)
 
 
 def guard(good: Sequence[Any], bad: Sequence[Any]) -> dict[str, Any]:
