@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from symflops.records.census import source_digest, version_of
+from symflops.records.inexact import known_inexact
 from symflops.runtime.census import kind_of, texts_in
+from symflops.runtime.classes import class_name
 from symflops.witness.census.fields import value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.words import UNHEARD
@@ -30,6 +32,8 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         found = by_path.get(item.path, [])
         known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
         good, bad = values_of(found, known)
+        if item.path in read and depends_on_data(survey):
+            bad = [row.changes[item.path] for row in found if row.verdict == WRONG and "parameters" in row.why]
         texts = sorted({word for value in good for word in texts_in(value)})
         bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
         verdicts = {row.verdict for row in found}
@@ -46,6 +50,12 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
         "made_from": made_from(survey.kind, survey.reference),
     }  # fmt: skip
+
+
+def depends_on_data(survey: Survey) -> bool:
+    """Whether records of the class cannot be exact (``inexact.yaml``): then FLOPs that differ say nothing about a field."""
+    name = class_name(survey.reference)
+    return any(f"/{name}/" in known for known in known_inexact(survey.model.file.root))
 
 
 def follows(values: Sequence[Any]) -> bool:

@@ -125,7 +125,8 @@ class Survey:
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
         """The cases at which the spec is exact; on the CPU, where small models run faster than on the meta device."""
-        for number, case in enumerate(cases):
+        options = {name: value for case in cases for name, value in case.options.items()}
+        for number, case in enumerate(replace(case, options=options | dict(case.options)) for case in cases):
             for one in (replace(case, device="cpu"), case):
                 with suppress(SymflopsError):
                     seen = observed(self.reference, one, self.folder)
