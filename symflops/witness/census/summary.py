@@ -37,7 +37,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         texts = sorted({word for value in good for word in texts_in(value)})
         bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
         verdicts = {row.verdict for row in found}
-        if bad or not (verdicts - {UNBUILT, UNRUN} or item.path in read or follows(known)):
+        if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
             guarded[item.path] = guard(good, bad)
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
@@ -59,8 +59,8 @@ def depends_on_data(survey: Survey) -> bool:
 
 
 def follows(values: Sequence[Any]) -> bool:
-    """Whether a number that cannot change alone differs between bases: the class takes no other, or does not run with it."""
-    return len({value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)}) > 1
+    """Whether a field that cannot change alone differs between bases: the class takes no other value beside their other fields."""
+    return len({json.dumps(value) for value in values if value is not None}) > 1
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
