@@ -59,7 +59,7 @@ def depends_on_data(survey: Survey) -> bool:
 
 
 def follows(values: Sequence[Any]) -> bool:
-    """Whether a field that cannot change alone differs between bases: the class takes no other value beside their other fields."""
+    """Whether a field that cannot change alone differs between bases: the class takes no other value there."""
     return len({json.dumps(value) for value in values if value is not None}) > 1
 
 
