@@ -2,7 +2,9 @@
 
 A stored program carries the census of its classes, which ``symflops census`` takes. For each class it has ``guarded`` fields
 and the words (``words``) of fields that hold words. A guarded field may hold listed ``values``, any value of certain ``kinds``,
-or a number from ``least`` on: there the derivation is known to be exact. Generated modules hold the text below the line.
+a list of certain ``lengths``, or a number from ``least`` on: there the derivation is known to be exact.
+
+Generated modules hold the text below the line.
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ def kind_of(value: Any) -> str:
 def admitted(value: Any, known: Mapping[str, Any]) -> bool:
     """Whether a value of a guarded field is derived exactly."""
     kind = kind_of(value)
+    if kind == "list" and len(value) in known.get("lengths", ()):
+        return True
     if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
         return True
     same = (other for other in known["values"] if kind_of(other) == kind)

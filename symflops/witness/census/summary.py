@@ -22,18 +22,24 @@ VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
 
 
 def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
-    """The census of one class, as its file holds it."""
+    """The census of one class, as its file holds it.
+
+    ``differs`` are numbers of described fields with which FLOPs are not as derived on the batches of the cases: a text is
+    shorter than a kernel, an image no multiple of a patch, or the work depends on data.
+    """
     by_path: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_path[row.path].append(row)
     read = {key for size in survey.model.spec.sizes for key in size.keys}
-    described, free, guarded, words = [], [], {}, {}
+    described, free, guarded, words, differs = [], [], {}, {}, {}
     for item in survey.fields:
         found = by_path.get(item.path, [])
         known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
         good, bad = values_of(found, known)
-        if item.path in read and depends_on_data(survey):
-            bad = [row.changes[item.path] for row in found if row.verdict == WRONG and "parameters" in row.why]
+        odd = [row.changes[item.path] for row in found if row.verdict == WRONG and not row.why.startswith("parameters")]
+        if odd and item.path in read and (depends_on_data(survey) or any(row.verdict == EXACT for row in found)):
+            differs[item.path] = [value for value in _distinct(odd) if kind_of(value) in ("number", "list")]
+            bad = [value for value in bad if value not in differs[item.path]]
         texts = sorted({word for value in good for word in texts_in(value)})
         bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
         verdicts = {row.verdict for row in found}
@@ -47,6 +53,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             words[item.path] = texts
     return {
         "described": described, "free": free, "guarded": guarded, "words": words,
+        **({"differs": differs} if differs else {}),
         "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
         "made_from": made_from(survey.kind, survey.reference),
     }  # fmt: skip
@@ -92,11 +99,16 @@ def guard(good: Sequence[Any], bad: Sequence[Any]) -> dict[str, Any]:
     low = [value for value in bad if kind_of(value) == "number"]
     numbers = [value for value in good if kind_of(value) == "number"]
     least = min((value for value in numbers if value > max(low)), default=None) if low else None
+    lists = {len(value) for value in good if isinstance(value, list)} - {len(value) for value in bad if isinstance(value, list)}
+    if "list" in wrong and lists:
+        good = [value for value in good if not isinstance(value, list) or len(value) not in lists]
+    else:
+        lists = set()
     values = [value for value in good if kind_of(value) not in kinds]
     found: dict[str, Any] = {"values": sorted(values, key=lambda value: (kind_of(value), json.dumps(value)))}
     if least is not None and max(low) <= 1:
         found |= {"values": [value for value in found["values"] if kind_of(value) != "number"], "least": least}
-    return found | ({"kinds": sorted(kinds)} if kinds else {})
+    return found | ({"kinds": sorted(kinds)} if kinds else {}) | ({"lengths": sorted(lists)} if lists else {})
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
