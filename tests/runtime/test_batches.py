@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,23 +20,23 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.least import example_of
 from symflops.runtime.lengths import LengthError
 from tests.sampling import amount
-from tests.shipped import NAMES
+from tests.shipped import FILES, NAMES, cases_of
 
 LENGTHS = st.one_of(st.sampled_from([0, 1, 2, 3, 7, 16, 31, 32, 64, 224, 399, 400, 10**6, LONGEST, LONGEST + 1]), st.integers(0, 4096))
 
 
+@cache
 def estimators(name: str) -> tuple[Any, Any]:
-    """The interpreter and the generated module of the defaults of a spec, or of its first variant."""
+    """The interpreter and the generated module of the defaults of a spec, of its first variant, or of its first live case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         catalog = lookup.by_name(name)
-        configs = [{}, *load(name).variants.values()]
-        for config in configs:
+        for config in ({}, *load(name).variants.values(), *(dict(case.config) for case in cases_of(FILES[name]))):
             try:
                 return lookup.interpreted(catalog, name, config), lookup.estimator(catalog, name, config)[1]
             except SymflopsError:
                 continue
-    pytest.skip("sizes without defaults")
+    raise AssertionError(f"no config of {name} is known")
 
 
 @st.composite
@@ -94,7 +95,7 @@ def test_the_example_of_a_message_is_a_batch_that_fits(name: str) -> None:
         assert estimator.forward(estimator.moments(**json.loads(example))) >= 0
 
 
-WRONG = [4096, -1, 4.5, "4096", b"4096", True, float("nan"), {1, 2}, ["a"], [4.5], [True], [None], [float("nan")], [-1], [[1, 2, 3, 4, 5]], [[]],
+WRONG = [4096, None, -1, 4.5, "4096", b"4096", True, float("nan"), {1, 2}, ["a"], [4.5], [True], [None], [float("nan")], [-1], [[1, 2, 3, 4, 5]], [[]],
          {"padded": [4]}, {"lengths": [4], "else": [4]}, {"lengths": 4}, {"lengths": [4], "padded": [3]}, {"lengths": [4], "padded": [4, 4]},
          {"lengths": {"lengths": [4]}}]  # fmt: skip
 
@@ -171,6 +172,35 @@ def test_a_convolution_takes_what_the_real_one_takes(kernel: int, stride: int, p
     name = "conv_transpose1d" if transposed else "conv1d"
     estimator = InterpretedEstimator(lookup.by_name(name).of_structure(name, {"in_channels": 2, "out_channels": 3, **sizes})[1], {"in_channels": 2, "out_channels": 3, **sizes})
     assert (figures(estimator, {"source": [length]}) is not None) == runs
+
+
+REAL = {
+    "wav2vec2": ("Wav2Vec2", "Model", {
+        "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "conv_dim": [8, 8], "conv_kernel": [5, 3], "conv_stride": [3, 2],
+        "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
+    }),
+    "convnext": ("ConvNext", "ForImageClassification", {"hidden_sizes": [4, 4, 4, 4], "depths": [1, 1, 1, 1], "patch_size": 2}),
+    "resnet": ("ResNet", "ForImageClassification", {"embedding_size": 4, "hidden_sizes": [4, 4, 4, 4], "depths": [1, 1, 1, 1], "layer_type": "basic"}),
+    "segformer": ("Segformer", "ForImageClassification", {
+        "hidden_sizes": [4, 4, 4, 4], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 1, 1], "decoder_hidden_size": 4, "mlp_ratios": [1, 1, 1, 1],
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_least_length_is_that_of_the_real_class(name: str) -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    family, suffix, sizes = REAL[name]
+    model = getattr(transformers, family + suffix)(getattr(transformers, f"{family}Config")(**sizes)).eval()
+    estimator = lookup.interpreted(lookup.by_name(name), name, sizes)
+    for length in range(1, 36):
+        try:
+            model(torch.zeros(1, length) if name == "wav2vec2" else torch.zeros(1, 3, length, 64))
+            runs = True
+        except (RuntimeError, ValueError):
+            runs = False
+        batch = {"audio": [length]} if name == "wav2vec2" else {"images": [[length, 64]]}
+        assert (figures(estimator, batch) is not None) == runs, length
 
 
 def test_an_implied_stream_that_is_left_out_is_told() -> None:
