@@ -74,7 +74,8 @@ class Witness:
     def of(self, parts: frozenset[str] | None, items: str) -> InterpretedEstimator:
         regime = self.program.regimes[0]
         lines = tuple(line for line in regime.lines if (parts is None or part_of(line) in parts) and self.sets(line) == {items})
-        return InterpretedEstimator(replace(self.program, regimes=(replace(regime, lines=lines),)), self.config)
+        # the closed forms hold at all lengths, also at those that the model cannot run
+        return InterpretedEstimator(replace(self.program, regimes=(replace(regime, lines=lines),), inner=()), self.config)
 
     def sets(self, line: Line) -> set[str]:
         """The index sets whose items a line is of."""
