@@ -15,6 +15,7 @@ from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Stream
 from symflops.model.program import InputInfo, StreamInfo
 from symflops.model.spec import InputSpec
+from symflops.syntax.expression import names as letters
 
 
 def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[StreamInfo, ...]:
@@ -35,8 +36,10 @@ def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tup
 
 
 def is_given(graph: Graph, item: InputSpec) -> bool:
-    """Whether the model of some config has the input, or it only carries lengths."""
-    return item.stream is None or any(name == item.name.text for name, _, _ in graph.inputs)
+    """Whether the class has the input, or it only carries lengths; an input that a config decides is one of the class."""
+    decided = {letter for letter, _ in graph.spec.constants}
+    by_class = item.when is not None and all(letter in decided for letter, _ in letters(item.when))
+    return item.stream is None or not by_class or any(name == item.name.text for name, _, _ in graph.inputs)
 
 
 def own_variables(graph: Graph, name: str, stream: Stream, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[str, ...]:

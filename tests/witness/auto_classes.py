@@ -60,7 +60,8 @@ def outcome(kind: str, spec: str, name: str) -> tuple[str, str]:
         found = by_config({"architectures": [name], "model_type": kind})[1]
     except SymflopsError as error:
         return REFUSED, str(error)
-    own = next((one for one in cases_of(find_spec(found)) if class_name(one.reference or "") == name), case)
+    first = load(found).spec.references[0]
+    own = next((one for one in cases_of(find_spec(found)) if class_name(one.reference or first) == name), case)
     try:
         build(case.reference, own)
     except SymflopsError as error:

@@ -74,7 +74,7 @@ def test_a_changed_record_is_not_exact(change, flag):
     ],
 )
 def test_the_loss_is_over_the_outputs_that_a_record_names(told, loss):
-    assert loss_of(load("bert"), {"loss_over": told}) == loss
+    assert loss_of(load("siglip_vision"), {"loss_over": told}) == loss
 
 
 def test_what_the_counter_missed_may_be_of_unknown_amount():
