@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.api import Derived, Model, load
-    from symflops.catalog.lookup import estimate
     from symflops.diagnostics.findings import SpecError, SymflopsError
+    from symflops.live.model import of_model
+    from symflops.live.proof import estimate
     from symflops.meter.mfu import MFUMeter
 
 __version__ = "0.1.0"
 
-__all__ = ["Derived", "MFUMeter", "Model", "SpecError", "SymflopsError", "__version__", "estimate", "load"]
+__all__ = ["Derived", "MFUMeter", "Model", "SpecError", "SymflopsError", "__version__", "estimate", "load", "of_model"]
 
 _WHERE = {
     "Derived": "symflops.api",
@@ -27,8 +28,9 @@ _WHERE = {
     "Model": "symflops.api",
     "SpecError": "symflops.diagnostics.findings",
     "SymflopsError": "symflops.diagnostics.findings",
-    "estimate": "symflops.catalog.lookup",
+    "estimate": "symflops.live.proof",
     "load": "symflops.api",
+    "of_model": "symflops.live.model",
 }
 
 

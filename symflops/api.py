@@ -10,7 +10,7 @@ from typing import Any
 from symflops.build.build import build
 from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page
 from symflops.compiler import AS_DERIVED, Builder, Compiled, Goal, Memo, Request, Step, compile_spec
-from symflops.diagnostics.findings import SpecError, did_you_mean
+from symflops.diagnostics.findings import Source, SpecError, did_you_mean
 from symflops.emit.closed_forms import Derived
 from symflops.frontend.conventions import read_convention
 from symflops.frontend.read import read
@@ -35,9 +35,11 @@ __all__ = ["Derived", "Model", "convention_of", "load", "phases_of", "regime_of"
 
 
 def regime_of(regime: AnyRegime) -> Regime:
-    """A regime by name, by file, as one line (``lora:r=16,targets=*.to_q|*.to_v``), or as it is."""
+    """A regime by name, by file, as one line (``lora:r=16,targets=*.to_q|*.to_v``), as the JSON of a page, or as it is."""
     if isinstance(regime, Regime):
         return regime
+    if str(regime).startswith("{"):
+        return read_regime(Source("--regime", str(regime)))
     name, colon, changes = str(regime).partition(":")
     if colon and not str(regime).endswith((".yaml", ".yml")):
         return inline_regime(changes, read_regime(page("regimes", name)))

@@ -44,6 +44,7 @@ FAST: dict[str, tuple[str, ...]] = {
     "cli/test_render.py": (),
     "commands/test_generate.py": ("test_elsewhere",),
     "devices/test_peaks.py": (),
+    "live/test_spelling.py": (),
     "meter/test_accumulate.py": (),
     "meter/test_mfu.py": (),
     "runtime/test_layouts.py": (),

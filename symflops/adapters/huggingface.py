@@ -9,7 +9,7 @@ device it is that of the padded batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from symflops.meter.batches import streams_of
@@ -18,13 +18,16 @@ from symflops.runtime.lengths import plain
 
 
 def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMeter:
-    """Give ``trainer`` a meter, whose estimator comes from the model's config; ``options`` are those of :class:`MFUMeter`.
+    """Give ``trainer`` a meter of its model; ``options`` are those of :meth:`MFUMeter.of_model`.
 
+    The model is read when training begins, because the Trainer itself switches checkpointing on and wraps the model. Until then
+    the meter is of what the model is now.
     The rates since the last log of a loss are added to each log of a loss, before any callback or tracker sees it.
     """
     count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
-    config = getattr(trainer.model, "config", None)
-    meter = MFUMeter.of_config(config, devices=count, **{"keys": "hf", **options})
+    named = {"devices": count, "keys": "hf", **options}
+    meter = MFUMeter.of_model(trainer.model, **{**named, "log": lambda line: None})
+    meter.log = options.get("log", print)
     log = trainer.log
 
     def logged(logs: dict[str, Any], *arguments: Any, **named: Any) -> Any:
@@ -37,7 +40,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMe
 
     trainer.floating_point_ops = lambda inputs: count_inputs(meter, inputs)
     trainer.log = logged
-    trainer.add_callback(callback(meter))
+    trainer.add_callback(callback(meter, lambda: MFUMeter.of_model(trainer.model, **named)))
     return meter
 
 
@@ -50,6 +53,8 @@ def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
     try:
         streams = streams_of(one, inputs)
         meter.add(**streams)
+        if phase.awaited is not None:
+            return 0
         if any(on_device(column) for entry in streams.values() for column in entry.axes):
             streams = streams_of(one, {name: value for name, value in inputs.items() if name in one.inputs()})
         return int(one.total(one.moments(**{name: plain(entry) for name, entry in streams.items()})))
@@ -63,8 +68,10 @@ def on_device(column: Any) -> bool:
     return getattr(getattr(column, "device", None), "type", "cpu") != "cpu"
 
 
-def callback(meter: MFUMeter) -> Any:
+def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> Any:
     """A ``TrainerCallback`` that describes the meter and starts its clock when training begins.
+
+    ``begun`` returns a meter of the model as it is then, whose estimators the first one takes.
 
     Raises:
         ImportError: transformers is not installed.
@@ -73,6 +80,8 @@ def callback(meter: MFUMeter) -> Any:
 
     class MFUCallback(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if begun is not None and meter.phases:
+                meter.phases = begun().phases
             if getattr(state, "is_world_process_zero", True):
                 meter.log(meter.describe())
             meter.start()

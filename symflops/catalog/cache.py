@@ -103,7 +103,7 @@ class Entries:
         return found[0]["structure"], json.loads(found[1])
 
 
-def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], object]) -> dict[str, Any]:
     """The program of a config: the entry of its structure, or one that is derived and written now.
 
     Raises:

@@ -112,7 +112,7 @@ def estimator(
     config: Mapping[str, Any],
     regime: str = "full",
     convention: str = "symflops",
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> tuple[Any, Estimator]:
     """The source of an estimator, and the estimator of a spec or of the variant that fits a config.
 
@@ -140,7 +140,7 @@ def interpreted(
     config: Mapping[str, Any],
     regime: str = "full",
     convention: str = "symflops",
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], object] | None = None,
     strict: bool = False,
 ) -> InterpretedEstimator:
     """The estimator that interprets the program of a config; if none is stored, one is derived and cached.
@@ -196,7 +196,7 @@ def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: 
 
 
 def program(
-    catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], None]
+    catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], object]
 ) -> tuple[dict[str, Any], str, str]:
     """The program of a config, stored, cached or derived now, and its names of the regime and of the convention."""
     variant, found = catalog.of_structure(name, config)
@@ -204,7 +204,8 @@ def program(
         return found, regime, convention
     from symflops.catalog.cache import Entries, cached
 
-    reason = "has its structure" if variant is None else f"knows regime '{regime}' and convention '{convention}'"
+    named = "the module's regime" if regime.startswith("{") else f"regime '{regime}'"
+    reason = "has its structure" if variant is None else f"knows {named} and convention '{convention}'"
     prefix = f"no stored program of '{name}' {reason}" if found else f"'{name}' of {catalog.file(name).root}"
     entries = Entries(catalog.file(name), regime, convention, class_in(config))
     found = cached(entries, config, lambda text: tell(f"{prefix}: {text}"))

@@ -28,6 +28,7 @@ configure = arguments_of(
     CONVENTION,
     REGIME,
     argument("--strict", action="store_true", help="refuse a config with keys that neither the spec nor the class knows"),
+    argument("--prove", action="store_true", help="compare every parameter with those of the installed library's class"),
     argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs"),
     JSON,
 )
@@ -62,6 +63,8 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
     config = lookup.read_config(args.config) if args.config else {}
     if args.spec and args.spec.endswith((".yaml", ".yml")):
+        if args.prove:
+            raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
         return derived(args, config, batch)
     if args.spec:
         catalog, name = lookup.by_name(args.spec), args.spec
@@ -74,7 +77,13 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     model = lookup.interpreted(catalog, name, config, args.regime, args.convention, tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
-    return lookup.result(model, batch)
+    found = lookup.result(model, batch)
+    if args.prove:
+        from symflops.live.proof import PROVEN, proof
+
+        tell(proof(catalog, name, config))
+        found["evidence"] = {**found.get("evidence", {}), "grade": PROVEN}
+    return found
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:

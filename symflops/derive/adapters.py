@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sympy import Expr, Integer
+from sympy import Add, Expr, Integer, Mul, expand
 
 from symflops.algebra.truth import Truth, any_of
 from symflops.build.limits import MAX_OPERATORS
@@ -31,33 +31,40 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
     Raises:
         SpecError: a target is a module that has no weight to adapt.
     """
+    bases: dict[Path, Path] = {}
     for adapter in adapters:
         last = max((operator.id for operator in graph.operators()), default=0)
-        insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), last + 1000)
+        insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), last + 1000, bases)
         body = with_operators(graph.body, insertion.replaced)
         graph = replace(graph, body=body, values=tuple(insertion.values))
         if sum(1 for _ in graph.operators()) > MAX_OPERATORS:
             message = f"with its adapters the structure has more than {MAX_OPERATORS:,} operators"
-            raise SpecError(
-                [Diagnostic("regime-too-large", message, None, "an adapter also stands on those before it: narrow 'targets'")]
-            )
+            raise SpecError([Diagnostic("regime-too-large", message, None, "narrow 'targets'")])
     return graph
 
 
 @dataclass
 class _Insertion:
-    """Inserts one adapter; ``values`` grows, ``last`` is the id of the latest operator."""
+    """Inserts one adapter.
+
+    ``values`` grows, ``last`` is the id of the latest operator, ``bases`` maps the paths of bases, also of earlier adapters, to
+    those of their modules.
+    """
 
     adapter: Adapter
     chosen: Mapping[Expr, frozenset[str]]
     values: list[Value]
     last: int
+    bases: dict[Path, Path]
 
     def replaced(self, node: Operator) -> list[Node]:
-        return self.adapted(node) if node.parameters and self.targeted(node) else [node]
+        module = self.bases.get(node.path, node.path)
+        return self.adapted(node, module) if node.parameters and self.targeted(node, module) else [node]
 
-    def targeted(self, node: Operator) -> bool:
-        if not any_matches(self.adapter.targets, node.path, self.chosen):
+    def targeted(self, node: Operator, module: Path) -> bool:
+        if any(parameter.adapter for parameter in node.parameters):
+            return False
+        if not any_matches(self.adapter.targets, module, self.chosen):
             return False
         if node.kind not in KINDS:
             message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"
@@ -73,8 +80,8 @@ class _Insertion:
         self.last += 1
         return self.last
 
-    def adapted(self, node: Operator) -> list[Node]:
-        """The base operator under its new name, the two projections, and their sum."""
+    def adapted(self, node: Operator, module: Path) -> list[Node]:
+        """The base operator under its new name, the two projections, and their sum; ``module`` is the path without adapters."""
         base_name, down_name, up_name = self.adapter.names
         (contraction,) = node.contractions
         source = next(operand for operand in contraction.operands if operand.values)
@@ -82,26 +89,47 @@ class _Insertion:
         weight = node.parameters[weights[0]]
         plain = tuple(self.value(self.values[result], self.values[result].width) for result in node.results)
         exists = any_of(node.parameters[position].exists for position in weights)  # a tied weight has one of several names
-        moved = tuple(replace(parameter, path=base_path(node, parameter, base_name)) for parameter in node.parameters)
+        base = node if node.path in self.bases else renamed(node, base_name)
+        self.bases[base.path] = module
         rank = Integer(self.adapter.rank)
-        out, inner = weight.shape[0], weight.shape[1:]
+        out, inner = self.sides(node, weight)
         first = self.values[node.results[0]]
         low, high = self.value(first, rank), self.value(first, out)
-        nodes: list[Node] = [
-            replace(node, path=node.path.join(base_name), parameters=moved, results=tuple(v.id for v in plain))
-        ]
+        nodes: list[Node] = [replace(base, results=tuple(v.id for v in plain))]
         size, ones = contraction.size, (Integer(1),) * (len(inner) - 1)
-        down = self.projection(node, down_name, (rank, *inner), exists, source, low, size / out * rank, contraction)
+        outer = replace(node, path=module)
+        down = self.projection(outer, down_name, (rank, *inner), exists, source, low, size / out * rank, contraction)
         low_side = Operand("low", (low.id,))
-        up = self.projection(node, up_name, (out, rank, *ones), exists, low_side, high, rank * out, contraction)
+        up = self.projection(outer, up_name, (out, rank, *ones), exists, low_side, high, rank * out, contraction)
         nodes += [down, up]
+        results = [*plain, high]
         if self.adapter.kind == "dora":
-            nodes.append(self.magnitude(node, weight, exists, high))
+            nodes.append(self.magnitude(outer, (out, *inner), exists, high))
+        if self.adapter.kind == "dora" and self.adapter.dropout:
+            results.append(self.value(first, out))
+            nodes.append(replace(base, id=self.number(), results=(results[-1].id,)))
         total = Operator(
-            self.number(), "add", node.path, (*(v.id for v in plain), high.id), node.results,
+            self.number(), "add", module, tuple(v.id for v in results), node.results,
             guard=node.guard, saves="nothing", flows=node.flows, span=node.span, visits=node.visits,
         )  # fmt: skip
         return [*nodes, total]
+
+    def sides(self, node: Operator, weight: Parameter) -> tuple[Expr, tuple[Expr, ...]]:
+        """The width of the result and the other sizes of a weight, also if a linear's is stored (in, out).
+
+        Raises:
+            SpecError: several operators share the weight, each with a slice of it.
+        """
+        shape = weight.shape
+        if node.kind != "linear":
+            return shape[0], shape[1:]
+        out = expand(Add(*(self.values[result].width or 0 for result in node.results)))
+        if expand(shape[0] - out) == 0:
+            return shape[0], shape[1:]
+        if len(shape) == 2 and expand(shape[1] - out) == 0:
+            return shape[1], shape[:1]
+        message = f"an adapter cannot stand on '{node.path}', which uses a slice of the weight"
+        raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets have weights of their own")])
 
     def projection(
         self,
@@ -122,17 +150,20 @@ class _Insertion:
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
         )  # fmt: skip
 
-    def magnitude(self, node: Operator, weight: Parameter, exists: Truth, high: Value) -> Operator:
-        """DoRA's norm of the adapted weight: ``B A`` applied to the unit vectors once a pass, without a gradient."""
-        rank, (out, inner) = Integer(self.adapter.rank), weight.shape[:2]
+    def magnitude(self, node: Operator, shape: Sequence[Expr], exists: Truth, high: Value) -> Operator:
+        """DoRA's norm of the adapted weight: ``B A`` once a pass without a gradient, for a linear on the unit vectors."""
+        rank, out, inner = Integer(self.adapter.rank), shape[0], Mul(*shape[1:])
         down = self.adapter.names[1]
         path = node.path.join(down.replace("lora_A", "lora_magnitude_vector") if "lora_A" in down else "magnitude")
-        parameter = Parameter(path.join("weight"), (out,), exists, span=node.span, adapter=True, lists=weight.lists)
+        lists = node.parameters[0].lists
+        is_conv = node.kind == "conv"
+        own = (Integer(1), out, *(Integer(1),) * (len(shape) - 2)) if is_conv else (out,)
+        parameter = Parameter(path.join("weight"), own, exists, span=node.span, adapter=True, lists=lists)
         once = Extent(Integer(1), Integer(1))
         unit = Operand("unit vectors")
-        sizes = (inner * inner * rank, inner * rank * out)
+        sizes = {"A I": inner * inner * rank, "B A": inner * rank * out}
         works = tuple(
-            Contraction(name, (unit, unit), size, "once", once) for name, size in zip(("A I", "B A"), sizes, strict=True)
+            Contraction(name, (unit, unit), size, "once", once) for name, size in sizes.items() if name == "B A" or not is_conv
         )
         result = self.value(self.values[node.results[0]], high.width)
         return Operator(
@@ -141,7 +172,12 @@ class _Insertion:
         )  # fmt: skip
 
 
-def base_path(node: Operator, parameter: Parameter, name: str) -> Path:
-    """The path of a parameter of the base, with the base's ``name`` after the module; a parameter elsewhere keeps its path."""
-    own = str(parameter.path).rpartition(".")[2]
-    return node.path.join(name).join(own) if parameter.path.parent == node.path else parameter.path
+def renamed(node: Operator, name: str) -> Operator:
+    """The base operator with ``name`` after its module; a parameter elsewhere keeps its path."""
+    path = node.path.join(name)
+    own = [parameter.path.parent == node.path for parameter in node.parameters]
+    moved = (
+        replace(parameter, path=path.join(str(parameter.path).rpartition(".")[2])) if mine else parameter
+        for parameter, mine in zip(node.parameters, own, strict=True)
+    )
+    return replace(node, path=path, parameters=tuple(moved))

@@ -116,6 +116,7 @@ ADAPTER = (
     Field("rank", Form.COUNT, "its rank; default: 16"),
     Field("targets", Form.TEXTS, "patterns of modules that have one", required=True),
     Field("names", Form.TEXTS, "'peft', 'plain', or three names: base, down, up"),
+    Field("dropout", Form.FLAG, "its input is dropped out, so DoRA computes the base twice"),
 )
 RECOMPUTE = (
     Field("groups", Form.TEXTS, "patterns of modules, each recomputed as one", required=True),

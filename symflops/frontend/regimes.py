@@ -99,8 +99,9 @@ class _Reader:
         if "targets" not in given:
             self.report.error("missing-field", "an adapter needs 'targets'", node.span, "patterns of module paths")
         return Adapter(
-            kind, self.count(given.get("rank"), 16), self.texts(given.get("targets"), "targets"), self.names(given.get("names"))
-        )
+            kind, self.count(given.get("rank"), 16), self.texts(given.get("targets"), "targets"),
+            self.names(given.get("names")), self.shapes.flag(given.get("dropout")),
+        )  # fmt: skip
 
     def names(self, node: Node | None) -> tuple[str, str, str]:
         if isinstance(node, SequenceNode) and len(node.items) == 3:
@@ -181,9 +182,9 @@ def _changes_of(text: str) -> dict[str, str]:
 def _adapter_line(changes: Mapping[str, str], old: Adapter) -> str:
     kind, rank = changes.get("kind", old.kind), changes.get("rank", old.rank)
     targets, names = _yaml_list(changes.get("targets", "|".join(old.targets))), _yaml_list("|".join(old.names))
-    return (
-        f"adapters: [{_yaml_mapping({'kind': kind, 'rank': rank, 'targets': targets, 'names': changes.get('names', names)})}]"
-    )
+    dropout = changes.get("dropout", str(old.dropout).lower())
+    entries = {"kind": kind, "rank": rank, "targets": targets, "names": changes.get("names", names), "dropout": dropout}
+    return f"adapters: [{_yaml_mapping(entries)}]"
 
 
 def _yaml_mapping(entries: Mapping[str, object]) -> str:

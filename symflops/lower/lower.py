@@ -143,6 +143,7 @@ class _Lowering:
             tuple(entry.trains for entry in entries),
             self.parameters.total(entries),
             self.parameters.total([entry for entry in entries if entry.trains]),
+            derivation.regime.recompute,
         )  # fmt: skip
 
     def cases(self) -> Iterator[Case]:

@@ -22,6 +22,9 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
     lines = [] if meter.phases else ["no MFU: there is no estimator"]
     for phase in meter.phases.values():
         one = phase.estimator
+        if phase.awaited is not None:
+            lines.append(f"{f'phase {phase.name}: ' if phase.name else ''}no MFU until its program is derived")
+            continue
         kind = f"regime {getattr(one, 'regime', '?')}, convention {getattr(one, 'convention', '?')}"
         lines.append(f"{f'phase {phase.name}: ' if phase.name else ''}{one.parameters:,} parameters, {kind}")
         for label, name in (("forward", "forward"), ("a step", "total"), ("recomputed", "recomputed")):

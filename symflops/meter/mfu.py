@@ -20,13 +20,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from symflops.devices.peaks import Peak, peak, reported_name
-from symflops.meter.accumulate import Accumulator
+from symflops.live.background import is_first
+from symflops.live.model import LIVE, estimators_of
 from symflops.meter.describe import description
-from symflops.meter.keys import PRESETS, metrics
+from symflops.meter.keys import metrics
+from symflops.meter.phases import NoEstimatorError, Phase, arrived, check_options, estimators_of_config, line_of
 from symflops.meter.types import Sums
 from symflops.runtime.protocol import Estimator
 
@@ -37,24 +38,11 @@ ABOVE_ONE = (
 FAULTY = "negative, too short for the model, padded to less, too large or do not divide"
 
 
-@dataclass(slots=True)
-class Phase:
-    """One kind of run within a step: its estimator, whether it is logged, its sums and its time."""
-
-    name: str
-    estimator: Estimator
-    surfaced: bool
-    sums: Accumulator
-    seconds: float = 0.0
-    timed: bool = False
-    broken: str = ""
-
-
 class MFUMeter:
     """Measures MFU, HFU, achieved TFLOP/s per device, cumulative FLOPs and tokens per second.
 
     Args:
-        estimators: One estimator, or one per phase of a step.
+        estimators: One estimator, or one per phase of a step; it may be awaited, with a ``poll`` that returns it later.
         devices: The accelerators that share the work of ``scope``.
         scope: ``global`` for the whole data-parallel group, ``rank`` for this process.
         group: The data-parallel process group; None for all processes.
@@ -73,15 +61,15 @@ class MFUMeter:
     """
 
     def __init__(
-        self, estimators: Estimator | Mapping[str, Estimator] | None, *, devices: int, scope: str = "global",
+        self, estimators: Estimator | Mapping[str, Any] | None, *, devices: int, scope: str = "global",
         group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
         clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
     ) -> None:  # fmt: skip
-        _check_options(keys, scope, devices)
+        check_options(keys, scope, devices)
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
-        self.phases = {name: Phase(name, one, name not in hidden, Accumulator(one, device)) for name, one in named.items()}
+        self.phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
         self.devices, self.scope, self.group, self.keys = devices, scope, group, keys
         self.log_every, self.log, self.clock = log_every, log, clock
         name = reported_name() if device_name is None else device_name
@@ -118,10 +106,40 @@ class MFUMeter:
         """
         named = {"": regimes} if isinstance(regimes, str) else regimes
         try:
-            estimators = _estimators(config, named, convention, spec)
+            estimators = estimators_of_config(config, named, convention, spec)
         except Exception as error:
             return cls(None, reason=f"{type(error).__name__}: {error}", **options)
         return cls(estimators, **options)
+
+    @classmethod
+    def of_model(
+        cls,
+        module: Any,
+        *,
+        regimes: str | Mapping[str, str] = LIVE,
+        convention: str = "symflops",
+        spec: str | None = None,
+        check: str = "raise",
+        **options: Any,
+    ) -> MFUMeter:
+        """A meter for the model that the loop trains, bare or wrapped; without MFU, and with a warning, if it is unknown.
+
+        Every parameter is compared with the spec's. A program that is not stored is derived by another process; until it is
+        there, batches are counted and no MFU is logged.
+
+        ``module``, ``convention``, ``spec`` and ``check`` are those of :func:`symflops.of_model`, ``options`` those of the
+        constructor. ``regimes`` is a training regime, or one per phase; ``live`` reads it off the module.
+        """
+        named = {"": regimes} if isinstance(regimes, str) else regimes
+        try:
+            estimators = estimators_of(module, named, convention, spec, check)
+        except Exception as error:
+            return cls(None, reason=f"{type(error).__name__}: {error}", **options)
+        meter = cls(estimators, **options)
+        if is_first():
+            lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
+            meter.log("\n".join(f"symflops: {line}" for line in sorted(lines)))
+        return meter
 
     def describe(self, **streams: Any) -> str:
         """The quantities, the formula and the source of the peak, as text; with a batch also its numbers."""
@@ -192,7 +210,12 @@ class MFUMeter:
         self.steps += 1
         found: dict[str, float] = {}
         line: list[str] = []
+        self._arrive()
         for phase in self.phases.values():
+            if phase.awaited is not None:
+                phase.sums.close()
+                phase.seconds = 0.0
+                continue
             try:
                 sums = phase.sums.read(self.group, reduce=self.scope == "global")
                 values = self._values(phase, sums, phase.seconds if phase.timed else window)
@@ -202,10 +225,34 @@ class MFUMeter:
             phase.seconds, phase.broken = 0.0, ""
             if phase.surfaced and values:
                 found.update(metrics(self.keys, phase.name, values))
-                line.append(_line(phase.name, values))
+                line.append(line_of(phase.name, values))
         if self.log_every and self.steps % self.log_every == 0 and line:
             self.log(f"step {self.steps}: {'; '.join(line)}")
         return found
+
+    def _arrive(self) -> None:
+        """Take awaited estimators once every process has them, and count what ran before."""
+        if not any(phase.awaited is not None for phase in self.phases.values()):
+            return
+        together = self.scope == "global"
+        try:
+            found = arrived(self.phases, self.group, together)
+            for name, estimator in found.items():
+                earlier = self.phases[name].receive(estimator)
+                self._count(self.phases[name], earlier.read(self.group, reduce=together))
+                if is_first():
+                    self.log(f"symflops: {getattr(estimator, 'account', '')}")
+        except Exception as error:
+            self.phases = {}
+            words = str(error) if isinstance(error, NoEstimatorError) else f"{type(error).__name__}: {error}"
+            self._warn(f"no MFU: {words}")
+
+    def _count(self, phase: Phase, sums: Sums) -> tuple[int, int]:
+        """Add the model's and the executed FLOPs of ``sums`` to the cumulative ones, and return them."""
+        model, hardware = phase.flops(sums)
+        self.flops += model
+        self.executed += hardware
+        return model, hardware
 
     def _values(self, phase: Phase, sums: Sums, seconds: float) -> dict[str, float]:
         """The quantities of one phase; empty if nothing ran or a batch could not be read."""
@@ -214,12 +261,7 @@ class MFUMeter:
             return {}
         if not any(sums.real):
             return {}
-        model = sums.flops(phase.estimator.coefficients["total"], phase.estimator.padded)
-        hardware = sums.flops(phase.estimator.coefficients["total"], True) + sums.flops(
-            phase.estimator.coefficients["recomputed"], True
-        )
-        self.flops += model
-        self.executed += hardware
+        model, hardware = self._count(phase, sums)
         values: dict[str, float] = {"flops": self.flops}
         if seconds <= 0:
             self._warn(f"no MFU for a window of {seconds} seconds")
@@ -251,29 +293,3 @@ class MFUMeter:
         if (key or text) not in self._warned:
             self._warned.add(key or text)
             warnings.warn(f"symflops: {text}", stacklevel=3)
-
-
-def _check_options(keys: str, scope: str, devices: int) -> None:
-    if keys not in PRESETS:
-        raise ValueError(f"no preset of keys '{keys}'; there are {', '.join(PRESETS)}")
-    if scope not in ("global", "rank"):
-        raise ValueError(f"the scope is 'global' or 'rank', not {scope!r}")
-    if devices < 1:
-        raise ValueError(f"{devices} devices: FLOPs run on at least one")
-
-
-def _line(phase: str, values: Mapping[str, float]) -> str:
-    shown = [f"{values['tflops']:.4g} TFLOP/s a device"] if "tflops" in values else []
-    shown += [f"MFU {values['mfu']:.4g}", f"HFU {values['hfu']:.4g}"] if "mfu" in values else ["MFU unknown"]
-    return f"{phase + ': ' if phase else ''}{', '.join(shown)}"
-
-
-def _estimators(config: Any, regimes: Mapping[str, str], convention: str, spec: str | None) -> dict[str, Estimator]:
-    from symflops.catalog import lookup
-
-    if config is None:
-        raise ValueError("there is no config")
-    config = lookup.config_of(config)
-    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(config)
-    found = {regime: lookup.estimator(catalog, name, config, regime, convention)[1] for regime in set(regimes.values())}
-    return {phase: found[regime] for phase, regime in regimes.items()}

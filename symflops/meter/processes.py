@@ -14,7 +14,17 @@ def distributed_of() -> Any:
     return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
 
 
-def reduced(distributed: Any, vector: Any, group: Any) -> Any:
+def lowest_of_group(state: int, group: Any = None) -> int:
+    """The smallest ``state`` of all processes of a group; its own without torch.distributed."""
+    distributed = distributed_of()
+    if distributed is None:
+        return state
+    import torch
+
+    return int(reduced(distributed, torch.tensor([state]), group, "MIN").item())
+
+
+def reduced(distributed: Any, vector: Any, group: Any, how: str = "SUM") -> Any:
     """The vector summed over a group, on a device that the group's backend supports."""
     if distributed.get_world_size(group) == 1:
         return vector
@@ -22,5 +32,5 @@ def reduced(distributed: Any, vector: Any, group: Any) -> Any:
         import torch
 
         vector = vector.to(torch.device("cuda", torch.cuda.current_device()))
-    distributed.all_reduce(vector, group=group)
+    distributed.all_reduce(vector, op=getattr(distributed.ReduceOp, how), group=group)
     return vector

@@ -8,6 +8,7 @@ from typing import Any
 from symflops.model.formula import ZERO, Formula, Num, symbols
 from symflops.model.index_sets import ONCE
 from symflops.model.layout import Layout
+from symflops.model.regime import Recompute
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
-    """The work of one regime, its tensors (adapters among them) and which of them train."""
+    """The work of one regime, its tensors (adapters among them), which of them train, and what is recomputed."""
 
     name: str
     doc: str
@@ -196,6 +197,7 @@ class RegimeLines:
     trains: tuple[bool, ...]
     parameters: Formula
     trainable: Formula
+    recompute: Recompute | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Regimes: what trains, what is recomputed, and how often the model runs in a step."""
 
-from __future__ import annotations
-
+# Annotations are types here, not strings: serialisation reads them, and never evaluates text.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,8 @@ from symflops.diagnostics.findings import Span
 class Adapter:
     """A low-rank adapter beside each linear or convolution whose module path matches a target.
 
-    ``kind`` is ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass.
+    ``kind`` is ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass,
+    and with ``dropout`` the base's product a second time, on the input that is dropped out.
     ``names`` are those of the base, the down and the up projection below the module.
     """
 
@@ -20,6 +20,7 @@ class Adapter:
     rank: int
     targets: tuple[str, ...]
     names: tuple[str, str, str]
+    dropout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Regime:
         groups = self.recompute.groups if self.recompute else ()
         return (*self.train, *self.freeze, *self.force_grad, *targets, *groups)
 
-    def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> Regime:
+    def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> "Regime":
         """The regime with each pattern replaced by those of ``spell``."""
 
         def all_of(patterns: Sequence[str]) -> tuple[str, ...]:

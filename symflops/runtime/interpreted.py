@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from symflops.model.program import Program
 
-
 __all__ = ["Flops", "InterpretedEstimator", "Moments"]
 
 
@@ -40,6 +39,8 @@ class InterpretedEstimator:
     Raises:
         SymflopsError: no such regime or convention, or a config that does not fit.
     """
+
+    account = ""  # how the parameters compare with those of a live module
 
     def __init__(
         self,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
+from symflops.runtime.parameters import Shape
 from symflops.witness.live import Figure, LiveReport
 from symflops.witness.module_work import starred
-from symflops.witness.parameter_names import Shape
 from symflops.witness.size_expressions import shape_in_letters
 
 Row = tuple[Shape, Mapping[str, int]]

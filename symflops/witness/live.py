@@ -15,18 +15,19 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
 from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.parameters import instances_of, parameter_differences
 from symflops.witness.cases import LiveCase
 from symflops.witness.classes import class_of, package_of
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.modes import in_evaluation
 from symflops.witness.module_work import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
-from symflops.witness.parameter_names import Shape, instances_of
 from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
     from symflops.api import Model
     from symflops.model.program import Program
+    from symflops.runtime.parameters import Shape
 
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 
@@ -121,24 +122,6 @@ def reference_of(model: Model, case: LiveCase) -> str:
     if not (case.reference or model.spec.references):
         raise SymflopsError(f"'{model.spec.name}' names no class to compare with: write 'reference: package.Class'")
     return case.reference or model.spec.references[0]
-
-
-def parameter_differences(
-    expected: Mapping[str, Shape], instances: Mapping[str, Shape], aliases: Mapping[str, str]
-) -> dict[str, Any]:
-    """The fields ``missing``, ``extra`` and ``wrong`` of a report; a second name of a claimed parameter is extra."""
-    derived: dict[str, Shape] = {}
-    twice = []
-    for name, shape in instances.items():
-        known = aliases.get(name, name)
-        if known in derived:
-            twice.append((name, shape))
-        derived[known] = derived.get(known, shape)
-    return {
-        "missing": tuple((name, shape) for name, shape in expected.items() if name not in derived),
-        "extra": tuple((name, shape) for name, shape in derived.items() if name not in expected) + tuple(twice),
-        "wrong": tuple((name, s, derived[name]) for name, s in expected.items() if derived.get(name, s) != s),
-    }
 
 
 def passes(

@@ -22,10 +22,10 @@ from symflops.model.regime import Regime
 from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
+from symflops.runtime.parameters import instances_of
 from symflops.system.reading import read_json
 from symflops.witness.modes import in_evaluation
 from symflops.witness.module_work import rolled_up, starred
-from symflops.witness.parameter_names import instances_of
 
 FIELDS: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "class": (str,), "config_json": (dict,), "params_total": (int,), "params_by_tensor": (dict,),
@@ -170,7 +170,7 @@ def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Itera
     derived: dict[str, int] = {}
     counts = estimator.tensors()
     if any(WITHIN.search(name) for name in counts):  # an index that is part of a word, as in weight_ih_l0
-        shapes = instances_of(estimator.program, estimator.sizes)
+        shapes = instances_of(estimator.stored, estimator.sizes)
         counts = {name: prod(shape) for name, shape in shapes.items()}
     for name, count in counts.items():
         derived[starred(name)] = derived.get(starred(name), 0) + count

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, combinations_with_replacement, product
 from math import prod
 
-from symflops.witness.parameter_names import Shape
+from symflops.runtime.parameters import Shape
 
 Sizes = Mapping[str, int]
 Row = tuple[int, Sizes]

@@ -70,6 +70,34 @@ def test_a_trainer(tmp_path, capsys):
     assert LINE.search(printed) and "FLOPs forward" in printed
 
 
+def test_a_trainer_reads_adapters_and_the_checkpointing_that_it_switches_on(tmp_path, monkeypatch):
+    from peft import LoraConfig, get_peft_model
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+    import symflops
+    from symflops.adapters.huggingface import attach
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def adapted():
+        fields = {name: value for name, value in CONFIG.items() if name not in ("model_type", "architectures")}
+        return get_peft_model(LlamaForCausalLM(LlamaConfig(**fields)), LoraConfig(r=4, target_modules=["q_proj"]))
+
+    same = adapted()
+    same.base_model.model.gradient_checkpointing_enable({"use_reentrant": False})
+    model = symflops.of_model(same)  # in the cache from now on
+    data = [{"input_ids": torch.zeros(8, dtype=torch.int64), "labels": torch.zeros(8, dtype=torch.int64)} for _ in range(4)]
+    arguments = TrainingArguments(output_dir=str(tmp_path), max_steps=2, per_device_train_batch_size=2, logging_steps=1, report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True, gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": False})
+    trainer = Trainer(model=adapted(), args=arguments, train_dataset=data)
+    lines = []
+    meter = attach(trainer, devices=1, peak_tflops=0.5, log=lines.append)
+    trainer.train()
+    moments = model.moments(text=[8] * 4)
+    assert meter.flops == model.total(moments)
+    assert meter.executed == meter.flops + model.recomputed(moments) > meter.flops
+    assert any("LoRA r=4 on 2 modules" in line and "2 modules are recomputed" in line for line in lines)
+
+
 def test_a_trainer_of_an_unknown_model_trains(tmp_path):
     from transformers import Trainer, TrainingArguments
 

@@ -13,7 +13,7 @@ from symflops.build.build import build
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.regime import Regime
-from symflops.witness.parameter_names import instances_of
+from symflops.runtime.parameters import instances_of
 
 HEAD = """name: small
 sizes: {D: width, E: experts, k: chosen, M: hidden, L: {key: layers, default: 1}, flag: {key: flag, default: false}}

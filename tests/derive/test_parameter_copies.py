@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from symflops.witness.parameter_names import instances_of
+from symflops.runtime.parameters import instances_of
 from tests.shipped import load
 
 SPEC = """name: small

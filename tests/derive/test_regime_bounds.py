@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symflops.api import load
+from symflops.compiler import Goal, Request, compile_spec
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.regimes import MOST_ADAPTERS, MOST_LETTERS, MOST_PATTERNS, MOST_PHASES, read_regime
 from symflops.model.path import Path
@@ -25,7 +26,6 @@ LARGE = {
     "a thousand patterns": ("train: " + listed(["*", *(f"none.{i}.*" for i in range(MOST_PATTERNS))]), "at most 1,000 texts"),
     "a long pattern": ("train: " + listed(["a" * (MOST_LETTERS + 1)]), "at most 500 characters"),
     "adapters": (adapters(MOST_ADAPTERS + 1, "*.mlp.*"), "at most 16 adapters"),
-    "adapters on adapters": (adapters(MOST_ADAPTERS, "*.mlp.*"), "more than 8,000 operators"),
     "phases": ("phases: [" + "{regime: forward}, " * (MOST_PHASES + 1) + "]", "at most 16 phases"),
     "single layers": ("train: " + listed(f"*.layers.{i}.*" for i in range(0, 800, 2)), "more than 256 segments"),
     "layers from both ends": ("train: " + listed(f"*.layers.{sign}{i}.*" for i in range(1, 40, 2) for sign in ("", "-")), "more than 256 segments"),
@@ -45,7 +45,15 @@ def test_a_regime_that_is_too_large_is_refused_with_the_limit(name, config):
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["train: " + listed(f"*.layers.{i}.*" for i in range(0, 32, 2)), adapters(4, "*.mlp.*"), "phases: [" + "{regime: forward, times: 1000000}, " * MOST_PHASES + "]"], ids=["every second layer by its index", "adapters", "phases"])
+def test_adapters_of_many_linears_are_bounded():
+    entries = "\n".join(f"  - a{i}: {{op: linear, from: t, width: D, to: t}}" for i in range(200))
+    spec = Source("many.yaml", f"name: many\nsizes: {{D: width}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n{entries}\noutputs: [t]\n")
+    regime = read_regime(Source("mine.yaml", f"name: mine\n{adapters(MOST_ADAPTERS, '*')}\n"))
+    with Limits(20, 600), pytest.raises(SpecError, match="more than 8,000 operators"):
+        compile_spec(spec, Request(Goal.DERIVATION, (((regime, 1),),)))
+
+
+@pytest.mark.parametrize("text", ["train: " + listed(f"*.layers.{i}.*" for i in range(0, 32, 2)), adapters(MOST_ADAPTERS, "*.mlp.*"), "phases: [" + "{regime: forward, times: 1000000}, " * MOST_PHASES + "]"], ids=["every second layer by its index", "adapters", "phases"])
 def test_a_large_regime_is_derived(text):
     with Limits(10, 300):
         assert load("llama").program([read_regime(Source("mine.yaml", f"name: mine\n{text}\n"))], config={})

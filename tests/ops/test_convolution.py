@@ -11,7 +11,7 @@ from symflops.api import load
 from symflops.diagnostics.findings import SpecError
 from symflops.model.nodes import walk
 from symflops.model.regime import Regime
-from symflops.witness.parameter_names import instances_of
+from symflops.runtime.parameters import instances_of
 
 CASES = (
     {"kernel": [3], "n": [11]},

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from symflops.api import Model, load
 from symflops.catalog.library import find_spec
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
-from symflops.model.formula import ONE, Sym, number
-from symflops.model.program import Tensor
+from symflops.model.evaluate import Formulas
 from symflops.runtime.batch import BatchError
+from symflops.runtime.parameters import copies
 from symflops.witness.authoring_report import render
 from symflops.witness.cases import LiveCase, cases_of, read_cases
 from symflops.witness.classes import class_of
 from symflops.witness.live import LiveReport, counter, different, verify_live
 from symflops.witness.module_work import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
-from symflops.witness.parameter_names import _indices, _ranges
 from symflops.witness.tensors import described, moved
 
 SPECS = ("llama", "qwen_image")
@@ -216,10 +216,11 @@ def test_findings_of_a_case_file() -> None:
 
 
 def test_runs_of_one_index_are_joined() -> None:
-    ranges = (("i", number(0), number(2), ONE), ("i", number(4), Sym("L"), ONE), ("j", number(0), Sym("i"), ONE))
-    tensor = Tensor("w", (), ONE, ONE, ("w",), ONE, ranges)
-    found = [(names["i"], names["j"]) for names in _indices(_ranges(tensor), {"L": 6})]
-    assert found == [(1, 0), *((4, j) for j in range(4)), *((5, j) for j in range(5))]
+    nodes = Formulas([0, 1, 2, 4, "L", "i", "j"])
+    stored = SimpleNamespace(document={"shapes": [{"shape": [], "exists": 1}]}, formulas=nodes)
+    ranges = [["i", 0, 2, 1], ["i", 3, 4, 1], ["j", 0, 5, 1]]
+    found = [name for name, _ in copies(stored, ["w", 0, {"template": ["w.", 5, ".", 6], "ranges": ranges}], {"L": 6})]
+    assert found == ["w.1.0", *(f"w.4.{j}" for j in range(4)), *(f"w.5.{j}" for j in range(5))]
 
 
 def test_starred() -> None:

@@ -21,8 +21,8 @@ from symflops.frontend.read import read
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.parameters import instances_of
 from symflops.witness.live import parameters_of
-from symflops.witness.parameter_names import instances_of
 from symflops.witness.tensors import needed
 
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it

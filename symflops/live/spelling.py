@@ -1,0 +1,75 @@
+"""Spells a set of names as patterns of a regime: as few as tell it from all other names.
+
+An index of every iteration becomes ``*``, a run of iterations a slice where a repeat of the spec has that index, anything else
+the index itself.
+
+    >>> spelled({"a.0.q", "a.1.q"}, ["a.0.q", "a.1.q", "a.0.k", "a.1.k"], loops=())
+    ['a.*.q']
+    >>> spelled({"a.1.q", "a.2.q"}, ["a.0.q", "a.1.q", "a.2.q"], loops=["a.*.q"])
+    ['a.1:.q']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+Indices = tuple[int, ...]
+
+
+def spelled(chosen: Collection[str], names: Iterable[str], loops: Collection[str]) -> list[str]:
+    """The patterns that match the ``chosen`` ones of ``names``, and no other name.
+
+    ``loops`` are names in which ``*`` stands for the index of a repeat.
+    """
+    known = list(names)
+    families: dict[tuple[str, ...], dict[Indices, str]] = {}
+    for name in known:
+        form = tuple("*" if word.isdigit() else word for word in name.split("."))
+        families.setdefault(form, {})[tuple(int(word) for word in name.split(".") if word.isdigit())] = name
+    found: list[str] = []
+    for form, members in families.items():
+        wanted = [indices for indices, name in members.items() if name in chosen]
+        if not wanted:
+            continue
+        patterns = [".".join(_filled(form, words)) for words in cover(wanted, list(members), ".".join(form) in loops)]
+        inner = {members[indices] for indices in wanted}
+        others = [name for name in known if name not in inner and name not in chosen and name not in members.values()]
+        loose = any(fnmatchcase(name, pattern.replace(":", "*")) for pattern in patterns if "*" in pattern for name in others)
+        found += sorted(inner) if loose else patterns
+    return found
+
+
+def _filled(form: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    return (next(rest) if word == "*" else word for word in form)
+
+
+def cover(wanted: Collection[Indices], known: Collection[Indices], sliced: bool) -> list[tuple[str, ...]]:
+    """Selectors, one per position, that choose the ``wanted`` ones of ``known`` index tuples."""
+    chosen = set(wanted)
+    if chosen == set(known):
+        return [("*",) * len(next(iter(known)))]
+    firsts = sorted({indices[0] for indices in known})
+    rests = {first: [indices[1:] for indices in known if indices[0] == first] for first in firsts}
+    groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    for first in firsts:
+        inner = [rest for rest in rests[first] if (first, *rest) in chosen]
+        if inner:
+            groups.setdefault(tuple(cover(inner, rests[first], sliced)), []).append(first)
+    return [(word, *rest) for tails, mine in groups.items() for word in selectors(mine, firsts, sliced) for rest in tails]
+
+
+def selectors(mine: Sequence[int], known: Sequence[int], sliced: bool) -> list[str]:
+    """Selectors of some of the ``known`` indices of one position."""
+    if list(mine) == list(known):
+        return ["*"]
+    if not sliced:
+        return [str(index) for index in mine]
+    found, start = [], 0
+    for end in range(1, len(mine) + 1):
+        if end == len(mine) or mine[end] != mine[end - 1] + 1:
+            low, high = mine[start], mine[end - 1]
+            found.append(str(low) if low == high else f"{low if low > known[0] else ''}:{high + 1 if high < known[-1] else ''}")
+            start = end
+    return found

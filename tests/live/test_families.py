@@ -1,0 +1,107 @@
+"""Real classes of every family, each put into drawn regimes: what is read off the module equals PyTorch's counter."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from peft import LoraConfig, inject_adapter_in_model
+
+import symflops
+from symflops.api import load
+from symflops.catalog import lookup
+from symflops.catalog.library import find_spec
+from symflops.diagnostics.findings import SymflopsError
+from symflops.live.regime import is_share
+from symflops.witness.cases import cases_of
+from symflops.witness.live import build, outputs_of, reference_of, run
+from symflops.witness.tensors import arguments_of, moved
+from tests.sampling import sampled
+
+SPECS = [name for catalog in lookup.catalogs() if catalog.shipped for name in sorted(catalog.specs) if catalog.specs[name]["references"] and catalog.specs[name]["group"] != "nn"]
+
+
+def bare(module, rng):
+    return True
+
+
+def frozen(module, rng):
+    """Each part with parameters of its own is frozen or not."""
+    for part in module.modules():
+        if part._parameters and rng.random() < 0.4:
+            part.requires_grad_(False)
+    return True
+
+
+def two_parameters(module, rng):
+    """The last parameter and a middle one train."""
+    parameters = list(module.requires_grad_(False).parameters())
+    for place in (-1, len(parameters) // 2):
+        parameters[place].requires_grad_(True)
+    return True
+
+
+def adapted(module, rng, **fields):
+    """LoRA on the linears of some names."""
+    linears = [name for name, part in module.named_modules() if type(part) is torch.nn.Linear]
+    ends = sorted({name.rpartition(".")[2] for name in linears if not name.rpartition(".")[2].isdigit()})
+    chosen = {end for end in ends if rng.random() < 0.5} or set(ends[:1])
+    targets = [name for name in linears if name.rpartition(".")[2] in chosen]
+    module.requires_grad_(False)
+    if not targets:
+        return False
+    try:
+        inject_adapter_in_model(LoraConfig(r=rng.choice([2, 3, 5]), target_modules=targets, **fields), module)
+    except ValueError:  # PEFT refuses some modules
+        return False
+    return True
+
+
+def dora(module, rng):
+    return adapted(module, rng, use_dora=True)
+
+
+def checkpointed(module, rng):
+    """Every block is recomputed; without dropout, whose masks would have to be recomputed as well."""
+    if getattr(module, "supports_gradient_checkpointing", False):
+        module.gradient_checkpointing_enable({"use_reentrant": rng.random() < 0.5})
+    elif getattr(module, "_supports_gradient_checkpointing", False):
+        module.enable_gradient_checkpointing()
+    else:
+        return False
+    for part in module.modules():
+        for field, value in vars(part).items():
+            if isinstance(value, float) and is_share(part, field):
+                setattr(part, field, 0.0)
+    module.train()
+    return True
+
+
+KINDS = (bare, frozen, two_parameters, adapted, dora, checkpointed)
+CASES = [(name, kind) for place, name in enumerate(SPECS) for kind in (*KINDS[place % 6 :], *KINDS[: place % 6])]
+
+
+@pytest.mark.parametrize(("name", "kind"), sampled(CASES, 41))
+def test_a_family(name, kind):
+    file = find_spec(name)
+    spec, case = load(file), next(iter(cases_of(file)), None)
+    if case is None:
+        pytest.skip("no case for live verification")
+    module, _ = build(reference_of(spec, case), case, file.path.parent)
+    if not kind(module, random.Random(f"{name} {kind.__name__}")):
+        pytest.skip(f"{type(module).__name__} has no such regime")
+    if any(size.evaluation is not None for size in spec.spec.sizes):
+        module.train()  # a config says what the model does in training
+    try:
+        model = symflops.of_model(module, convention="torch")
+    except SymflopsError as error:
+        assert "\n" not in str(error) and any(words in str(error) for words in ("regimes do not describe", "regimes describe it beside", "cannot be read off its source", "cannot stand on", "matches nothing")), error
+        pytest.skip(f"refused: {error}")
+    arguments = moved(arguments_of(model.program, case.batch, model.sizes, case.arguments), case.device)
+    try:
+        forward, backward = run(module, arguments, case, True, False, outputs_of(spec))
+    except SymflopsError as error:
+        pytest.skip(f"the real model fails: {error}")
+    moments = model.moments(**case.batch)
+    assert (model.forward(moments), model.backward(moments) + model.recomputed(moments)) == (forward.total, backward.total)
