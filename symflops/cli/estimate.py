@@ -82,7 +82,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
         from symflops.live.proof import PROVEN, proof
 
         tell(proof(catalog, name, config))
-        found["evidence"] = {**found.get("evidence", {}), "grade": PROVEN}
+        found["evidence"] = {**found["evidence"], "grade": PROVEN}
     return found
 
 

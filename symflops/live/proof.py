@@ -43,6 +43,7 @@ def estimate(
     regime: str = "full",
     convention: str = "symflops",
     spec: str | None = None,
+    strict: bool = False,
     prove: bool = False,
 ) -> dict[str, Any]:
     """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
@@ -53,17 +54,21 @@ def estimate(
         regime: What trains.
         convention: Which work counts.
         spec: The name of the spec; by default found by the config.
+        strict: Refuse a key of the config that neither the spec nor the class knows.
         prove: Compare every parameter with those of the real class, as :func:`proof` does.
 
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; with ``prove``
             also a class that is not installed, or has other parameters.
     """
-    found = lookup.estimate(config, batch, regime=regime, convention=convention, spec=spec)
+    given = lookup.config_of(config)
+    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given)
+    found = lookup.result(lookup.interpreted(catalog, name, given, regime, convention, strict=strict), batch)
+    for note in found["notes"]:
+        lookup.warn(note, 3)
     if prove:
-        given = lookup.config_of(config)
-        proof(*((lookup.by_name(spec), spec) if spec else lookup.by_config(given)), given)
-        found["evidence"] = {**found.get("evidence", {}), "grade": PROVEN}
+        proof(catalog, name, given)
+        found["evidence"] = {**found["evidence"], "grade": PROVEN}
     return found
 
 

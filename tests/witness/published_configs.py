@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from symflops.witness.parameter_names import instances_of
-
 from symflops.catalog.lookup import by_config, interpreted
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.classes import class_in
+from symflops.runtime.parameters import instances_of
 from symflops.witness.live import parameter_differences, parameters_of
 
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from symflops.catalog.lookup import by_name, interpreted
 from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.parameters import instances_of
 from symflops.witness.census.take import shapes_digest
 from symflops.witness.modes import in_evaluation
-from symflops.witness.parameter_names import instances_of
 from tests.shipped import load
 
 FILE = Path(__file__).parent.parent / "data" / "variations.json.xz"

@@ -13,6 +13,7 @@ from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.program import Program
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.parameters import Shape
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
@@ -23,7 +24,6 @@ from symflops.witness.census.words import Words
 from symflops.witness.classes import class_of
 from symflops.witness.live import outputs_of
 from symflops.witness.modes import in_evaluation
-from symflops.witness.parameter_names import Shape
 
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
 SEED = 18
