@@ -168,7 +168,7 @@ def records_of(catalog: Catalog, name: str, model: InterpretedEstimator) -> int:
     return int(catalog.specs[name].get("records", {}).get(model.evidence["class"], 0))
 
 
-def told(lines: Sequence[str], tell: Callable[[str], None] | None) -> None:
+def told(lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
     """Tell of keys that nothing reads, in one line."""
     if lines:
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
