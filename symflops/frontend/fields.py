@@ -10,11 +10,11 @@ from symflops.ops.fields import COMMON, ROLE, Field, Form, words_of
 TYPES = {
     "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
     "entries": "entries", "each": "number or list", "any": "any",
-    "ints": "list", "texts": "list", "flags": "list",
+    "ints": "list", "positions": "list", "texts": "list", "flags": "list",
 }  # fmt: skip
 """The words for the type of a size, and what each means."""
 
-ITEMS = {"ints": "number", "texts": "text", "flags": "flag"}
+ITEMS = {"ints": "number", "positions": "position", "texts": "text", "flags": "flag"}
 """The kind of the items of a list, by its type."""
 
 SIZE = (
