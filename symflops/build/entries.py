@@ -30,7 +30,7 @@ class EntryPlacer:
         """Place entries in order; report those that are faulty."""
         services, ahead = self.services, self.services.surroundings.ahead
         for position, entry in enumerate(entries):
-            if services.limit.exceeded:
+            if services.limit.exceeded or services.report.full:
                 services.graph.abandon(entry, frame)
                 continue
             ahead.append(entries[position + 1 :])

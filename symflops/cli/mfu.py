@@ -84,15 +84,13 @@ def rate_of(text: str, dtype: str) -> tuple[float, str]:
 def summed(path: str) -> Decimal:
     """The sum of the column of FLOPs over all kernels; blank and N/A cells are kernels that have none."""
     import csv
-    import io
     from decimal import Decimal, DecimalException
 
-    from symflops.system.reading import read_text
+    from symflops.system.reading import read_lines
 
     total = Decimal(0)
-    lines = io.StringIO(read_text(path, MOST_CSV), newline="")
     try:
-        rows = csv.DictReader(lines, strict=True)
+        rows = csv.DictReader(read_lines(path, MOST_CSV), strict=True)
         name = next((name for name in rows.fieldnames or () if name.strip().lower() == COLUMN), None)
         if name is None:
             raise SymflopsError(f"{path} has no column '{COLUMN}': profile with aic_metrics that count cube FLOPs")

@@ -13,9 +13,15 @@ class SymflopsError(Exception):
     exit_code = 2
 
 
+LONGEST, MOST_KNOWN = 200, 1_000
+"""Above so many characters, or so many names, nobody looks for similar ones: it takes too long."""
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """A hint that names up to three of ``known`` close to ``name``, or ``otherwise``."""
     import difflib
 
-    near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6)
+    length = len(name)
+    alike = {one for one in known if 2 * min(length, len(one)) >= 0.6 * (length + len(one))} if length <= LONGEST else ()
+    near = difflib.get_close_matches(name, sorted(alike)[:MOST_KNOWN], n=3, cutoff=0.6)
     return f"did you mean {' or '.join(repr(match) for match in near)}?" if near else otherwise

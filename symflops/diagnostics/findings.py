@@ -7,13 +7,15 @@ A finding is an object; ``render`` decides how it looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
 COLOURS = {"error": "31", "warning": "33"}  # of a terminal, by severity
 PARTS = {"bold": "1", "frame": "1;34"}  # the message; line numbers, bars and the marks of other places
+LONGEST_LINE, LEAD = 400, 60
+"""Of a longer line so many characters are shown, from so many before the first mark on."""
 Paint = Callable[[str, str], str]  # a part (``head``, ``bold`` or ``frame``) and its text -> the text in its colour
 
 
@@ -103,17 +105,28 @@ def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> l
     lines = [f"{gap} {bar}"]
     last = 0
     for number in sorted({label.span.line for label in labels}):
-        source = labels[0].span.source.line(number)
+        here = [label for label in labels if label.span.line == number]
+        source, cut = window(labels[0].span.source.line(number), min(label.span.column for label in here))
         if last and number > last + 1:
             lines.append(paint("frame", "..."))
         last = number
         lines.append(f"{paint('frame', f'{number:>{len(gap)}} |')} {source}")
-        here = [label for label in labels if label.span.line == number]
         for label in sorted(here, key=lambda label: (label.span is not primary, label.span.column)):
             part, mark = ("head", "^") if label.span is primary else ("frame", "-")
-            marked = f"{caret(source, label.span, mark)} {label.text}".rstrip()
+            first, end = (min(place - cut, len(source) + 1) for place in (label.span.column, label.span.end))
+            seen = replace(label.span, column=first, end=end)
+            marked = f"{caret(source, seen, mark)} {label.text}".rstrip()
             lines.append(f"{gap} {bar} {paint(part, marked)}")
     return lines
+
+
+def window(source: str, column: int) -> tuple[str, int]:
+    """The part of a long line from shortly before ``column`` on, and by how much columns are smaller in it."""
+    if len(source) <= LONGEST_LINE:
+        return source, 0
+    start = max(0, column - LEAD)
+    head, tail = "..." if start else "", "..." if start + LONGEST_LINE < len(source) else ""
+    return f"{head}{source[start : start + LONGEST_LINE]}{tail}", start - len(head)
 
 
 def painter(severity: str, colour: bool) -> Paint:
@@ -142,6 +155,9 @@ class SpecError(SymflopsError):
         return type(self), (self.diagnostics,)
 
 
+MOST_FINDINGS = 300
+
+
 class Reporter:
     """Collects the findings of one stage; :meth:`check` raises if there is an error among them."""
 
@@ -164,6 +180,11 @@ class Reporter:
         """Return to an earlier list of findings, before a second attempt."""
         self.diagnostics = list(diagnostics)
         self._seen = {(item.code, item.message, *_place(item)) for item in diagnostics}
+
+    @property
+    def full(self) -> bool:
+        """Whether the findings are more than anybody reads at once: each further one takes time to explain."""
+        return len(self.diagnostics) >= MOST_FINDINGS
 
     @property
     def failed(self) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as TypingSequence
+from typing import TypeVar
 
 from symflops.diagnostics.findings import Reporter, Span, SpecError, did_you_mean
 from symflops.model.spec import Name, PartSpec, Template
@@ -10,6 +12,9 @@ from symflops.syntax.expression import Expression, parse_expression
 from symflops.syntax.identifiers import PATH, PROSE, why_not_identifier
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, Sequence
+
+N = TypeVar("N", bound=Node)
+MOST_AXES = 16
 
 
 class Shapes:
@@ -171,15 +176,23 @@ class Shapes:
         """The axes of a stream: ``[x]``, ``{x: length}``, or a list of such mappings for several parts."""
         if isinstance(node, MappingNode):
             return (self.part(node),)
-        items = self.sequence(node, "a stream")
+        items = self.few(self.sequence(node, "a stream"))
         if items and all(isinstance(item, MappingNode) for item in items):
             return tuple(self.part(item) for item in items if isinstance(item, MappingNode))
         return (PartSpec(self.named(((item, item, "an axis") for item in items), "an axis")),)
 
     def part(self, node: MappingNode) -> PartSpec:
         """One part: axis -> length."""
-        axes = ((key, value, f"the length of axis '{key.text}'") for key, value in node.entries)
+        keys = self.few([key for key, _ in node.entries])
+        axes = ((key, value, f"the length of axis '{key.text}'") for key, value in node.entries[: len(keys)])
         return PartSpec(self.named(axes, "an axis"))
+
+    def few(self, items: TypingSequence[N]) -> TypingSequence[N]:
+        """The axes or parts of a stream, of which too many are reported and left out."""
+        if len(items) > MOST_AXES:
+            hint = "the length of an axis may be a product"
+            self.report.error("bad-shape", f"a stream has at most {MOST_AXES} axes or parts", items[MOST_AXES].span, hint)
+        return items[:MOST_AXES]
 
     def named(self, pairs: Iterable[tuple[Node, Node, str]], kind: str) -> tuple[tuple[Name, Expression], ...]:
         """Names of a ``kind`` with their expressions and what each expression is, without those that cannot be read."""

@@ -6,12 +6,11 @@ mistake of form in a file.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from symflops.diagnostics.findings import Reporter, Source, did_you_mean
+from symflops.diagnostics.findings import Reporter, Source, SymflopsError, did_you_mean
 from symflops.frontend.classes import read_classes, view
 from symflops.frontend.definition_order import check_defaults
 from symflops.frontend.document import Shapes
@@ -26,6 +25,7 @@ from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import CONFIG_KEY, MODULE, why_not_latex
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
+from symflops.system.reading import parse_json
 
 HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # findings after which a header can still be built
 
@@ -193,8 +193,8 @@ class _Document:
             return ITEMS[node.text]
         text = default.text.strip() if isinstance(default, Scalar) else ""
         try:
-            kinds = {type(item) for item in json.loads(text.replace("'", '"'))}
-        except (ValueError, TypeError):
+            kinds = {type(item) for item in parse_json(text.replace("'", '"'), "the default")}
+        except (SymflopsError, TypeError):
             return ""
         return {int: "number", str: "text", bool: "flag"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 

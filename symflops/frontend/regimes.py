@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -196,14 +197,10 @@ def _yaml_list(text: str) -> str:
 
 
 def regime_of_mapping(words: Mapping[str, Any]) -> Regime:
-    """The regime of a measured record, whose fields have the names of a page's."""
-    adapters = []
-    for adapter in words.get("adapters") or ():
-        names = NAMES["peft" if adapter.get("names") == "peft" else "plain"]
-        adapters.append(Adapter(adapter["kind"], adapter["rank"], tuple(adapter["targets"]), names))
-    given = words.get("recompute")
-    recompute = None
-    if given:
-        recompute = Recompute(tuple(given["groups"]), **{key: given[key] for key in words_of(RECOMPUTE[1:]) if key in given})
-    lists: dict[str, Any] = {key: tuple(words.get(key) or ()) for key in LISTS if key != "train"}
-    return Regime("record", train=tuple(words.get("train", ["*"])), adapters=tuple(adapters), recompute=recompute, **lists)
+    """The regime of a measured record, whose fields have the names of a page's; what is null is not there.
+
+    Raises:
+        SpecError: as :func:`read_regime`.
+    """
+    given = {key: value for key, value in words.items() if value is not None}
+    return read_regime(Source("the record's regime", json.dumps({"name": "record", **given})))

@@ -106,9 +106,9 @@ def count_of(program: Program | Stored, arguments: Mapping[str, Any]) -> int:
 def shape_of(given: Any) -> tuple[int, ...]:
     """The shape of a described argument, a tensor, an array or nested lists."""
     if isinstance(given, dict):
-        return tuple(map(int, given["shape"])) if "shape" in given else shape_of(given.get("value"))
+        return lengths_of(given["shape"]) if "shape" in given else shape_of(given.get("value"))
     if getattr(given, "shape", None) is not None:
-        return tuple(map(int, given.shape))
+        return lengths_of(given.shape)
     shape: list[int] = []
     while isinstance(given, (list, tuple)):
         shape.append(len(given))
@@ -116,12 +116,30 @@ def shape_of(given: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def lengths_of(given: Any) -> tuple[int, ...]:
+    """Whole numbers from 0 on.
+
+    Raises:
+        BatchError: one of them is not.
+    """
+    try:
+        lengths = tuple(length.__index__() for length in given)
+    except (TypeError, AttributeError):
+        lengths = (-1,)
+    if any(length < 0 for length in lengths):
+        raise BatchError(f"{given!r:.60} are no lengths")
+    return lengths
+
+
 def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int) -> Items:
     """The lengths that one argument has, per item of its index set."""
     axes = layout.axes
     if layout.values:
-        rows = given["value"] if isinstance(given, dict) else given
-        return [dict(zip(layout.values, map(int, row), strict=True)) for row in rows]
+        given = given.get("value") if isinstance(given, dict) else given
+        rows = [lengths_of(row) for row in (given.tolist() if hasattr(given, "tolist") else given or ())]
+        if any(len(row) != len(layout.values) for row in rows):
+            raise BatchError(f"a row of '{info.name}' has {len(layout.values)} numbers: {', '.join(layout.values)}")
+        return [dict(zip(layout.values, row, strict=True)) for row in rows]
     if isinstance(given, (list, tuple)) and all(isinstance(item, dict) for item in given):
         return [dict(dimensions(info, axes, shape_of(item), 1)) for item in given]
     shape = shape_of(given)

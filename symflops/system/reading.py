@@ -12,10 +12,12 @@ from symflops.diagnostics.errors import SymflopsError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
     from typing import Any
 
 MOST_BYTES = 32 * 2**20
 MOST_DEPTH = 64
+PIECE = 2**20
 """What a file may hold, and how deep lists and mappings in it may nest."""
 
 
@@ -27,12 +29,34 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     """
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            data = file.read(most + 1)
+            pieces, left = [], most + 1
+            while left and (piece := file.read(min(left, PIECE))):  # one large read takes its memory whatever the file has
+                pieces.append(piece)
+                left -= len(piece)
     except (OSError, ValueError) as error:
         raise SymflopsError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > most:
+    if not left:
         raise SymflopsError(f"{path}: larger than {most:,} bytes")
-    return data
+    return b"".join(pieces)
+
+
+def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) -> Iterator[str]:
+    """The lines of a file of UTF-8, with their ends, one at a time.
+
+    Raises:
+        SymflopsError: as :func:`read_text`; or a line has more than ``longest`` characters.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+            while line := file.readline(longest + 1):
+                most -= len(line)
+                if len(line) > longest or most < 0:
+                    raise SymflopsError(f"{path}: too large, or a line of more than {longest:,} characters")
+                yield line
+    except UnicodeDecodeError:
+        raise SymflopsError(f"{path}: not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:

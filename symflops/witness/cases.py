@@ -90,6 +90,10 @@ def _case(node: Node, report: Reporter) -> LiveCase | None:
             known["device"] = _device(value, report)
         elif isinstance(value, Mapping):
             known[key.text] = plain(value, report)
+            if key.text != "config" and not all(isinstance(name, str) for name in known[key.text]):
+                report.error(
+                    "bad-shape", f"a name in '{key.text}' is a number", value.span, "write the name of a stream or argument"
+                )
         else:
             report.error("bad-shape", f"'{key.text}' must be a mapping", value.span, "write {name: value}")
             known[key.text] = {}

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isclose
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from sympy import Integer
 
 from symflops.api import Model, load
-from symflops.catalog.library import PACKAGE, read_source
+from symflops.catalog.library import PACKAGE, read_source, there
 from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.frontend.peer_pages import PeerCase, PeerPage, read_peers
 from symflops.model.program import Program
@@ -25,7 +27,7 @@ from symflops.system.reading import read_json
 from symflops.witness.record_expressions import Names, batch_of, config_of, names_of, regime_of, value_of
 
 Record = Mapping[str, Any]
-TOLERANCE = 1e-12
+TOLERANCE = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
         if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
             raise SymflopsError(f"{path}: not a list of records")
         records: list[Record] = [record for record in found if ("flops" in record or "state" in record)]
+        if not all(map(has_figure, records)):
+            raise SymflopsError(f"{path}: a record whose figure is no number, no table of numbers, and not null")
         if records:
             yield path.stem, records
 
@@ -68,7 +72,7 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
 def page_of(system: str) -> PeerPage | None:
     """The page of a system, or None."""
     path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
-    page = read_peers(read_source(path)) if path.is_file() else None
+    page = read_peers(read_source(path)) if system.isidentifier() and there(path) else None
     return page_of(page.same_as) if page is not None and page.same_as else page
 
 
@@ -153,14 +157,24 @@ def expected_of(record: Record) -> Any:
     return float(found) if isinstance(found, str) else found
 
 
+def has_figure(record: Record) -> bool:
+    """Whether :func:`expected_of` can tell the figure of a record."""
+    try:
+        found = expected_of(record)
+    except ValueError:
+        return False
+    return found is None or isinstance(found, (dict, int)) or (isinstance(found, float) and isfinite(found))
+
+
 def same(expected: Any, derived: Any) -> bool:
     """Whether two figures are equal: whole numbers exactly, floats within ``TOLERANCE``."""
     if isinstance(expected, dict) or isinstance(derived, dict):
         return bool(expected == derived)
     if expected is None:
         return False
-    if isinstance(expected, float):
-        return isclose(expected, derived, rel_tol=TOLERANCE, abs_tol=0.0)
+    if isinstance(expected, float) and isinstance(derived, (int, float, Fraction)):
+        theirs, ours = Fraction(expected), Fraction(derived)  # any size of number
+        return abs(theirs - ours) <= TOLERANCE * max(abs(theirs), abs(ours))
     return bool(expected == derived)
 
 
@@ -181,8 +195,9 @@ def explain(expected: Any, derived: Any, case: PeerCase) -> str:
     """The known reason of a difference, and its size."""
     if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float)):
         return case.because or "the figures differ"
-    ratio = f"derived is {derived / expected:.6f} of it" if expected else f"derived is {derived}"
-    return f"{case.because + '; ' if case.because else ''}{ratio} (difference {derived - expected:+,.0f})"
+    theirs, ours = Fraction(expected), Fraction(derived)
+    ratio = f"derived is {Decimal(round(ours / theirs * 10**6)).scaleb(-6):.6f} of it" if theirs else f"derived is {derived}"
+    return f"{case.because + '; ' if case.because else ''}{ratio} (difference {round(ours - theirs):+,})"
 
 
 def shares(found: Sequence[Conformance]) -> dict[str, tuple[int, int]]:

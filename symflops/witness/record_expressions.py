@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 from sympy import Integer, Rational
@@ -19,6 +20,7 @@ from symflops.syntax.expression import Expression
 from symflops.witness.modes import with_value
 
 Record = Mapping[str, Any]
+MOST_ITEMS = 100_000
 PARTS = ("config", "seqlens", "other_args", "args")
 
 
@@ -44,8 +46,8 @@ class Names(Mapping[str, Any]):
 def names_of(record: Record) -> Names:
     """The words of a record and of its parts; those of a nested mapping (``text_config``) have its name as prefix."""
     words: dict[str, Any] = {}
-    for part in (record, *(record.get(name) or {} for name in PARTS)):
-        words.update(_flat(part, ""))
+    for part in (record, *(record.get(name) for name in PARTS)):
+        words.update(_flat(part, "") if isinstance(part, Mapping) else ())
     return Names(words)
 
 
@@ -66,13 +68,13 @@ def _known(value: Any) -> Any:
     if isinstance(value, int):
         return Integer(value)
     if isinstance(value, float):
-        return Rational(repr(value))
+        return Rational(repr(value)) if isfinite(value) else None
     return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
 def _every(step: Any, count: Any) -> Any:
     """A list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others."""
-    return step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(int(count)))
+    return step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(_number(count)))
 
 
 def _steps(ends: Any) -> Any:
@@ -82,7 +84,7 @@ def _steps(ends: Any) -> Any:
 
 def _copies(value: Any, count: Any) -> Any:
     """A list of ``count`` times one value."""
-    return (value,) * int(count)
+    return (value,) * _number(count)
 
 
 def _modules(names: Any) -> Any:
@@ -104,8 +106,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _number(count: Any) -> int:
+    """A number of items, within bounds."""
+    if not 0 <= int(count) <= MOST_ITEMS:
+        raise ValueError(f"{count} items")
+    return int(count)
+
+
 def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
-    return lambda walker, node: function(*(walker.visit(argument) for argument in node.args))
+    def called(walker: Any, node: ast.Call) -> Any:
+        arguments = [walker.visit(argument) for argument in node.args]
+        try:
+            return function(*arguments)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise SymflopsError(f"the record has no fitting value for '{ast.unparse(node):.60}': {error!s:.80}") from None
+
+    return called
 
 
 def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
@@ -126,16 +142,20 @@ def regime_of(case: PeerCase, names: Names) -> str:
 def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
     """The config for our spec: the record's, with fields renamed, dropped and set."""
     renamed = dict(case.rename)
-    config = {renamed.get(key, key): value for key, value in record.get("config", {}).items() if key not in case.drop}
+    config = {renamed.get(key, key): value for key, value in _mapping(record.get("config")).items() if key not in case.drop}
     for key, expression in case.put:
         config = with_value(config, key, value_of(expression, names))
     return config
 
 
+def _mapping(part: Any) -> Mapping[str, Any]:
+    return part if isinstance(part, Mapping) else {}
+
+
 def batch_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
     """The lengths of each stream."""
     lists = {lengths.stream: value_of(lengths.source, names) for lengths in case.batch}
-    longest = max((len(entries) for entries in lists.values() if entries), default=0)
+    longest = max((len(entries) for entries in lists.values() if isinstance(entries, tuple)), default=0)
     return {lengths.stream: _entries(lengths, lists[lengths.stream], longest, names) for lengths in case.batch}
 
 

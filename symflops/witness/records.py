@@ -23,7 +23,7 @@ from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
 from symflops.runtime.parameters import instances_of
-from symflops.system.reading import read_json
+from symflops.system.reading import fits, read_json
 from symflops.witness.modes import in_evaluation
 from symflops.witness.module_work import rolled_up, starred
 
@@ -32,6 +32,12 @@ FIELDS: Mapping[str, tuple[type, ...]] = {
     "fwd_flops": (int,), "bwd_flops": (int, NoneType), "by_module_fwd": (dict,),
 }  # fmt: skip
 """What every record must have."""
+FIGURES, COUNTS = {...: int}, {...: {"flops": (int, NoneType)}}
+SHAPES: Mapping[str, Any] = {
+    "params_by_tensor": FIGURES, "by_module_fwd": FIGURES, "params_trainable": int, "bwd_flops_grouped_conv_fixed": int,
+    "uncounted_ops": {"fwd": COUNTS, "bwd": COUNTS}, "tokens": dict, "inputs": dict, "regime": dict,
+}  # fmt: skip
+"""What fields of a record hold that are there and not null."""
 Record = Mapping[str, Any]
 WITHIN = re.compile(r"[^.]\*|\*[^.]")
 
@@ -75,7 +81,10 @@ def read_records(folder: Path) -> Iterator[Record]:
             raise SymflopsError(f"{path}: not a list of records")
         for number, record in enumerate(found, 1):
             for name, kinds in FIELDS.items():
-                if not isinstance(record.get(name, ""), kinds) or isinstance(record[name], bool):
+                if not isinstance(record.get(name, ...), kinds) or isinstance(record[name], bool):
+                    raise SymflopsError(f"{path}: record {number} has no valid '{name}'")
+            for name, shape in SHAPES.items():
+                if record.get(name) is not None and not fits(record[name], shape):
                     raise SymflopsError(f"{path}: record {number} has no valid '{name}'")
             yield record
 
@@ -157,8 +166,10 @@ def arguments_of(model: Model, record: Record) -> dict[str, Any]:
 
     A single tensor under a name that the spec does not know stands for every input: attention of a sequence to itself.
     """
-    named = dict(record["inputs"])
-    given = named.pop("args", ())
+    named = dict(record.get("inputs") or {})
+    given = named.pop("args", None) or ()
+    if not isinstance(given, (list, tuple)):
+        raise SymflopsError(f"the record '{record['id']}' has no list of 'args'")
     names = [item.name.text for item in model.spec.inputs]
     if not given and len(named) == 1 and not named.keys() & set(names):
         return dict.fromkeys(names, *named.values())

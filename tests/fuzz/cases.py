@@ -28,12 +28,14 @@ from symflops.emit.emit import ENDINGS, emit
 from symflops.model.serialise import document_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.syntax.expression import parse_expression
+from tests.fuzz.kinds import MODELS, TREES, Trees, draw_tree, exact, prepare_tree
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_yaml, replace_token, token
-from tests.fuzz.values import a_batch, a_config, as_text
+from tests.fuzz.values import a_batch, a_config, as_text, whole_batch
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "truth"
-KINDS = ("spec", "expression", "config", "batch")
+KINDS = ("spec", "expression", "config", "batch", *TREES)
+WEIGHTS = {"expression": 4, "regime": 2}
 EXPRESSIONS = (
     "H*d", "D//H", "2*D if i == L-1 else 6*D", "i in dual", "i not in dual and (i+1) % s == 0", "ceil(x, 4)*4", "round_up(y, 32)", "rq != null", "rq == null and i >= K", "per(patch, 3)[1]", "int(r*D)",
     "max(0, L-k)", "count(dual, 3)", "sum(dual) + len(dual)", "[1, 2, D]", "mode == 'sdpa'", "not tied", "p**2*o", "(n + 2*p - 3)//2 + 1", "prod([H, d, 2])", "rev([1, 2, 3])[0]", "range(3, 30, 4)", "min(L, D, 7)", "index([4, 5], 5)",
@@ -76,7 +78,9 @@ class Case:
 class Stock:
     """What all cases draw from, read once: texts of specs and blocks, programs, configs that were measured, modules."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, few: bool = False) -> None:
+        """Of ``few`` specs the programs are derived, or of all."""
+        self.few = few
         self.folder = folder / "specs"
         for name in ("fuzz", "blocks"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -90,10 +94,24 @@ class Stock:
         self.modules: dict[str, Any] = {}
 
     @cached_property
+    def trees(self) -> Trees:
+        """The documents that are mutated as trees."""
+        return Trees(self)
+
+    def path_of(self, name: str) -> Path:
+        """The file of a spec."""
+        if name == "small":
+            path = self.folder / "fuzz" / "small.yaml"
+            path.write_text(SMALL_SPEC, "utf-8")
+            return path
+        return next(file.path for file in specs_in(roots()[-1]) if file.name == name)
+
+    @cached_property
     def programs(self) -> dict[str, Any]:
         """The programs of the shipped specs, and of the small one."""
         (self.folder / "fuzz" / "small.yaml").write_text(SMALL_SPEC, "utf-8")
-        paths = {file.name: file.path for file in specs_in(roots()[-1])} | {"small": self.folder / "fuzz" / "small.yaml"}
+        known = [file for file in specs_in(roots()[-1]) if not self.few or file.name in MODELS]
+        paths = {file.name: file.path for file in known} | {"small": self.folder / "fuzz" / "small.yaml"}
         found = {}
         for name, path in sorted(paths.items()):
             try:
@@ -131,8 +149,10 @@ class Stock:
 def draw(stock: Stock, seed: int, number: int, kinds: tuple[str, ...] = KINDS) -> Case:
     """Case ``number`` of ``seed``; the same for ever."""
     rng = random.Random(f"{seed}:{number}")
-    kind = rng.choices(kinds, [{"spec": 2, "expression": 4, "config": 2, "batch": 2}[kind] for kind in kinds])[0]
+    kind = rng.choices(kinds, [WEIGHTS.get(kind, 2) for kind in kinds])[0]
     beside: dict[str, Any] = {"seed": rng.randrange(2**32)}
+    if kind in TREES:
+        return Case(kind, *draw_tree(stock.trees, kind, rng, beside))
     if kind == "expression":
         text = rng.choice(EXPRESSIONS)
         for _ in range(rng.randrange(1, 5)):
@@ -159,6 +179,8 @@ def draw(stock: Stock, seed: int, number: int, kinds: tuple[str, ...] = KINDS) -
 
 def prepare(stock: Stock, case: Case) -> Callable[[], str]:
     """Put the files of a case in place; what runs it, and tells how it ended: ``result`` or ``diagnostic``."""
+    if case.kind in TREES:
+        return prepare_tree(stock, case)
     runs = {"spec": _spec, "expression": _expression, "config": _config, "batch": _batch}
     return runs[case.kind](stock, case)
 
@@ -196,16 +218,11 @@ def _spec(stock: Stock, case: Case) -> Callable[[], str]:
     return run
 
 
-def whole_batch(streams: dict[str, int]) -> dict[str, Any]:
-    """A batch of two items that fits."""
-    return {stream: [[4] * axes if axes != 1 else 4] * 2 if axes else 2 for stream, axes in streams.items()}
-
-
 def _estimate(program: Any, config: Any, batch: dict[str, Any], regime: str = "full", convention: str = "symflops") -> Any:
     estimator = InterpretedEstimator(program, config, regime=regime, convention=convention)
     found = lookup.result(estimator, batch)
     estimator.by_module(estimator.moments(**batch))
-    estimator.tensors()
+    exact([found, estimator.tensors()])
     return json.loads(json.dumps(found))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SECONDS = 2.0
-MEGABYTES = 500
+MEGABYTES = 300
 FORBIDDEN = ("os.system", "os.exec", "os.spawn", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.", "ctypes.", "shutil.", "os.remove", "os.rename", "os.mkdir", "os.rmdir")
 UNNAMED = ("<string>", "<unknown>", "<stdin>", "<spec>", "<lambdifygenerated")
 

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.run --count 100000 --jobs 2``: every case ends in a result or a diagnostic, fast and small.
+"""``python -m tests.fuzz --seed 0 --cases 20000 --kind regime``: every case ends in a result or a diagnostic, fast and small.
 
 Exit code 1 when a case raised anything else, ran code, or took more than its time or memory; the smallest form of each
 failure is printed.
@@ -11,6 +11,7 @@ import gc
 import multiprocessing
 import os
 import queue
+import random
 import sys
 import tempfile
 import time
@@ -18,19 +19,22 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from symflops.api import load
 from symflops.emit.emit import emit
 from tests.fuzz.cases import KINDS, Case, Stock, draw, prepare
 from tests.fuzz.guard import MEGABYTES, SECONDS, WATCH, Limits
 from tests.fuzz.mutators import SENTINEL
 
-STUCK = 60
+STUCK = 300
+NEED_PROGRAMS = {"config", "batch", "case", "program"}  # kinds that need the programs of all specs
+SLOW = dict.fromkeys(("spec", "structure", "block", "peer", "catalog"), 10.0)  # seconds of kinds that derive a whole spec
 SHRINKS, PATIENCE = 200, 20
 
 
 def outcome(stock: Stock, case: Case) -> tuple[str, str, float, float]:
     """How a case ended (``result``, ``diagnostic`` or what went wrong), where, its CPU seconds and its megabytes."""
     run = prepare(stock, case)
-    limits = Limits()
+    limits = Limits(SLOW.get(case.kind, SECONDS), MEGABYTES)
     where = ""
     try:
         with limits:
@@ -74,15 +78,17 @@ def smaller(stock: Stock, case: Case, wanted: str) -> Case:
     return case
 
 
-def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], until: float, now: Any, out: Any) -> None:
+def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], until: float, few: bool, now: Any, out: Any) -> None:
     """Run every ``step``-th case from ``first`` on; ``now`` shows which one runs."""
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        stock = Stock(Path(folder))
-        assert stock.programs and stock.configs
-        for name in stock.programs:
-            stock.generated(name)
-        emit(stock.programs["small"], "0", ())  # what is imported late is imported now
+        (Path(folder) / "empty").mkdir()
+        os.chdir(Path(folder) / "empty")  # beside it lies ``specs``, which would be a project's
+        stock = Stock(Path(folder), few)
+        if NEED_PROGRAMS & set(kinds):
+            assert stock.programs and stock.configs
+            for name in stock.programs:
+                stock.generated(name)
+        emit(load(stock.path_of("small")).program(config={}), "0", ())  # what is imported late is imported now
         gc.collect()
         gc.freeze()  # the programs of all specs are no case's: no case pays for looking through them
         known: dict[str, int] = {}
@@ -108,8 +114,8 @@ def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], u
 class Fuzz:
     """A run over several processes, and what came of it."""
 
-    def __init__(self, count: int, seed: int = 0, jobs: int = 1, kinds: tuple[str, ...] = KINDS, seconds: float = 1e9) -> None:
-        self.seconds = seconds
+    def __init__(self, count: int, seed: int = 0, jobs: int = 1, kinds: tuple[str, ...] = KINDS, seconds: float = 1e9, few: bool = False) -> None:
+        self.seconds, self.few = seconds, few
         self.count, self.seed, self.jobs, self.kinds = count, seed, jobs, kinds
         self.ended: dict[tuple[str, str], int] = {}
         self.failures: dict[str, tuple[int, int, Case | None, str]] = {}
@@ -123,7 +129,7 @@ class Fuzz:
         context = multiprocessing.get_context("spawn")
         out = context.Queue()
         now = [context.Value("q", -1) for _ in range(self.jobs)]
-        processes = [context.Process(target=work, args=(job, self.jobs, self.count, self.seed, self.kinds, start + self.seconds, now[job], out), daemon=True) for job in range(self.jobs)]
+        processes = [context.Process(target=work, args=(job, self.jobs, self.count, self.seed, self.kinds, start + self.seconds, self.few, now[job], out), daemon=True) for job in range(self.jobs)]
         for process in processes:
             process.start()
         left, done, last, heard = set(range(self.jobs)), 0, time.monotonic(), time.monotonic()
@@ -176,18 +182,30 @@ class Fuzz:
         return "\n".join(lines)
 
 
+NIGHTLY = {"spec": 25_000, "structure": 25_000, "config": 50_000, "batch": 50_000}
+OTHERS = 20_000  # cases of each other kind in a night
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", "--count", dest="count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, help="default: a new one, which is printed")
+    parser.add_argument("--nightly", action="store_true", help="a run of each kind, as long as a night has it")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this wall time")
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kind", "--kinds", dest="kinds", default=",".join(KINDS), help="one kind, or several with commas")
     args = parser.parse_args()
-    fuzz = Fuzz(args.count, args.seed, args.jobs, tuple(args.kinds.split(",")), args.seconds).run(tell=True)
-    print(fuzz.summary())
-    return 1 if fuzz.failures else 0
+    seed = random.randrange(2**32) if args.seed is None else args.seed
+    kinds = tuple(args.kinds.split(","))
+    runs = [(NIGHTLY.get(kind, OTHERS), (kind,)) for kind in kinds] if args.nightly else [(args.count, kinds)]
+    failed = False
+    for count, chosen in runs:
+        print(f"seed {seed}: {count:,} cases of {', '.join(chosen)}", flush=True)
+        fuzz = Fuzz(count, seed, args.jobs, chosen, args.seconds).run(tell=True)
+        print(fuzz.summary(), flush=True)
+        failed |= bool(fuzz.failures)
+    return int(failed)
 
 
 if __name__ == "__main__":

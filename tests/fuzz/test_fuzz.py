@@ -1,4 +1,4 @@
-"""A short, deterministic run of the fuzzer; ``python -m tests.fuzz.run`` is the long one."""
+"""A short, deterministic run of the fuzzer; ``python -m tests.fuzz`` is the long one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.fuzz.cases import Case, Stock
 from tests.fuzz.guard import Executed, Limits, OutOfTime
 from tests.fuzz.mutators import SENTINEL
 from tests.fuzz.run import Fuzz, outcome
-from tests.sampling import amount
+from tests.sampling import NIGHTLY, amount
 
-COUNT = amount(200, 5000)
+COUNT = amount(420, 5000)
 
 
 def test_every_case_ends_in_a_result_or_a_diagnostic():
-    fuzz = Fuzz(COUNT, seed=7, jobs=1).run()
+    fuzz = Fuzz(COUNT, seed=7, jobs=1, few=not NIGHTLY).run()
     assert not fuzz.failures, fuzz.summary()
     assert sum(fuzz.ended.values()) == COUNT
     for kind in fuzz.kinds:

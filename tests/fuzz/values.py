@@ -23,7 +23,7 @@ def anything(rng: random.Random, depth: int = 0) -> Any:
         return [anything(rng, depth + 1) for _ in range(rng.randrange(5))]
     if kind < 0.97:
         return {rng.choice(("lengths", "padded", "a", "", "shape", rng.choice(NASTY))): anything(rng, depth + 1) for _ in range(rng.randrange(4))}
-    return nested(rng.choice((50, 400)), rng.random() < 0.5)
+    return nested(rng.choice((50, 150)), rng.random() < 0.5)
 
 
 def nested(depth: int, mapping: bool = False) -> Any:
@@ -101,3 +101,8 @@ def as_text(value: Any, rng: random.Random) -> bytes:
     """``value`` as JSON, sometimes damaged."""
     text = json.dumps(value).encode()
     return mutate_bytes(text, rng) if rng.random() < 0.1 else text
+
+
+def whole_batch(streams: dict[str, int]) -> dict[str, Any]:
+    """A batch of two items that fits."""
+    return {stream: [[4] * axes if axes != 1 else 4] * 2 if axes else 2 for stream, axes in streams.items()}

@@ -36,7 +36,7 @@ def test_tasks_name_files_and_tests_that_there_are():
                 if word.endswith(".py"):
                     assert (ROOT / word).exists(), (name, word)
                 if word.startswith("tests.") and not word.endswith(".py"):
-                    assert (ROOT / f"{word.replace('.', '/')}.py").exists(), (name, word)
+                    assert any((ROOT / f"{word.replace('.', '/')}{end}").exists() for end in (".py", "/__main__.py")), (name, word)
 
 
 def test_the_readme_and_the_check_run_the_same_words():
