@@ -58,6 +58,7 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
     from symflops.cli.progress import progress
     from symflops.records.census import census_path
     from symflops.system.files import write
+    from symflops.system.reading import read_text
     from symflops.witness.census.take import document_of, recorded, taken, text_of
 
     other = 0
@@ -69,7 +70,7 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
             for row in one.rows if args.json else ():
                 print(json.dumps({"spec": file.name, "class": reference, **row.as_json()}))
         path, text = census_path(file.path), text_of(document_of(model, found)) if found else ""
-        if args.compare and text and text != (path.read_text("utf-8") if path.is_file() else ""):
+        if args.compare and text and text != (read_text(path) if path.is_file() else ""):
             print(f"{path.name} is not what comes out")
             other += 1
         if text and not (args.dry_run or args.compare):

@@ -17,6 +17,7 @@ from symflops.runtime.classes import class_name
 from symflops.syntax.plain_values import plain
 from symflops.syntax.yaml_nodes import read_yaml
 from symflops.system.digests import digest
+from symflops.system.reading import parse_json, read_bytes, read_text
 
 SCHEMA = 1
 PROSE = ("title", "doc", "latex", "pipelines", "variants", "model_type", "reference", "name")
@@ -36,7 +37,7 @@ def census_of(file: SpecFile) -> Mapping[str, Any]:
         SymflopsError: the file is damaged.
     """
     path = census_path(file.path)
-    return _parsed(path, path.read_bytes())["classes"] if path.is_file() else {}
+    return _parsed(path, read_text(path))["classes"] if path.is_file() else {}
 
 
 def carried(file: SpecFile) -> dict[str, Any] | None:
@@ -48,12 +49,12 @@ def carried(file: SpecFile) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=256)
-def _parsed(path: Path, text: bytes) -> Mapping[str, Any]:
+def _parsed(path: Path, text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        found = parse_json(text, str(path))
         if found["schema"] == SCHEMA and isinstance(found["classes"], dict):
             return dict(found)
-    except (ValueError, LookupError, TypeError):
+    except (SymflopsError, LookupError, TypeError):
         pass
     raise SymflopsError(f"{path} is damaged: run 'symflops census {path.name.partition('.')[0]}'")
 
@@ -82,7 +83,7 @@ def stale(file: SpecFile, spec: Spec) -> Iterator[str]:
         if spec.references:
             yield f"'{spec.name}' has no census"
         return
-    found = _parsed(path, path.read_bytes())
+    found = _parsed(path, read_text(path))
     if found.get("spec") != spec_digest(spec):
         yield f"the spec of '{spec.name}' has changed since its census"
     for reference, entry in found["classes"].items():
@@ -107,4 +108,4 @@ def source_digest(name: str) -> str:
     found = importlib.util.find_spec(package)
     folder = Path(found.origin).parent if found is not None and found.origin else None
     path = folder / inner if folder is not None else None
-    return digest(path.read_bytes()) if path is not None and path.is_file() else ""
+    return digest(read_bytes(path)) if path is not None and path.is_file() else ""

@@ -39,6 +39,8 @@ REASONS = {
     ("system/workers.py", "applied"): "what a process of our own sends",
     ("system/workers.py", "work"): "what the process that started this one sends",
     ("draft/worker.py", "memory_of"): "a line of the system's own",
+    ("witness/census/take.py", "saved"): "copies what is in memory",
+    ("witness/census/take.py", "quiet"): "opens the null device",
 }
 
 
