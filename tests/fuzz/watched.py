@@ -18,6 +18,7 @@ import os
 UNNAMED = ("/dataclasses.py", "/collections/__init__.py", "/typing.py", "/jinja2/environment.py", "/networkx/utils/decorators.py", "/mpmath/ctx_mp_python.py", "/sympy/__init__.py", "/sympy/external/importtools.py")
 """Who may run code that has no file: code that is written by these from names that they check, or from templates of the package."""
 OWN_PROCESS = ("symflops", "system", "workers.py")
+OWN_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.live."
 PROGRAMS = ("latexmk", "nvidia-smi", "npu-smi", "fc-list")  # TeX, device queries, and fonts for a picture
 MOVES = ("os.rename", "os.link", "os.symlink", "shutil.copyfile", "shutil.move", "shutil.copytree")
 PATHS = ("os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.chown", "os.truncate", "os.utime", "os.chflags", "os.setxattr", "shutil.rmtree", "tempfile.mkstemp", "tempfile.mkdtemp", "shutil.chown", "shutil.unpack_archive", "shutil.make_archive")
@@ -101,6 +102,7 @@ class Watch:
     def started(self, program: object, args: object) -> None:
         words = [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else [os.fsdecode(args)]
         own = words[:2] == [sys.executable, "-I"] and words[2].endswith(os.path.join(*OWN_PROCESS)) and self.known(words[2]) and len(words) == 3
+        own |= words[:3] == [sys.executable, "-I", "-c"] and words[3].startswith(OWN_START) and self.known(os.path.join(words[4], "symflops", "__init__.py"))
         if not own and os.path.basename(os.fsdecode(program)) not in PROGRAMS:
             self.seen.append(f"started {words}")
 

@@ -39,6 +39,10 @@ REASONS = {
     ("system/workers.py", "applied"): "what a process of our own sends",
     ("system/workers.py", "work"): "what the process that started this one sends",
     ("draft/worker.py", "memory_of"): "a line of the system's own",
+    ("live/background.py", "_ended"): "what a process of our own sends",
+    ("live/background.py", "main"): "what the process that started this one sends",
+    ("live/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",
+    ("live/proof.py", "main"): "what the process that started this one sends",
     ("witness/census/take.py", "saved"): "copies what is in memory",
     ("witness/census/take.py", "quiet"): "opens the null device",
 }
