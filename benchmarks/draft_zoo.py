@@ -109,7 +109,7 @@ def verdict(found: dict[str, Any]) -> str:
 def row(name: str, found: dict[str, Any]) -> str:
     """One line of the table."""
     proofs = found.get("proofs", [])
-    why = found.get("error") or next((one for proof in proofs for one in proof["differences"]), "")
+    why = found.get("error") or next(iter(found.get("partial", ())), "")
     stuck = ", ".join(found.get("stuck", [])) or "-"
     cells = (
         name, "yes" if gated(found) else "no", verdict(found), f"{sum(one['exact'] for one in proofs)}/{len(proofs)}",
@@ -145,10 +145,11 @@ def page(results: dict[str, dict[str, Any]], others: dict[str, dict[str, Any]]) 
     parts = [
         "# How drafts go",
         "`benchmarks/draft_zoo.py` wrote this page: `symflops draft` on every class with measured records, from one small "
-        "config each. A draft is *exact* when parameters (by name and shape), forward, and backward under full training, LoRA "
-        "and two random choices of frozen parts are equal to PyTorch's counter at five configurations or more that the fit "
-        "never saw, and at a published size where a record of it has the same inputs and parameters; and nothing is unsolved. "
-        "All else is *partial*, and says what differs.",
+        "config each. A draft is *exact* when parameters (by name, shape and number), forward, and backward under full "
+        "training, LoRA and two random choices of frozen parts are equal to PyTorch's counter at the given config, at five or "
+        "more that the fit never saw, at a published size where a record of it has the same inputs, and at the class's own "
+        "defaults; when every field of the config is followed, without effect, or guarded by the census of the draft; and "
+        "nothing is unsolved. All else is *partial*, and says what differs.",
         summary(results),
         "\n".join(table(results)),
         "## Classes without records",

@@ -1,8 +1,8 @@
 """Drafts a spec from a real module: writes YAML, symbolic in the fields of the config and in the lengths, and proves it.
 
 The module runs on the meta device; its config and arguments are varied to find the formula of every dimension. The spec goes to
-standard output, or to the file that --output names; the report goes to standard error. Exit code 1 if the draft is not proven
-exact.
+standard output, or to the file that --output names, with its census beside it; the report goes to standard error. Exit code 1
+if the draft is not proven exact.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ configure = arguments_of(
         "--variant-inputs", metavar="NAME=JSON", action="append", default=[], help="the arguments of a call of that variant"
     ),
     argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too"),
-    argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder"),
+    argument("--output", "-o", metavar="PATH", help="write the spec there, and its census beside it: a file, or a folder"),
     argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"),
     argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values"),
     argument("--json", action="store_true", help="print the report, with the spec in it, as JSON"),
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         clear()
     if args.output and found.text:
-        save(Path(args.output), found.text)
+        save(Path(args.output), found.text, found.census)
     if args.json:
         print(json.dumps(report(found), indent=1))
     else:
@@ -92,17 +92,21 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
     }
 
 
-def save(path: Path, text: str) -> None:
-    """Write a draft to a file, or to a folder under the name of its spec; if that fails, print it.
+def save(path: Path, text: str, census: str = "") -> None:
+    """Write a draft to a file, or to a folder under the name of its spec, and its census beside it; if that fails, print it.
 
     Raises:
         SymflopsError: it cannot be written.
     """
+    from symflops.records.census import census_path
     from symflops.system.files import write
 
     name = text.partition("name: ")[2].partition("\n")[0]
     try:
-        write(path / f"{name}.yaml" if path.is_dir() else path, text)
+        file = path / f"{name}.yaml" if path.is_dir() else path
+        write(file, text)
+        if census:
+            write(census_path(file), census)
     except OSError as error:
         print(text, end="")
         raise SymflopsError(f"{path}: {error.strerror or error}") from None
@@ -157,10 +161,14 @@ def report(found: Any) -> dict[str, Any]:
         "stuck": found.stuck,
         "unsolved": [{"place": place, "values": list(values)} for place, values in found.unsolved],
         "proofs": [
-            {"at": one.label, "exact": one.exact, "checks": one.checks, "differences": one.differences} for one in found.proofs
+            {"at": one.label, "kind": one.kind, "exact": one.exact, "checks": one.checks, "differences": one.differences}
+            for one in found.proofs
         ],
         "decide": found.decide,
         "given_up": found.given_up,
+        "partial": list(found.partial),
+        "holds_for": found.holds_for,
+        "census": json.loads(found.census) if found.census else None,
         "samples": found.samples,
         "runs": found.runs,
     }
@@ -170,9 +178,8 @@ def summary(found: Any) -> str:
     """The report as text."""
     exact = sum(proof.exact for proof in found.proofs)
     verdict = "exact" if found.exact else "partial"
-    lines = [
-        f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations that the fit never saw are equal"
-    ]
+    lines = [f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations are equal"]
+    lines += [f"  partial: {reason}" for reason in found.partial]
     lines.append(f"  {len(found.text.splitlines())} lines, {found.samples} samples, {found.runs} runs, {found.seconds:.0f} s")
     lines.append(f"  varied: {', '.join(found.varied) or 'nothing'}")
     if found.stuck:
@@ -180,8 +187,7 @@ def summary(found: Any) -> str:
     for place, values in found.unsolved:
         lines.append(f"  unsolved: {place}: {', '.join(map(str, values[:8]))}, ...")
     for proof in found.proofs:
-        lines += [f"  differs at {proof.label}: {difference}" for difference in proof.differences[:3]]
-    if found.given_up:
-        lines.append(f"  given up: {found.given_up}")
+        lines += [f"  differs at {proof.label}: {difference}" for difference in proof.differences[1:3]]
+    lines += [f"  holds for {one}" for one in found.holds_for]
     lines += [f"  a person decides: {one}" for one in found.decide]
     return "\n".join(lines)

@@ -10,13 +10,11 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.config_conditions import guards_between
 from symflops.draft.limits import TooLongError
 from symflops.draft.polish.merge import Branch, leaves, merged
-from symflops.draft.prove.holdouts import prove
+from symflops.draft.prove.verdict import prove
 from symflops.draft.sample.adjust import levelled
 from symflops.draft.study import Draft, Study, studied
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.write.document import Document
-
-PROVING = 0.2  # of the time limit, at least
 
 
 def draft(
@@ -51,7 +49,7 @@ def draft(
     if document is not None:
         found.text, found.unsolved = document.text, [(one.place, one.values) for one in document.unsolved]
         keep(found)
-        prove(found, document, studies, published, started + timeout * len(studies), PROVING * timeout)
+        prove(found, document, studies, published, started + timeout * len(studies), timeout)
     found.decide += dict.fromkeys(one for study in studies for one in decisions(study, found))
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor
@@ -90,11 +88,6 @@ def check_variants(subjects: Mapping[str, Subject]) -> None:
 def decisions(study: Study, found: Draft) -> Iterator[str]:
     """What a person must decide."""
     yield "which pairs of attention are useful (masks and windows): the draft counts all that is executed"
-    config, complete = study.subject.config, study.family.samples[0].config
-    for what, fields, kind in (("fractions", config, float), ("switches", complete, bool), ("words", config, str)):
-        names = [name for name, value in fields.items() if isinstance(value, kind) and name in config]
-        if names:
-            yield f"{what} of the config, which are as given: {', '.join(sorted(names))}"
     if study.family.refused:
         yield f"{study.family.refused} samples had another structure: a variant, or a condition in the graph"
     for variable in [] if found.given_up else study.family.structural:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -13,7 +13,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.class_defaults import class_defaults
 from symflops.draft.fit.symbols import Names, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
-from symflops.draft.prove.prove import Proof, library, model_of
+from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
 from symflops.draft.sample.adjust import lengthened
 from symflops.draft.sample.family import Family
 from symflops.draft.sample.runner import Runner, explored
@@ -73,6 +73,8 @@ class Draft:
         seconds: Wall-clock time.
         processor: Processor time in seconds.
         given_up: Why the work ended early; empty if it did not.
+        reasons: Further reasons why the draft is partial.
+        fields: The census of its fields; ``holds_for`` has the guarded ones as text, ``census`` all of it as that of a file.
     """
 
     subject: Subject
@@ -88,6 +90,10 @@ class Draft:
     seconds: float = 0.0
     processor: float = 0.0
     given_up: str = ""
+    reasons: list[str] = field(default_factory=list)
+    fields: dict[str, Any] = field(default_factory=lambda: {"described": [], "free": [], "guarded": {}, "words": {}})
+    holds_for: list[str] = field(default_factory=list)
+    census: str = ""
 
     @property
     def varied(self) -> list[str]:
@@ -101,16 +107,26 @@ class Draft:
         return list(dict.fromkeys(label for _, stuck in self.moved.values() for label in stuck if label not in free))
 
     @property
-    def complete(self) -> bool:
-        """Whether nothing was given up or left unsolved, something varied in each config, and the gate is passed."""
-        varied = all(name in self.moved and self.moved[name][0] for name in self.names)
-        return varied and not self.unsolved and not self.given_up and all(one.equal for one in self.gate)
+    def exact(self) -> bool:
+        """Whether the draft is proven: nothing says that it is partial."""
+        return not any(self.partial)
 
     @property
-    def exact(self) -> bool:
-        """Whether the draft is complete and proven: enough hold-outs of each config, and all proofs equal."""
-        drawn = [sum(one.of == name and not one.published for one in self.proofs) for name in self.names]
-        return self.complete and min(drawn) >= HOLD_OUTS and all(proof.exact for proof in self.proofs)
+    def partial(self) -> Iterator[str]:
+        """Why the draft is partial, a line for each reason."""
+        if self.given_up:
+            yield f"given up: {self.given_up}"
+        if not self.gate or not all(one.equal for one in self.gate):
+            yield "its tape differs from PyTorch's counter"
+        if self.unsolved:
+            yield f"{len(self.unsolved)} dimensions have no formula"
+        for name in self.names:
+            drawn = sum(one.of == name and one.kind == DRAWN for one in self.proofs)
+            if drawn < HOLD_OUTS or not self.moved.get(name, ([], []))[0]:
+                which = f"{name}: " if name else ""
+                yield f"{which}{drawn} configurations could be drawn that the fit never saw, of {HOLD_OUTS}"
+        yield from (f"differs at {one.label}: {one.differences[0]}" for one in self.proofs if one.differences)
+        yield from self.reasons
 
 
 def studied(

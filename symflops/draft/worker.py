@@ -17,7 +17,7 @@ from symflops.draft.limits import limit_memory
 from symflops.draft.study import Draft
 from symflops.draft.trace.subject import Subject
 
-GRACE = 1.5  # times the time limit, before the process is ended
+GRACE = 3.0  # times the time limit, before the process is ended
 START_SECONDS = 60.0
 MEMORY = 4 << 30  # bytes that end the process
 REFUSED = 3 << 30  # bytes that a module in it is refused

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from symflops.draft.draft import draft
-from symflops.draft.prove.holdouts import ranks
+from symflops.draft.prove.points import ranks
 from symflops.draft.sample.runner import Runner, explored
 from symflops.draft.trace.subject import Subject
 

@@ -20,7 +20,7 @@ def zoo(monkeypatch):
 def result(exact, **further):
     gate = [{"check": "all", "measured": 12, "taped": 12}]
     proofs = [{"at": "a", "exact": exact, "checks": 9, "differences": [] if exact else ["4 | 5 <s>"]}]
-    return {"exact": exact, "gate": gate, "spec": "name: x", "proofs": proofs, "stuck": [], "unsolved": [], **further}
+    return {"exact": exact, "gate": gate, "spec": "name: x", "proofs": proofs, "stuck": [], "unsolved": [], "partial": proofs[0]["differences"], **further}
 
 
 def test_a_row_is_a_row_whatever_is_in_it(zoo):

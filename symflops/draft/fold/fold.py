@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.draft.fold.branches import merged
 from symflops.draft.fold.matching import Item, next_list, parallel_lists, repeated_modules, run_of, with_carried
-from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, readers_of, refs_of, walk
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, parameters_of, readers_of, refs_of, walk
 
 FIRST_NEW = 1 << 40  # the number of the first value that no tape has
 
@@ -53,6 +53,10 @@ class Folder:
         self.aliases: dict[int, int] = {}
         self.readers = readers_of(steps, ())
         self.free = FIRST_NEW
+        self.users: dict[str, set[int]] = {}
+        for step in steps:
+            for name in parameters_of(step):
+                self.users.setdefault(name, set()).add(step.id)
 
     def alias(self, ref: Ref) -> Ref:
         """A reference to a step of the last item of a loop, as one to the same step of its body."""
@@ -116,21 +120,31 @@ class Folder:
         bodies = [steps[item.first : item.end] for item in items]
         names = [f"{prefix}.{item.index}" for item in items]
         outside = self.read_later(steps, items)
-        place = 0
+        place, lent = 0, self.lent(bodies)
         while place < len(bodies):
-            found = self.merged_loop(steps, bodies[place:], prefix, items[place:])
+            end = next((number for number in lent if number > place), len(bodies))
+            found = self.merged_loop(steps, bodies[place:], prefix, items[place:]) if not lent else None
             if found is not None:
                 yield found
                 return
-            run = run_of(bodies, names, place, outside)
-            if run.count < 2:
+            run = run_of(bodies[:end], names[:end], place, outside)
+            if run.count < 2 or place in lent:
                 yield from self.fold(bodies[place], names[place])
             else:
                 body = self.fold(with_carried(bodies[place], run.modes), names[place])
                 others = parallel_lists(bodies[place], bodies[place + 1], names[place], names[place + 1])
                 yield Loop(prefix, items[place].index, run.count, tuple(body), self.links(run.carried), others)
                 self.add_aliases(bodies[place], bodies[place + run.count - 1])
-            place += run.count
+            place += 1 if place in lent else run.count
+
+    def lent(self, bodies: Sequence[list[Step]]) -> list[int]:
+        """The items whose parameters are also read elsewhere: each stands alone, so that they are known as the same ones."""
+        found = []
+        for number, body in enumerate(bodies):
+            own = {step.id for step in body}
+            if any(not self.users.get(name, own) <= own for step in body for name in parameters_of(step)):
+                found.append(number)
+        return found
 
     def merged_loop(self, steps: list[Step], bodies: list[list[Step]], prefix: str, items: list[Item]) -> Loop | None:
         """One loop over items of several kinds; None if they cannot be one."""

@@ -22,10 +22,13 @@ from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import instances_of
-from symflops.witness.live import parameters_of
+from symflops.witness.live import parameter_differences, parameters_of
 from symflops.witness.tensors import needed
 
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it
+DRAWN, GIVEN, PUBLISHED, DEFAULTS, VALUES, TOGETHER = "drawn", "given", "published", "defaults", "values", "together"
+SHOWN = 3
+NOWHERE = Path(__file__) / "draft.yaml"  # no draft that is being proven has a census beside it
 
 
 @dataclass(slots=True)
@@ -36,7 +39,8 @@ class Proof:
         label: What the configuration is.
         checks: How many figures were compared.
         differences: Those that differ; empty if the draft is exact there.
-        published: Whether the configuration is a published one; else it was drawn.
+        kind: How the configuration was chosen: drawn at random, given, published, the class's defaults, with drawn values of
+            tensors, or several fields of the config changed together.
         of: The variant, empty for the first config.
         refused: Whether there was not enough memory.
     """
@@ -44,7 +48,7 @@ class Proof:
     label: str
     checks: int = 0
     differences: list[str] = field(default_factory=list)
-    published: bool = False
+    kind: str = DRAWN
     of: str = ""
     refused: bool = False
 
@@ -53,12 +57,41 @@ class Proof:
         """Whether nothing differs."""
         return self.checks > 0 and not self.differences
 
+    @property
+    def published(self) -> bool:
+        """Whether the configuration is a published one."""
+        return self.kind == PUBLISHED
+
     def compare(self, regime: str, real: tuple[int, int], source: str, drafted: tuple[int, int]) -> None:
         """Compare FLOPs of both passes with those of the draft; ``source`` says how the real ones are known."""
         for name, wanted, own in zip(("forward", "backward"), real, drafted, strict=True):
             self.checks += 1
             if wanted != own:
                 self.differences.append(f"{regime}, {name}: {wanted:,} {source}, {own:,} drafted")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a real module: shapes by name, the first name for every name, and the number of elements."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+    aliases: Mapping[str, str]
+    total: int
+
+    @staticmethod
+    def of(real: Any) -> Parameters:
+        """The parameters of a module; one with two names counts once."""
+        return Parameters(*parameters_of(real), sum(tensor.numel() for tensor in real.parameters()))
+
+    def differing(self, drafted: Mapping[str, tuple[int, ...]]) -> list[str]:
+        """What differs in drafted parameters, one by one."""
+        found = parameter_differences(self.shapes, drafted, self.aliases)
+        twice = {name for name, _ in found["extra"] if self.aliases.get(name, name) in self.shapes}
+        return [
+            *(f"{name}: {shape} real, None drafted" for name, shape in found["missing"]),
+            *(f"{name}: {real} real, {own} drafted" for name, real, own in found["wrong"]),
+            *(f"{name}: {'counted twice' if name in twice else 'not real'}" for name, _ in found["extra"]),
+        ]
 
 
 class Prover:
@@ -73,7 +106,9 @@ class Prover:
         self.programs: dict[str, Program | None] = {}
         self.regimes: list[Regime] = []
 
-    def prove(self, label: str, subject: Subject, lengths: Mapping[str, int], items: int) -> Proof:
+    def prove(
+        self, label: str, subject: Subject, lengths: Mapping[str, int], items: int, arguments: Mapping[str, Any] | None = None
+    ) -> Proof:
         """Compare parameters, forward, and backward in full training, with adapters, and for two random choices.
 
         Args:
@@ -81,10 +116,11 @@ class Prover:
             subject: The class with this config.
             lengths: The values of the lengths of the draft.
             items: The number of items in the batch.
+            arguments: Those of the call, for full training alone; by default those of the subject.
         """
         proof = Proof(label)
         try:
-            self.compare(subject, lengths, items, proof)
+            self.compare(subject, lengths, items, proof, arguments)
         except SymflopsError as error:
             proof.differences.append(first_line(error))
         except Exception as error:  # whatever a module raises is a finding about this configuration
@@ -92,20 +128,24 @@ class Prover:
             proof.differences.append(f"{type(error).__name__}: {error}"[:300])
         return proof
 
-    def compare(self, subject: Subject, lengths: Mapping[str, int], items: int, proof: Proof) -> None:
+    def compare(
+        self, subject: Subject, lengths: Mapping[str, int], items: int, proof: Proof, given: Mapping[str, Any] | None = None
+    ) -> None:
         """Add the comparisons at one configuration to a proof."""
         real = subject.build()
-        arguments = subject.arguments()
+        arguments = subject.arguments() if given is None else given
         config = full_config(real, subject.config)
         first = not self.regimes
         if first:
             self.regimes = regimes_of(real, self.text, self.random)
         batch = self.batch(config, lengths, items)
-        self.parameters(real, config, proof)
+        self.parameters(Parameters.of(real), config, proof)
+        self.incomplete(subject.config, config, batch, proof)
         if subject.measured and not runs(real, arguments):
             proof.compare("full", subject.measured, "recorded", self.passes(self.regimes[0], config, batch))
             return
-        for regime in [*self.regimes, *([single_of(real, self.random)] if first else [])]:
+        regimes = self.regimes if given is None else self.regimes[:1]
+        for regime in [*regimes, *([single_of(real, self.random)] if first else [])]:
             drafted = self.passes(regime, config, batch)
             with training(real, regime) as trained:
                 needed("torch").manual_seed(0)
@@ -125,33 +165,58 @@ class Prover:
 
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
         """The batch for the streams of the draft."""
-        program = self.program(self.regimes[0], config)
+        program = self.program(FULL, config)
         # an input that a variant lacks has length 0
         each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
         found = {name: [item[0] if len(item) == 1 else item] * items for name, item in each.items() if item}
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
 
-    def parameters(self, real: Any, config: Mapping[str, Any], proof: Proof) -> None:
-        """Compare every parameter by name and shape."""
-        program = self.program(self.regimes[0], config)
-        sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
-        expected, aliases = parameters_of(real)
-        derived = {aliases.get(name, name): shape for name, shape in instances_of(program, sizes).items()}
-        wrong = [
-            f"{name}: {shape} real, {derived.get(name)} drafted"
-            for name, shape in expected.items()
-            if derived.get(name) != shape
-        ]
-        wrong += [f"{name}: not real" for name in derived if name not in expected]
-        proof.checks += 1
+    def estimator(self, config: Mapping[str, Any], regime: Regime | None = None) -> InterpretedEstimator:
+        """The draft at a config, under full training unless a regime is given."""
+        regime = regime or FULL
+        return InterpretedEstimator(self.program(regime, config), config, regime=regime.name, convention="torch")
+
+    def parameters(self, real: Parameters, config: Mapping[str, Any], proof: Proof) -> None:
+        """Compare every parameter by name and shape, and their number of elements."""
+        drafted = self.estimator(config)
+        wrong = real.differing(instances_of(self.program(FULL, config), drafted.sizes))
+        proof.checks += 2
         if wrong:
-            proof.differences.append(f"{len(wrong)} parameters differ: {'; '.join(wrong[:3])}")
+            proof.differences.append(f"{len(wrong)} parameters differ: {'; '.join(wrong[:SHOWN])}")
+        if real.total != drafted.parameters:
+            proof.differences.append(f"{real.total:,} parameters real, {drafted.parameters:,} drafted")
+
+    def incomplete(self, given: Mapping[str, Any], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
+        """Compare a config as people write it with the complete one, in which the class has filled in its defaults."""
+        try:
+            own, whole = self.estimator(given), self.estimator(config)
+            if own.sizes == whole.sizes:
+                return
+            moments = whole.moments(**batch)
+            figures = [(one.parameters, one.forward(moments), one.backward(moments)) for one in (own, whole)]
+        except SymflopsError:
+            return  # a config without that field is refused
+        proof.checks += 1
+        if figures[0] != figures[1]:
+            keys = {row.letter: row.keys[0] for row in self.program(FULL, config).fields}
+            other = [letter for letter in keys if own.sizes[letter] != whole.sizes[letter]]
+            texts = [f"{keys[letter]}: {own.sizes[letter]!r} drafted, {whole.sizes[letter]!r} real" for letter in other]
+            proof.differences.append(f"default of {'; of '.join(texts[:SHOWN])}")
 
     def passes(self, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int]:
         """FLOPs of both passes of the draft under a regime."""
-        estimator = InterpretedEstimator(self.program(regime, config), config, regime=regime.name, convention="torch")
+        estimator = self.estimator(config, regime)
         moments = estimator.moments(**batch)
         return estimator.forward(moments), estimator.backward(moments)
+
+
+FULL = Regime("full", train=("*",))
+
+
+def measured(real: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
+    """FLOPs of both passes of a real module in full training."""
+    needed("torch").manual_seed(0)
+    return gate.measured(real, arguments, summed, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
 
 
 def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
@@ -183,4 +248,4 @@ def model_of(text: str) -> Model:
     """
     shelf = library()
     blocks = shelf.blocks() if shelf else lambda _: None
-    return Model(SpecFile(Path("draft.yaml"), Path(), "draft"), read(Source("draft.yaml", text), blocks, lambda _: None))
+    return Model(SpecFile(Path(), NOWHERE, "draft"), read(Source("draft.yaml", text), blocks, lambda _: None))

@@ -51,12 +51,16 @@ class Node:
 
 @dataclass(slots=True)
 class Tape:
-    """All nodes of a run in their order, the values that the loss sums, and the shapes of parameters."""
+    """All nodes of a run in their order, the values that the loss sums, and the shapes of parameters.
+
+    ``by_value`` names the operators whose shape or answer depends on the values of a tensor, each with the tensor's device.
+    """
 
     nodes: list[Node]
     outputs: tuple[int, ...]
     parameters: dict[str, tuple[int, ...]]
     frozen: frozenset[str]
+    by_value: frozenset[tuple[str, str]] = frozenset()
 
     def readers(self) -> dict[int, list[int]]:
         """For each value, the nodes that read it."""

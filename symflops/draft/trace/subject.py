@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.witness.classes import checked, member_of, module_of_file
+from symflops.witness.defaults import signature_of
 from symflops.witness.live import OPTIONS
-from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import described, needed
 
 
@@ -51,9 +51,9 @@ class Subject:
         torch.manual_seed(0)
         kind = class_of(self.reference)
         config_class = getattr(kind, "config_class", None)
-        fields = {**copy.deepcopy(dict(self.config)), **OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
+        given = {**copy.deepcopy(dict(self.config)), **OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
         with torch.device(self.device):
-            return (kind(**fields) if config_class is None else kind(config_class(**fields))).eval()
+            return (kind(**given) if config_class is None else kind(config_class(**given))).eval()
 
     def arguments(self) -> dict[str, Any]:
         """Make the arguments of a call."""
@@ -85,11 +85,37 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**(dict(config) if isinstance(config, Mapping) else {}), **dict(given)}
 
 
+def completed(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with the defaults of a class that has no config object, and so does not fill them in itself."""
+    own = {} if getattr(kind, "config_class", None) else signature_of(kind)
+    return {**own, **config}
+
+
 def summed(output: Any) -> list[Any]:
-    """The tensors of an output that the loss sums."""
-    if isinstance(output, Mapping) and not hasattr(output, "to_tuple"):
-        output = list(output.values())
-    return summed_tensors(output, ())
+    """The tensors that the loss sums: every one that a module returns, in mappings, lists and dataclasses too.
+
+    Raises:
+        SymflopsError: it returns none.
+    """
+    found = list(returned(output))
+    if not found:
+        raise SymflopsError(f"the module returns no tensor to sum but a {type(output).__name__}")
+    return found
+
+
+def returned(output: Any) -> Iterator[Any]:
+    """The tensors of an output. Those within other objects, such as a cache of keys and values, are no results."""
+    if isinstance(output, needed("torch").Tensor):
+        yield output
+    elif isinstance(output, Mapping):
+        for value in output.values():
+            yield from returned(value)
+    elif isinstance(output, (list, tuple, set)):
+        for value in output:
+            yield from returned(value)
+    elif is_dataclass(output) and not isinstance(output, type):
+        for one in fields(output):
+            yield from returned(getattr(output, one.name, None))
 
 
 def class_of(reference: str) -> Any:

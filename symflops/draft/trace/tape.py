@@ -46,13 +46,13 @@ def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], lis
             plain_attention(),
             following(model, recorder.paths),
             needed("torch").enable_grad(),
-            answering(),
+            answering() as by_value,
             recording(recorder),
         ):
             output = model(**arguments)
         outputs = tuple(dict.fromkeys(value for tensor in summed(output) if (value := recorder.used(tensor)) is not None))
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
-    return Tape(recorder.nodes, outputs, shapes, frozen)
+    return Tape(recorder.nodes, outputs, shapes, frozen, frozenset(by_value))
 
 
 @contextmanager
@@ -93,17 +93,20 @@ def recording(recorder: Recorder) -> Any:
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """Answer what a module asks of the meta device, which knows no values.
+def answering() -> Iterator[set[tuple[str, str]]]:
+    """Answer what a module asks of the meta device, which knows no values; yields which operators asked, on which device.
 
     A truth value is true: a module asks for one in checks (are these positions in order, is this mask full), whose usual case
-    is the true one. For the same reason no element of a tensor is zero. A type to cast to does not matter.
+    is the true one. For the same reason no element of a tensor is zero. A type to cast to does not matter. These are guesses:
+    a proof on real values must confirm them.
     """
     torch = needed("torch")
     settings = needed("torch.fx.experimental._config")
     plain = torch.autocast
+    by_value: set[tuple[str, str]] = set()
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        by_value.update((func._schema.name.partition("::")[2], device) for device in devices_asked(func, args))
         asked = func is torch.ops.aten._local_scalar_dense.default and args[0].device.type == "meta"
         return True if asked and args[0].dtype is torch.bool else func(*args, **kwargs)
 
@@ -111,7 +114,19 @@ def answering() -> Iterator[None]:
         return nullcontext() if device_type == "meta" else plain(device_type, *args, **kwargs)
 
     with settings.patch(meta_nonzero_assume_all_nonzero=True), patch.object(torch, "autocast", autocast), dispatching(call):
-        yield
+        yield by_value
+
+
+def devices_asked(func: Any, args: tuple[Any, ...]) -> set[str]:
+    """The devices of the tensors whose values decide the shape or the answer of an operator."""
+    tags = needed("torch").Tag
+    if tags.dynamic_output_shape not in func.tags and tags.data_dependent_output not in func.tags:
+        return set()
+    chosen: Any = args
+    if len(args) > 1 and isinstance(args[1], (list, tuple)):  # of an index by several tensors, the masks
+        masks = needed("torch").bool, needed("torch").uint8
+        chosen = [one for one in args[1] if getattr(one, "dtype", None) in masks]
+    return {str(tensor.device.type) for _, tensor in named_tensors(chosen, "")}
 
 
 @contextmanager

@@ -99,21 +99,20 @@ def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[
     sizes: dict[str, Any] = {}
     for letter, key in names.sizes.items():
         if letter in present:
-            fields = default_of(key, family, defaults)
+            fields = default_of(key, defaults)
             if letter in names.listed:
                 fields = {"type": "list", **({"default": "[]"} if names.listed[letter] else {})}
+            elif not fields and isinstance(value_at(family.samples[0].config, key), (list, tuple)):
+                fields = {"type": "list"}
             elif "default" not in fields and letter in names.filled:
                 fields = {"default": names.filled[letter]}
             sizes[letter] = {"key": ".".join(map(str, key)), **fields}
     return sizes | {letter: sizes.pop(letter) for letter in ordered(names.filled) if letter in sizes}
 
 
-def default_of(key: Sequence[Any], family: Family, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The default of a size: what the class has for its field."""
+def default_of(key: Sequence[Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The default of a size: what the class has for its field; none if that is null, whatever the class makes of it here."""
     default = value_at(defaults, key)
-    example = value_at(family.samples[0].config, key)
-    if isinstance(example, (list, tuple)) and not isinstance(default, (list, tuple)):
-        default = example
     if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
         return {"default": f"[{', '.join(map(str, default))}]"}
     return {"default": default} if isinstance(default, int) and not isinstance(default, bool) else {}

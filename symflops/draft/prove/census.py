@@ -1,0 +1,136 @@
+"""The census of a draft: fields that its sizes describe, fields without effect, and the values that the others must keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from symflops.draft.prove.fields import FieldSurvey
+from symflops.model.spec import Spec
+from symflops.records.census import SCHEMA, spec_digest
+from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
+from symflops.witness.census.fields import value_at
+from symflops.witness.census.summary import guard, made_from, open_to_words, values_of
+from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
+from symflops.witness.census.take import text_of
+
+Entry = dict[str, Any]
+SHOWN = 6
+WORDS = {"multiple": "a multiple of", "part": "a part of", "equal": "equal to"}
+
+
+def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
+    """The census of the class of a draft, from the variations of all its studies."""
+    found: Entry = {"described": [], "free": [], "guarded": {}, "words": {}}
+    read = {key for size in spec.sizes for key in size.keys}
+    for path in dict.fromkeys(item.path for survey in surveys for item in survey.fields):
+        values = [plain_lists(value) for survey in surveys for value in values_at(survey.config, path)]
+        place(found, path, [row for survey in surveys for row in survey.rows], values, path in read)
+    return found
+
+
+def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool) -> None:
+    """Add one field to a census; ``every`` are the variations of all fields."""
+    rows = [row for row in every if row.path == path]
+    good, bad = values_of(rows, values)
+    texts = sorted({word for value in good for word in texts_in(value)})
+    bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
+    verdicts = {row.verdict for row in rows}
+    if bad or not (read or verdicts & {EXACT, NONE, REFUSED, WRONG}):
+        found["guarded"][path] = guard(good, bad) | lengths(good, bad) | relation(path, every)
+    else:
+        found["described" if read or verdicts & {EXACT, REFUSED, WRONG} else "free"].append(path)
+    if texts and not open_to_words(rows):
+        found["words"][path] = texts
+
+
+def lengths(good: Sequence[Any], bad: Sequence[Any]) -> Entry:
+    """The lengths of a list that may hold any numbers, if only other lengths are wrong."""
+    right, wrong = ({len(value) for value in values if isinstance(value, list)} for values in (good, bad))
+    items = [value for value in good if isinstance(value, list) and not any(texts_in(value))]
+    return {"lengths": sorted(right - wrong)} if wrong and not right & wrong and len(items) > 1 else {}
+
+
+def relation(path: str, every: Sequence[Row]) -> Entry:
+    """The other field that a number must divide, be a part of, or equal, if that tells exact variations from wrong ones.
+
+    Exact variations of the other field must be of that kind, too.
+    """
+    numbers = [row for row in every if kind_of(row.changes[row.path]) == "number"]
+    exact = [row for row in numbers if row.verdict in (EXACT, NONE)]
+    right = [row for row in exact if row.path == path]
+    wrong = [row for row in numbers if row.verdict == WRONG and row.path == path]
+    if not right or not wrong:
+        return {}
+    part = path.rpartition(".")[0]
+    inner = value_at(right[0].config, part) if part else right[0].config
+    for name in inner if isinstance(inner, Mapping) else ():
+        other = f"{part}.{name}" if part else name
+        for word in WORDS if other != path else ():
+            known = {"related": [[word, other]]}
+            likewise = [*right, *(row for row in exact if row.path == other)]
+            tells = [related(value_at(row.config, path), known, row.config) for row in (*likewise, *wrong)]
+            if tells == [True] * len(likewise) + [False] * len(wrong):
+                return known
+    return {}
+
+
+def keep(entry: Entry, path: str, values: Sequence[Any]) -> None:
+    """Guard a field at some values, and no others."""
+    for name in ("described", "free"):
+        entry[name] = [other for other in entry[name] if other != path]
+    entry["words"].pop(path, None)
+    entry["guarded"][path] = {"values": list(values)}
+
+
+def holds(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Whether a guarded field may have a value in a config."""
+    return admitted(value, known) or related(value, known, config)
+
+
+def admit(entry: Entry, config: Mapping[str, Any]) -> None:
+    """Admit the values of a config at which a draft is proven."""
+    for path, known in entry["guarded"].items():
+        known["values"] += [plain_lists(value) for value in values_at(config, path) if not holds(value, known, config)]
+    for path, words in entry["words"].items():
+        words += sorted({word for word in texts_in(values_at(config, path)) if word not in words})
+
+
+def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of a config whose values a census does not admit."""
+    for path, known in entry["guarded"].items():
+        wrong = [value for value in values_at(config, path) if not holds(value, known, config)]
+        yield from (f"{path} = {json.dumps(value, default=str)}" for value in wrong)
+    for path, words in entry["words"].items():
+        yield from (f"{path} = '{word}'" for word in texts_in(values_at(config, path)) if word not in words)
+
+
+def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
+    """The guarded fields as text, with the values that they may have."""
+    for path, known in entry.get("guarded", {}).items():
+        values = [json.dumps(value, default=str) for value in known["values"]]
+        values = [*values[:SHOWN], *([f"{len(values) - SHOWN} more"] if len(values) > SHOWN else [])]
+        kinds = [f"any {kind}" for kind in known.get("kinds", ())]
+        sizes = [f"{length} items" for length in known.get("lengths", ())]
+        kinds += [f"{known['least']} and more"] if "least" in known else []
+        kinds += [f"{WORDS[word]} {other}" for word, other in known.get("related", ())]
+        yield f"{path}: {', '.join([*kinds, *sizes, *values]) or 'none'}"
+    for path, words in entry.get("words", {}).items():
+        if path not in entry["guarded"]:
+            yield f"{path}: {', '.join(words[:SHOWN])}{f', {len(words) - SHOWN} more' if len(words) > SHOWN else ''}"
+
+
+def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any) -> str:
+    """The text of the file that stands beside a draft."""
+    made = made_from(kind, reference)
+    return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: {**entry, "made_from": made}}})
+
+
+def described_numbers(rows: Sequence[Row]) -> dict[str, tuple[list[Row], list[Row]]]:
+    """For each field, the numbers at which the draft follows the real class, and those at which it is wrong."""
+    found: dict[str, tuple[list[Row], list[Row]]] = {}
+    for row in rows:
+        if row.verdict in (EXACT, WRONG) and kind_of(row.changes[row.path]) == "number":
+            found.setdefault(row.path, ([], []))[row.verdict == WRONG].append(row)
+    return found

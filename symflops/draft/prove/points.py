@@ -1,0 +1,145 @@
+"""Proves a draft at configs that were chosen: those given, published ones, and the class's own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from symflops.diagnostics.findings import SymflopsError
+from symflops.draft.fit.symbols import value_at
+from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
+from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, Parameters, Proof, Prover, first_line, measured
+from symflops.draft.sample.family import starred
+from symflops.draft.study import Study
+from symflops.draft.trace.subject import Subject, class_of, completed, full_config
+from symflops.draft.vary.sequences import number_at
+from symflops.draft.vary.slots import Slot, applied, is_whole
+from symflops.draft.vary.variables import State, Variable
+from symflops.draft.write.document import Document
+
+AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
+
+
+def batch_of(document: Document, study: Study, state: Mapping[Slot, int]) -> tuple[dict[str, int], int]:
+    """The lengths of a document, and the number of items, in a state."""
+    own = {slot.label: slot.within(state) for slot in study.names.lengths.values()}
+    lengths = {name: own[label] for name, label in document.lengths.items() if label in own}
+    return lengths, study.batch.lead.within(state) if study.batch else 1
+
+
+def within_time(
+    prover: Prover,
+    label: str,
+    subject: Subject,
+    lengths: Mapping[str, int],
+    items: int,
+    arguments: Mapping[str, Any] | None = None,
+) -> Proof:
+    """The proof at one configuration; one that takes too long is not exact."""
+    try:
+        with within(MOST_SECONDS):
+            return prover.prove(label, subject, lengths, items, arguments)
+    except TooLongError:
+        return Proof(label, 1, [f"no answer within {MOST_SECONDS:.0f} s"])
+
+
+def published_proof(prover: Prover, document: Document, study: Study, label: str, one: Subject) -> Proof:
+    """The proof at a published config of a study."""
+    slots = [*study.names.lengths.values(), *([study.batch.lead] if study.batch else [])]
+    state = {slot: dimension(one.inputs, slot.key, slot.value) for slot in slots}
+    return replace(within_time(prover, label, one, *batch_of(document, study, state)), kind=PUBLISHED)
+
+
+def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
+    """The study that a published config belongs to, or what it has that none of them has."""
+    names = attempt(lambda: {starred(name) for name, _ in one.build().named_parameters()})
+    like = [study for study in studies if names in (None, set(map(starred, study.family.samples[0].plan.parameters)))]
+    if not like:
+        return "other parameters: it is another variant, see --variant"
+    like = [study for study in like if ranks(one.inputs) == ranks(study.subject.inputs)]
+    if not like:
+        return "inputs of other ranks: it is another variant"
+    other = list(differing_fields(like[0], one))
+    return f"another {', another '.join(other)}: it is another variant" if other else like[0]
+
+
+def differing_fields(study: Study, other: Subject) -> Iterator[str]:
+    """The fractions, switches and words in which a config differs from that of a study, if they matter in the study."""
+    wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # its proof says why it does not build
+    for name, value in wanted.items():
+        now = study.family.samples[0].config.get(name)
+        if type(now) is not type(value) or not isinstance(value, (float, bool, str)) or now == value or name.startswith("_"):
+            continue
+        subject = replace(study.subject, config={**study.subject.config, name: value})
+        changed = replace(study.runner, subject=subject, samples={}, lists={}).signature({})
+        if changed is not None and changed != study.runner.signature({}):
+            yield name
+
+
+def given_proof(prover: Prover, document: Document, study: Study) -> Proof:
+    """The proof at the config that a study was given."""
+    label = f"{study.name}: the config as given" if study.name else "the config as given"
+    proof = within_time(prover, label, study.subject, *batch_of(document, study, {}))
+    return replace(proof, kind=GIVEN, of=study.name)
+
+
+def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | None:
+    """The class with its own defaults, with inputs of their widths, and its complete config; None if it has no defaults."""
+    bare = study.subject.having({}, study.subject.inputs)
+    config = attempt(lambda: full_config(bare.build(), {}), AFFORDABLE)
+    if config is None:
+        return None
+    state = state_of(study.moves.variables, config)
+    inputs = applied(study.subject.config, study.subject.inputs, state)[1]
+    return bare.having({}, inputs), state, completed(class_of(bare.reference), config)
+
+
+def default_proof(
+    prover: Prover, document: Document, study: Study, subject: Subject, state: State, config: Mapping[str, Any]
+) -> tuple[Proof, bool]:
+    """The proof at the class's own defaults, and whether the class runs there: it may take too long, or need other inputs."""
+    proof = Proof("the class's own defaults", kind=DEFAULTS)
+    real = attempt(subject.build, AFFORDABLE)
+    passes = None if real is None else attempt(lambda: measured(real, subject.arguments()), AFFORDABLE)
+    try:
+        batch = prover.batch(config, *batch_of(document, study, state))
+        prover.parameters(Parameters.of(real), config, proof)
+        prover.incomplete({}, config, batch, proof)
+        if passes is not None:
+            proof.compare("full", passes, "measured", prover.passes(FULL, config, batch))
+    except SymflopsError as error:
+        proof.differences.append(first_line(error))
+    return proof, passes is not None
+
+
+def state_of(variables: Sequence[Variable], config: Mapping[str, Any]) -> State:
+    """What is tied to fields of a config, such as the widths of inputs, as these fields have it."""
+    state: State = {}
+    for variable in variables:
+        named = (variable.lead, *variable.ratio)
+        known = ((slot, value_at(config, slot.key)) for slot in named if slot.of_config and slot.kind == "number")
+        factor = next((Fraction(value, slot.value) for slot, value in known if is_whole(value) and slot.value), None)
+        if factor is None:
+            continue
+        tied = [(slot, 1) for slot in named] + list(variable.along)
+        sizes = {slot: slot.value * factor**power for slot, power in tied if not slot.of_config}
+        state |= {slot: int(size) for slot, size in sizes.items() if size.denominator == 1 and size >= 1}
+    return state
+
+
+def ranks(inputs: Any) -> Any:
+    """Described inputs with the rank of each tensor in its place; lists of tensors may have any length."""
+    if isinstance(inputs, Mapping) and "shape" in inputs:
+        return len(inputs["shape"])
+    if isinstance(inputs, Mapping):
+        return {name: ranks(item) for name, item in inputs.items()}
+    return [ranks(inputs[0])] if isinstance(inputs, (list, tuple)) and inputs else None
+
+
+def dimension(inputs: Mapping[str, Any], key: Sequence[Any], default: int) -> int:
+    """A dimension of described inputs, or a number of an argument with values."""
+    known = number_at(inputs, tuple(key))
+    found = value_at(inputs, key) if known is None else known
+    return default if found is None else int(found)

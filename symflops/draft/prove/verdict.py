@@ -1,0 +1,111 @@
+"""The verdict on a draft: proves it wherever it must hold, takes the census of its fields, and says why it is partial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from symflops.diagnostics.findings import SymflopsError
+from symflops.draft.prove.census import admit, described_numbers, document_of, entry_of, holds_for, outside
+from symflops.draft.prove.fields import FieldSurvey
+from symflops.draft.prove.holdouts import drawn_proofs
+from symflops.draft.prove.points import default_proof, default_subject, given_proof, published_proof, study_of
+from symflops.draft.prove.prove import Proof, Prover, first_line, model_of
+from symflops.draft.prove.together import together
+from symflops.draft.prove.values import value_proofs
+from symflops.draft.study import Draft, Study
+from symflops.draft.trace.subject import Subject, class_of, full_config
+from symflops.draft.write.document import Document
+
+DRAWING, VARYING = 0.2, 0.6  # of the time limit of a config, at least
+
+
+def prove(
+    found: Draft, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float, timeout: float
+) -> None:
+    """Prove a draft, and take its census, if it can be read back.
+
+    Each study has time ``until`` a value of the monotonic clock, and shares of the time limit of a config in any case.
+    """
+    try:
+        model = model_of(found.text)
+        for study in studies:
+            model.graph(study.family.samples[0].config)
+    except SymflopsError as error:
+        found.proofs.append(Proof("reading it back", 1, [first_line(error, 400)]))
+        return
+    prover = Prover(model, found.text, 1)
+    for study in studies:
+        found.proofs.append(given_proof(prover, document, study))
+        study.runner.deadline = max(until, time.monotonic() + DRAWING * timeout)
+        found.proofs += drawn_proofs(prover, document, study)
+        found.proofs += value_proofs(prover, document, study)
+    surveys = surveyed(found, prover, document, studies, max(until, time.monotonic() + VARYING * timeout))
+    for number, one in enumerate(published, 1):
+        label = f"published config {number}"
+        study_or_reason = study_of(one, studies)
+        if isinstance(study_or_reason, str):
+            found.reasons.append(f"{label} has {study_or_reason}")
+        else:
+            proof = published_proof(prover, document, study_or_reason, label, one)
+            found.proofs.append(proof)
+            if proof.exact:
+                admit(found.fields, full_config(one.build(), one.config))
+    at_defaults(found, prover, document, studies[0])
+    found.holds_for = list(holds_for(found.fields))
+    kind = class_of(found.subject.reference)
+    found.census = document_of(found.fields, model.spec, reference_of(found.subject), kind)
+    found.reasons += dict.fromkeys(reason for survey in surveys for reason in reasons(found, survey))
+
+
+def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence[Study], until: float) -> list[FieldSurvey]:
+    """Vary every field of each study, alone and together, and sum up."""
+    surveys = [FieldSurvey(prover, document, study, lambda: time.monotonic() > until) for study in studies]
+    for survey in surveys:
+        survey.run()
+    found.fields = entry_of(surveys, prover.model.spec)
+    for survey in surveys:
+        found.proofs += together(survey, found.fields, Random(18))
+    return surveys
+
+
+def at_defaults(found: Draft, prover: Prover, document: Document, study: Study) -> None:
+    """Add the proof at the class's own defaults, or why there is none."""
+    known = default_subject(study)
+    if known is None:
+        return
+    subject, state, config = known
+    other = list(outside(found.fields, config))
+    if other:
+        found.reasons.append(f"the class's own defaults are not described: {', '.join(other)}")
+        return
+    proof, runs = default_proof(prover, document, study, subject, state, config)
+    if runs or proof.checks:
+        found.proofs.append(proof)
+    if not runs:
+        refused = f", and the draft refuses it: {proof.differences[0]}" if not proof.checks else ""
+        found.decide.append(f"the class's own defaults: it does not run there on such inputs, or not in time{refused}")
+
+
+def reasons(found: Draft, survey: FieldSurvey) -> Iterator[str]:
+    """Why a draft is partial, by its fields."""
+    if survey.real is None or survey.real.passes is None:
+        yield "its fields cannot be varied: the base does not run"
+        return
+    if survey.waiting:
+        yield f"time was up before {len(survey.waiting)} fields were varied: {', '.join(survey.waiting[:5])}"
+    for path, (right, wrong) in described_numbers(survey.rows).items():
+        if found.fields["guarded"].get(path, {}).keys() & {"least", "related"}:
+            continue  # what is wrong is refused: no layers, or a width that the heads do not divide
+        if right and wrong:
+            yield f"{path} = {wrong[0].changes[path]}: {wrong[0].why}"
+        elif wrong and path in survey.counts:
+            yield f"{path} decides how many layers there are, but no size of the draft is read from it: {wrong[0].why}"
+    for path in survey.counts.keys() - described_numbers(survey.rows).keys():
+        yield f"{path} decides how many layers there are, and other values of it are not described: {survey.counts[path]}"
+
+
+def reference_of(subject: Subject) -> str:
+    """The class as a census names it."""
+    return f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else subject.reference
