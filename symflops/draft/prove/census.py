@@ -25,7 +25,7 @@ def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
     found: Entry = {"described": [], "free": [], "guarded": {}, "words": {}}
     read = {key for size in spec.sizes for key in size.keys}
     for path in dict.fromkeys(item.path for survey in surveys for item in survey.fields):
-        values = [plain_lists(value) for survey in surveys for value in values_at(survey.config, path)]
+        values = [json.loads(json.dumps(value, default=str)) for survey in surveys for value in values_at(survey.config, path)]
         place(found, path, [row for survey in surveys for row in survey.rows], values, path in read)
     return found
 

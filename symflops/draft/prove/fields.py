@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -127,6 +128,8 @@ class FieldSurvey:
         if part and not isinstance(value_at(self.config, part), Mapping):
             return
         value = plain_lists(value_at(self.config, item.path))
+        if attempt(lambda: json.dumps(value)) is None:
+            return  # no file of a config has such a value
         built = 0
         for other in variations(item, value, self.words.of(item), widths(self.config, part), self.random):
             number = is_whole(other) or isinstance(other, float)

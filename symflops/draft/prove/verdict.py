@@ -41,7 +41,17 @@ def prove(
         study.runner.deadline = max(until, time.monotonic() + DRAWING * timeout)
         found.proofs += drawn_proofs(prover, document, study)
         found.proofs += value_proofs(prover, document, study)
-    surveys = surveyed(found, prover, document, studies, max(until, time.monotonic() + VARYING * timeout))
+    try:
+        judge(found, prover, document, studies, published, max(until, time.monotonic() + VARYING * timeout))
+    except Exception as error:  # must not lose the draft
+        found.reasons.append(f"its fields could not be judged: {type(error).__name__}: {error}"[:300])
+
+
+def judge(
+    found: Draft, prover: Prover, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float
+) -> None:
+    """Vary the fields, prove the draft at published configs and the class's own defaults, and sum up."""
+    surveys = surveyed(found, prover, document, studies, until)
     for number, one in enumerate(published, 1):
         label = f"published config {number}"
         study_or_reason = study_of(one, studies)
@@ -55,7 +65,7 @@ def prove(
     at_defaults(found, prover, document, studies[0])
     found.holds_for = list(holds_for(found.fields))
     kind = class_of(found.subject.reference)
-    found.census = document_of(found.fields, model.spec, reference_of(found.subject), kind)
+    found.census = document_of(found.fields, prover.model.spec, reference_of(found.subject), kind)
     found.reasons += dict.fromkeys(reason for survey in surveys for reason in reasons(found, survey))
 
 
