@@ -185,8 +185,7 @@ class FieldSurvey:
         if real is None or self.real is None:
             return row
         same = real.parameters.shapes == self.real.parameters.shapes and real.parameters.total == self.real.parameters.total
-        numbers = all(is_whole(value) or isinstance(value, float) for value in changes.values())
-        if real.passes is None and (same or numbers):  # a size at which a module does not run is one that it does not accept
+        if real.passes is None and same:
             return replace(row, verdict=UNRUN)
         row = replace(row, config=completed(self.kind, real.config))
         why, refused = self.compared(real, trial)
