@@ -38,7 +38,10 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
     bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
     verdicts = {row.verdict for row in rows}
     if bad or not (read or verdicts & {EXACT, NONE, REFUSED, WRONG}):
-        found["guarded"][path] = guard(good, bad) | lengths(good, bad) | relation(path, every)
+        known = relation(path, every)
+        if known:  # any number must be related so
+            good = [value for value in good if kind_of(value) != "number"]
+        found["guarded"][path] = guard(good, bad) | lengths(good, bad) | known
     else:
         found["described" if read or verdicts & {EXACT, REFUSED, WRONG} else "free"].append(path)
     if texts and not open_to_words(rows):
