@@ -2,7 +2,8 @@
 
 A stored program carries the census of its classes, which ``symflops census`` takes. For each class it has ``guarded`` fields
 and the words (``words``) of fields that hold words. A guarded field may hold listed ``values``, any value of certain ``kinds``,
-a list of certain ``lengths``, or a number from ``least`` on: there the derivation is known to be exact.
+a list of certain ``lengths``, a number from ``least`` on, or one that is ``related`` to another field: there the derivation
+is known to be exact.
 
 Generated modules hold the text below the line.
 """
@@ -30,8 +31,8 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None
         return
     for path, known in entry.get("guarded", {}).items():
         for value in values_at(config, path):
-            if not admitted(value, known):
-                raise ConfigError(refusal(document["name"], path, value, known["values"]))
+            if not admitted(value, known) and not related(value, known, config):
+                raise ConfigError(refusal(document["name"], path, value, known["values"] or known.get("related", [])))
     for path, words in entry.get("words", {}).items():
         for word in texts_in(values_at(config, path)):
             if word not in words:
@@ -76,6 +77,18 @@ def admitted(value: Any, known: Mapping[str, Any]) -> bool:
         return True
     same = (other for other in known["values"] if kind_of(other) == kind)
     return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
+
+
+def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Whether a number is as all exact ones are: a multiple of another field, a part of it, or equal to it."""
+    for word, path in known.get("related", ()):
+        others = [
+            other for other in values_at(config, path) if kind_of(other) == kind_of(value) == "number" and other and value
+        ]
+        fits = [value % other if word == "multiple" else other % value if word == "part" else value - other for other in others]
+        if fits == [0]:
+            return True
+    return False
 
 
 def texts_in(value: Any) -> list[str]:

@@ -41,18 +41,11 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
         known = relation(path, every)
         if known:  # any number must be related so
             good = [value for value in good if kind_of(value) != "number"]
-        found["guarded"][path] = guard(good, bad) | lengths(good, bad) | known
+        found["guarded"][path] = guard(good, bad) | known
     else:
         found["described" if read or verdicts & {EXACT, REFUSED, WRONG} else "free"].append(path)
     if texts and not open_to_words(rows):
         found["words"][path] = texts
-
-
-def lengths(good: Sequence[Any], bad: Sequence[Any]) -> Entry:
-    """The lengths of a list that may hold any numbers, if only other lengths are wrong."""
-    right, wrong = ({len(value) for value in values if isinstance(value, list)} for values in (good, bad))
-    items = [value for value in good if isinstance(value, list) and not any(texts_in(value))]
-    return {"lengths": sorted(right - wrong)} if wrong and not right & wrong and len(items) > 1 else {}
 
 
 def relation(path: str, every: Sequence[Row]) -> Entry:
