@@ -52,7 +52,7 @@ class Reader:
 
     def drafted(self, config: dict[str, Any], inputs: dict[str, Any], known: dict[str, Any] | None) -> tuple[Any, int, tuple[int, int]]:
         """Parameters by name if ``known`` names some, their number of elements, and FLOPs on inputs."""
-        from symflops.witness.parameter_names import instances_of
+        from symflops.runtime.parameters import instances_of
 
         estimator = self.model.estimator(config, "full", "torch")
         names = None if known is None else set(instances_of(estimator.program, estimator.sizes))

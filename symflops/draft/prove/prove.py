@@ -21,8 +21,8 @@ from symflops.frontend.read import read
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.parameters import instances_of
-from symflops.witness.live import parameter_differences, parameters_of
+from symflops.runtime.parameters import Shape, instances_of, parameter_differences
+from symflops.witness.live import parameters_of
 from symflops.witness.tensors import needed
 
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it
@@ -74,7 +74,7 @@ class Proof:
 class Parameters:
     """The parameters of a real module: shapes by name, the first name for every name, and the number of elements."""
 
-    shapes: Mapping[str, tuple[int, ...]]
+    shapes: Mapping[str, Shape]
     aliases: Mapping[str, str]
     total: int
 
@@ -83,7 +83,7 @@ class Parameters:
         """The parameters of a module; one with two names counts once."""
         return Parameters(*parameters_of(real), sum(tensor.numel() for tensor in real.parameters()))
 
-    def differing(self, drafted: Mapping[str, tuple[int, ...]]) -> list[str]:
+    def differing(self, drafted: Mapping[str, Shape]) -> list[str]:
         """What differs in drafted parameters, one by one."""
         found = parameter_differences(self.shapes, drafted, self.aliases)
         twice = {name for name, _ in found["extra"] if self.aliases.get(name, name) in self.shapes}
