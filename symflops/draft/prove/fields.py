@@ -203,7 +203,8 @@ class FieldSurvey:
         assert self.real is not None
         if real.parameters.shapes.keys() != self.real.parameters.shapes.keys():
             return True
-        return contractions(self.base.subject) != contractions(trial.subject)
+        counts = [contractions(subject) for subject in (self.base.subject, trial.subject)]
+        return None not in counts and counts[0] != counts[1]
 
     def compared(self, real: Real, trial: Trial) -> tuple[str, str]:
         """What differs at the complete config, and at the config as people write it; and why the draft refuses both."""
