@@ -47,7 +47,11 @@ def fields_of(kind: Any) -> list[ConfigField]:
 
 def _of_signature(kind: Any) -> Iterator[ConfigField]:
     for item in inspect.signature(kind.__init__).parameters.values():
-        if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY) and item.name not in {"self", *ABOUT_FILES}:
+        if (
+            item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+            and item.name not in {"self", *ABOUT_FILES}
+            and item.name[:1] != "_"
+        ):
             yield ConfigField(item.name, text_of(item.annotation))
 
 
@@ -56,7 +60,7 @@ def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
     for item in dataclasses.fields(kind):
         if item.name in parts and dataclasses.is_dataclass(parts[item.name]):
             yield from _of_config(parts[item.name], f"{prefix}{item.name}.")
-        elif item.init and item.name not in ABOUT_FILES:
+        elif item.init and item.name not in ABOUT_FILES and item.name[:1] != "_":
             yield ConfigField(prefix + item.name, text_of(item.type))
 
 

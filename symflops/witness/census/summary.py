@@ -18,14 +18,15 @@ from symflops.witness.census.fields import value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.words import UNHEARD
 
+MEASURES = ("number", "list")
 VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
 
 
 def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
     """The census of one class, as its file holds it.
 
-    ``differs`` are numbers of described fields with which FLOPs are not as derived on the batches of the cases: a text is
-    shorter than a kernel, an image no multiple of a patch, or the work depends on data.
+    ``differs`` are numbers and lists of described fields that came out otherwise on the batches of the cases and beside the
+    other fields: a text is shorter than a kernel, lists per level differ in length, or the work depends on data.
     """
     by_path: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -36,10 +37,12 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         found = by_path.get(item.path, [])
         known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
         good, bad = values_of(found, known)
-        odd = [row.changes[item.path] for row in found if row.verdict == WRONG and not row.why.startswith("parameters")]
-        if odd and item.path in read and (depends_on_data(survey) or any(row.verdict == EXACT for row in found)):
-            differs[item.path] = [value for value in _distinct(odd) if kind_of(value) in ("number", "list")]
-            bad = [value for value in bad if value not in differs[item.path]]
+        odd = [value for value in bad if kind_of(value) in MEASURES and not set(texts_in(value))]
+        same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
+        told = same and (item.path in read or kind_of((odd or [0])[0]) == "list")
+        if odd and "least" not in guard(good, bad) and (told or depends_on_data(survey)):
+            differs[item.path] = odd
+            bad = [value for value in bad if value not in odd]
         texts = sorted({word for value in good for word in texts_in(value)})
         bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
         verdicts = {row.verdict for row in found}
@@ -66,8 +69,8 @@ def depends_on_data(survey: Survey) -> bool:
 
 
 def follows(values: Sequence[Any]) -> bool:
-    """Whether a field that cannot change alone differs between bases: the class takes no other value there."""
-    return len({json.dumps(value) for value in values if value is not None}) > 1
+    """Whether a field holds numbers or lists: if the class takes no other, it checks them against other fields itself."""
+    return any(kind_of(value) in MEASURES for value in values)
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
