@@ -89,6 +89,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "draft without inputs": ("draft", "module.py:Tiny"),
     "conform json": ("conform", "--peers", "peers", "--json"),
     "conform without peers": ("conform", "--peers", "nowhere"),
+    "cache": ("cache",),
+    "reading check": ("reading", "linear", "--check"),
     "device": ("device", "NVIDIA H200"),
     "device json": ("device", "NVIDIA H200", "--json"),
     "device unknown json": ("device", "Nonsense", "--json"),
