@@ -43,8 +43,10 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         if odd and "least" not in guard(good, bad) and (told or depends_on_data(survey)):
             differs[item.path] = odd
             bad = [value for value in bad if value not in odd]
-        texts = sorted({word for value in good for word in texts_in(value)})
-        bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
+        texts = words_of(good, bad, known)
+        bad = [
+            value for value in bad if not texts_in(value) or (isinstance(value, str) and value in texts)
+        ]  # else a word is refused
         verdicts = {row.verdict for row in found}
         if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
             guarded[item.path] = guard(good, bad)
@@ -66,6 +68,13 @@ def depends_on_data(survey: Survey) -> bool:
     """Whether records of the class cannot be exact (``inexact.yaml``): then FLOPs that differ say nothing about a field."""
     name = class_name(survey.reference)
     return any(f"/{name}/" in known for known in known_inexact(survey.model.file.root))
+
+
+def words_of(good: Sequence[Any], bad: Sequence[Any], known: Sequence[Any]) -> list[str]:
+    """The words of a field: those of the bases, and of exact values those that no wrong list has."""
+    wrong = {word for value in bad if isinstance(value, list) for word in texts_in(value)}
+    own = {word for value in known for word in texts_in(value)}
+    return sorted(own | {word for value in good for word in texts_in(value)} - wrong - {UNHEARD})
 
 
 def follows(values: Sequence[Any]) -> bool:
