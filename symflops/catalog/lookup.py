@@ -128,7 +128,7 @@ def estimator(
         variant, program = catalog.of_structure(name, config)
         if variant is not None and stores(program, regime, convention):
             module = catalog.module(name, variant)
-            told(check_unread(Stored(program), config), tell)
+            told(program, check_unread(Stored(program), config), tell)
             return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
     found = interpreted(catalog, name, config, regime, convention, tell)
     return found.stored.document, found
@@ -158,7 +158,7 @@ def interpreted(
         model = InterpretedEstimator(found, config, regime=regime, convention=convention)
     if strict:
         check_unread(model.stored, config, strict)
-    told(model.unread, tell)
+    told(model.stored.document, model.unread, tell)
     model.records = records_of(catalog, name, model)
     return model
 
@@ -168,9 +168,9 @@ def records_of(catalog: Catalog, name: str, model: InterpretedEstimator) -> int:
     return int(catalog.specs[name].get("records", {}).get(model.evidence["class"], 0))
 
 
-def told(lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
-    """Tell of keys that nothing reads, in one line."""
-    if lines:
+def told(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
+    """Tell of keys that nothing reads, in one line; not where nobody knows which keys the class has."""
+    if lines and (document.get("census") or not document["references"]):
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
         (tell or warn)(lines[0] + more)
 

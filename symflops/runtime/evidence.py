@@ -8,7 +8,7 @@ from symflops.runtime.config import as_read, look_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from symflops.runtime.stored import Stored
@@ -32,7 +32,7 @@ EVERYWHERE = frozenset({
     "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature",
     "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
     "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "remove_invalid_values",
-    "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config",
+    "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config", "rope_scaling", "rope_theta",
 })  # fmt: skip
 """Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
 (transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
@@ -96,8 +96,19 @@ def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
     name = next((name for _, name in named_classes(config)), "")
     census = census_of(document, name) or {}
     known = described | {path for kind in ("described", "free", "guarded", "words") for path in census.get(kind, ())}
+    for table in (document.get("reading") or {}).get("tables", {}).values():
+        known |= set(_names(table, ""))
     parts = {key[:place] for key in known for place, letter in enumerate(key) if letter == "."}
     yield from _unread(config, "", known, parts)
+
+
+def _names(table: Mapping[str, Any], place: str) -> Iterator[str]:
+    """The keys that the reading of a class knows: other names of fields, and fields around an inner config."""
+    for name, others in table.get("names", {}).items():
+        yield from (place + key for key in (name, *others))
+    for name, inner in table.get("parts", {}).items():
+        yield from (place + key for key in (name, *inner.get("flat", ())))
+        yield from _names(inner, f"{place}{name}.")
 
 
 def _unread(config: Mapping[str, Any], place: str, known: set[str], parts: set[str]) -> Iterator[str]:
@@ -118,21 +129,29 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
     Raises:
         ConfigError: one resembles a described key that the config lacks; or, if ``strict``, there is one.
     """
-    import difflib
-
     found = as_read(program.document, config)
     keys = [key for row in program.document["fields"] for key in row["keys"]]
     absent = [key for key in keys if look_up(found, [key]) is None]
     lines = []
     for path in unread(program, found):
-        near = difflib.get_close_matches(path, absent, n=1, cutoff=ALIKE)
+        near = nearest(path, absent, ALIKE)
         if near:
-            raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near[0]}': is it misspelt?")
-        like = difflib.get_close_matches(path, keys, n=1, cutoff=0.7)
-        lines.append(f"nothing reads the config's '{path}'" + (f"; there is '{like[0]}'" if like else ""))
+            raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near}': is it misspelt?")
+        like = nearest(path, keys, 0.7)
+        lines.append(f"nothing reads the config's '{path}'" + (f"; there is '{like}'" if like else ""))
     if strict and lines:
         raise ConfigError(f"{lines[0]} (--strict)" if len(lines) == 1 else f"{lines[0]}, and {len(lines) - 1} more (--strict)")
     return lines
+
+
+def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
+    """The key of the same inner config whose last word is the most alike; empty if none is as alike as ``cutoff``."""
+    import difflib
+
+    place, _, word = path.rpartition(".")
+    beside = [key.rpartition(".")[2] for key in keys if key.rpartition(".")[0] == place]
+    found = difflib.get_close_matches(word, beside, n=1, cutoff=cutoff)
+    return ".".join(filter(None, (place, *found))) if found else ""
 
 
 def summary(found: Mapping[str, Any]) -> list[str]:
