@@ -203,4 +203,10 @@ def regime_of_mapping(words: Mapping[str, Any]) -> Regime:
         SpecError: as :func:`read_regime`.
     """
     given = {key: value for key, value in words.items() if value is not None}
+    adapters = given.get("adapters")
+    if isinstance(adapters, list):  # records spell the plain names out
+        given["adapters"] = [
+            {**one, "names": "plain"} if isinstance(one, dict) and one.get("names", "peft") != "peft" else one
+            for one in adapters
+        ]
     return read_regime(Source("the record's regime", json.dumps({"name": "record", **given})))

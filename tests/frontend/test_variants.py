@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from symflops.api import Model, load
@@ -44,7 +46,7 @@ outputs: [z]
 def model(variants: str, layers: str = "K") -> Model:
     text = SPEC % (f"variants:\n  {variants}" if variants else "", layers)
     source = Source("stages.yaml", text)
-    return Model(SpecFile(None, None, "stages.yaml"), read(source, lambda name: None))
+    return Model(SpecFile(Path("specs"), Path("stages.yaml"), "stages.yaml"), read(source, lambda name: None))
 
 
 def findings(variants: str, layers: str = "K", name: str = "") -> list:
