@@ -20,7 +20,7 @@ STRUCTURED = {
     for reference in entry["references"]
 }
 PUBLISHED = {record["id"]: record for record in read_records(DATA) if "/pub-" in record["id"] and record["class"] in STRUCTURED}
-NAMES = {"sd15-512px": "sd15", "sd21-768px-B2": "sd21", "sdxl-1024px": "sdxl", "audioldm2": "audioldm2", "sd-512px": "sd"}
+NAMES = {"sd15-512px": "sd15", "sd21-768px-B2": "sd21", "sdxl-1024px": "sdxl", "audioldm2": "audioldm2", "sd-512px": "sd", "1.5-5b": "v1_5"}
 
 
 def test_there_are_published_models():
