@@ -468,6 +468,17 @@ _FIELDS = (
     ("attention_bias", "flag", ("attention_bias",), ""),
 )
 _READING: dict[str, Any] = {'tables': {'KimiLinearConfig': {'names': {'num_experts': {'num_experts': [], 'num_local_experts': []}, 'num_experts_per_token': {'num_experts_per_token': [], 'num_experts_per_tok': []}, 'num_shared_experts': {'num_shared_experts': [], 'n_shared_experts': []}}, 'undescribed': {'first_k_dense_replace': 1}, 'absent': ['q_lora_rank', 'mlp_layer_types', 'layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'linear_num_heads', 'linear_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'num_local_experts', 'n_shared_experts', 'vocab_size', 'attention_bias', 'num_labels']}}}
+_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
+    "KimiLinearForCausalLM": {
+        "guarded": {
+        },
+        "words": {
+            "hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
+            "mlp_layer_types": ['dense', 'sparse'],
+            "layer_types": ['full_attention', 'linear_attention'],
+        },
+    },
+}
 
 
 class Sizes:
@@ -527,10 +538,11 @@ class Sizes:
         """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
         """
         config = as_read({"reading": _READING}, config)
         _check_class(config)
+        check_census({"name": NAME, "census": _CENSUS}, config)
         found: dict[str, Any] = {}
         for attribute, kind, keys, items in _FIELDS:
             value = look_up(config, keys)
@@ -742,6 +754,8 @@ def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[st
         given = batch[name]
         if given is not None:
             count = max(count, _count(name, given, axes))
+        elif not STREAMS[name]:
+            raise _FormError(f"the batch lacks the stream '{name}'")
     for name, axes, absent in streams:
         given = batch[name]
         if given is None:
@@ -1052,6 +1066,91 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
     if kind == "entries" and not isinstance(value, int):
         return len(value)
     return tuple(value) if isinstance(value, list) else value
+
+
+def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Check a config against the census of its program.
+
+    Raises:
+        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
+    """
+    entry = entry_of(document, config)
+    if entry is None:
+        return
+    for path, known in entry.get("guarded", {}).items():
+        for value in values_at(config, path):
+            if not admitted(value, known) and not related(value, known, config):
+                raise ConfigError(refusal(document["name"], path, value, known["values"] or known.get("related", [])))
+    for path, words in entry.get("words", {}).items():
+        for word in texts_in(values_at(config, path)):
+            if word not in words:
+                raise ConfigError(refusal(document["name"], path, word, words))
+
+
+def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The census of the class that a config names, else that of the first class; None without a census."""
+    census, named = document.get("census") or {}, config.get("architectures")
+    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
+    known = [census[name] for name in names if isinstance(name, str) and name in census]
+    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
+    return found
+
+
+def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
+    """The value at a path, as a list; empty if there is none."""
+    found: Any = config
+    for word in path.split("."):
+        if not isinstance(found, dict) or word not in found:
+            return []
+        found = found[word]
+    return [found]
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a value of a config."""
+    if value is None:
+        return "null"
+    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
+        if isinstance(value, types):
+            return kind
+    return "mapping"
+
+
+def admitted(value: Any, known: Mapping[str, Any]) -> bool:
+    """Whether a value of a guarded field is derived exactly."""
+    kind = kind_of(value)
+    if kind == "list" and len(value) in known.get("lengths", ()):
+        return True
+    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
+        return True
+    same = (other for other in known["values"] if kind_of(other) == kind)
+    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
+
+
+def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Whether a number is as all exact ones are: a multiple of another field, a part of it, or equal to it."""
+    for word, path in known.get("related", ()):
+        others = [
+            other for other in values_at(config, path) if kind_of(other) == kind_of(value) == "number" and other and value
+        ]
+        fits = [value % other if word == "multiple" else other % value if word == "part" else value - other for other in others]
+        if fits == [0]:
+            return True
+    return False
+
+
+def texts_in(value: Any) -> list[str]:
+    """The words of a value: itself, or those of a list."""
+    if isinstance(value, (list, tuple)):
+        return [word for item in value for word in texts_in(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def refusal(spec: str, path: str, value: Any, known: list[Any]) -> str:
+    """The message about a value that a spec does not describe: the field, the value, and the way out."""
+    shown = ", ".join(repr(other) for other in known[:6]) + (", ..." if len(known) > 6 else "")
+    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
+    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe (known: {shown or 'none'}); {way}"
 
 
 def _at(path: str, lines: list[Line]) -> list[Line]:

@@ -266,6 +266,8 @@ def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[st
         given = batch[name]
         if given is not None:
             count = max(count, _count(name, given, axes))
+        elif not STREAMS[name]:
+            raise _FormError(f"the batch lacks the stream '{name}'")
     for name, axes, absent in streams:
         given = batch[name]
         if given is None:
