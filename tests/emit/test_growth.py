@@ -112,11 +112,11 @@ def every(name: str, seed: int) -> Iterator[tuple[Program, Analysis, Witness, ra
     program, found = derived(name)
     for draw in range(MOST):
         rng = random.Random(f"{name} {seed} {draw}")
-        witness = Witness(program, config_of(program, rng))
         try:
+            witness = Witness(program, config_of(program, rng))
             witness.flops(None, BOTH, lengths_of(program, rng), "samples")
         except ConfigError:
-            continue  # such as a window of no patches
+            continue  # such as a window of no patches, or fewer layers than take images
         yield program, found, witness, rng
 
 

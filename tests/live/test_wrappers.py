@@ -42,7 +42,9 @@ def compiled_blocks():
 
 def accelerated():
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 
+    AcceleratorState._reset_state(reset_partial_state=True)  # which other tests of this process may have made, of another precision
     return Accelerator(cpu=True, mixed_precision="bf16").prepare(llama())
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from symflops.diagnostics.findings import SymflopsError
+from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
 
 from .interpreter import run
@@ -108,11 +109,21 @@ def compiled(name: str, train: tuple[str, ...] = ("*",)) -> Any:
     return PROGRAMS[name, train]
 
 
+def runnable(name: str, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
+    """The batch, with heights of at least one patch where images are cut into patches; a smaller one is refused."""
+    least = config.get("patch", 2) if name == "all_tokens" else 0
+    if any(h < least for h, _ in batch["images"]):
+        with pytest.raises(BatchError, match=f"needs at least {least}"):
+            interpreted(compiled(name), case(name, config, batch), "torch")
+    return {**batch, "images": [[max(h, least), w] for h, w in batch["images"]]}
+
+
 @pytest.mark.parametrize("name", SPECS)
 @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH, train=TRAIN)
 def test_ragged_batches(name: str, config: dict[str, Any], batch: dict[str, Any], train: tuple[str, ...]) -> None:
     """The interpreted program and its closed forms."""
+    batch = runnable(name, config, batch)
     given_case, program = case(name, config, batch, train), compiled(name, train)
     for convention in CONVENTIONS:
         want = run(given_case.document, config, batch, train=train, convention=convention)
@@ -125,7 +136,7 @@ def test_ragged_batches(name: str, config: dict[str, Any], batch: dict[str, Any]
 @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH)
 def test_the_generated_module_agrees(name: str, config: dict[str, Any], batch: dict[str, Any]) -> None:
-    given_case, program = case(name, config, batch), compiled(name)
+    given_case, program = case(name, config, runnable(name, config, batch)), compiled(name)
     with tempfile.TemporaryDirectory() as folder:
         want = interpreted(program, given_case, "torch")
         got = generated(program, given_case, "torch", Path(folder))
