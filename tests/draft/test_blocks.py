@@ -67,7 +67,9 @@ def test_what_a_block_describes_is_found_again(pattern):
 
 
 def test_every_switch_is_tried():
-    assert sorted(one.switches["normed"] for one in PATTERNS if one.name == "self_attention") == ["false", "true"]
+    words = ["'layer_norm'", "'layer_norm_across_heads'", "'rms_norm'", "'rms_norm_across_heads'"]
+    found = sorted((one.switches["normed"], one.switches["norm"]) for one in PATTERNS if one.name == "self_attention")
+    assert found == [("false", "'rms_norm'"), *(("true", word) for word in words)]
     (gated,) = (one for one in PATTERNS if one.name == "feed_forward" and one.switches["gated"] == "true")
     assert [step.texts.get("width") for step in gated.steps] == ["2 * hidden", "hidden", "width"]
 
@@ -89,6 +91,9 @@ def test_the_order_of_entries_does_not_matter_and_norms_may_be_of_one_head():
     ]
     ((_, call),) = called(entries, PATTERNS, {"a"})
     assert call == {"block": "cross_attention", "from": ["x", "c"], "heads": "H", "width": "D", "norm_dim": "d", "to": "a"}
+    for _, fields in entries[3:5]:
+        fields["op"] = "layer_norm"
+    assert called(entries, PATTERNS, {"a"})[0][1] == {**call, "norm": "'layer_norm'"}
     entries[3][1]["dim"] = "2*d"
     assert len(called(entries, PATTERNS, {"a"})) == 6
 

@@ -16,6 +16,8 @@ READING = "system/reading.py"
 READS = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "safe_load", "reader", "DictReader", "loadtxt", "mmap"}
 MODULES = {"json", "yaml", "pickle", "csv", "np", "numpy", "torch", "marshal", "tomllib", "os", "io"}
 REASONS = {
+    ("cli/draft.py", "report"): "parses a text that was printed just now",
+    ("draft/prove/census.py", "entry_of"): "copies what is in memory",
     ("cli/main.py", "_told"): "opens the null device",
     ("commands/new.py", "spec_text"): "parses a text that was read with a limit",
     ("cli/mfu.py", "summed"): "parses a text that was read with a limit",

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Scalar, read_yaml
 from symflops.syntax.yaml_nodes import Sequence as SequenceNode
 
-MOST_SWITCHES = 3  # of one block: each doubles its patterns
+MOST_SETTINGS = 8  # of one block's switches: each is a pattern
 Value = tuple[str, int]  # a name, and how often it was bound before
 
 
@@ -44,7 +45,7 @@ class Pattern:
     Attributes:
         name: The block.
         parameters: Parameter -> default, None if it has none.
-        switches: Parameter that decides about entries -> ``true`` or ``false``.
+        switches: Parameter that decides about entries -> ``true``, ``false``, or a word in quotes.
         inputs: The names that it reads.
         outputs: The values that it makes.
         steps: Its entries.
@@ -121,32 +122,64 @@ def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
     """One block, once for each setting of its switches."""
     parameters = data.get("params") or {}
     entries = entries_in(data)
-    switches = [one for one in parameters if one in conditions(entries)]
-    if len(switches) > MOST_SWITCHES or any("{" in path for path, _ in entries):
+    found = conditions(entries)
+    switches = {one: settings_of(default, found[one]) for one, default in parameters.items() if one in found}
+    if prod(map(len, switches.values())) > MOST_SETTINGS or any("{" in path for path, _ in entries):
         return
-    for setting in product(BOOLEANS, repeat=len(switches)):
+    seen = []
+    for setting in product(*switches.values()):
         values = dict(zip(switches, setting, strict=True))
         chosen = list(entries_under(entries, values))
         versions: dict[str, int] = {}
         steps = steps_of(chosen, versions)
         if steps is None or any("when" in step.texts for step in steps):
             continue
+        if chosen in seen:  # a switch that another one makes useless
+            continue
+        seen.append(chosen)
         outputs = tuple((one, versions.get(one, 0)) for one in data.get("outputs") or ())
         yield Pattern(name, parameters, values, tuple(data.get("inputs") or ()), *shortened(steps, outputs))
 
 
-def conditions(entries: Sequence[Any]) -> set[str]:
-    """The names that are conditions of entries or in expressions, perhaps after ``not``."""
-    found: set[str] = set()
+def settings_of(default: str | None, tested: set[str]) -> list[str]:
+    """The settings of a switch, its default first: truth values, or the default word and those that it is compared with."""
+    words = {default} if default and default.startswith("'") else set()
+    return sorted((tested - {*BOOLEANS} if words else tested) | words, key=lambda one: (one != default, one == "false", one))
+
+
+def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
+    """The names that conditions of entries or in expressions test, each with the settings that these tell apart."""
+    found: dict[str, set[str]] = {}
     for _, fields in entries:
         trees = [(word, parsed(text_of(value))) for word, value in fields.items() if word != "graph"]
         tests = [tree for word, tree in trees if word == "when"]
         tests += [node.test for _, tree in trees if tree for node in ast.walk(tree) if isinstance(node, ast.IfExp)]
-        for test in tests:
-            inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-            found |= {inner.id} if isinstance(inner, ast.Name) else set()
-        found |= conditions(entries_in(fields))
+        inner = [tested(test) for test in tests if test]
+        for name, settings in [item for one in (*inner, conditions(entries_in(fields))) for item in one.items()]:
+            found.setdefault(name, set()).update(settings)
     return found
+
+
+def tested(test: ast.expr) -> dict[str, set[str]]:
+    """The names that a condition tests: as truth values, or compared with words."""
+    match test:
+        case ast.Name(id=name):
+            return {name: set(BOOLEANS)}
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return tested(operand)
+        case ast.BoolOp(values=parts):
+            found = [item for part in parts for item in tested(part).items()]
+            return {name: set().union(*(settings for other, settings in found if other == name)) for name, _ in found}
+        case ast.Compare(left=ast.Name(id=name), comparators=[right]) if words := words_in(right):
+            return {name: {repr(word) for word in words}}
+    return {}
+
+
+def words_in(node: ast.expr) -> list[str]:
+    """A word, or the words of a list; empty if it is anything else."""
+    items = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+    words = [one.value for one in items if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return words if len(words) == len(items) else []
 
 
 def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -183,6 +216,30 @@ class Resolve(Substitution):
         if isinstance(node.op, ast.Not) and isinstance(operand, ast.Name) and operand.id in BOOLEANS:
             return ast.Name(BOOLEANS[operand.id == "true"])
         return ast.UnaryOp(node.op, operand)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """A conjunction or disjunction: one part may decide it, and what does not matter goes."""
+        decides = BOOLEANS[isinstance(node.op, ast.And)]
+        parts = [self.visit(part) for part in node.values]
+        left = [part for part in parts if not (isinstance(part, ast.Name) and part.id in BOOLEANS)]
+        if any(isinstance(part, ast.Name) and part.id == decides for part in parts):
+            return ast.Name(decides)
+        if not left:
+            return ast.Name(BOOLEANS[decides == "true"])
+        return left[0] if len(left) == 1 else ast.BoolOp(node.op, left)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """A word compared with a word, or sought in a list of words."""
+        left, *right = [self.visit(part) for part in (node.left, *node.comparators)]
+        mine, theirs = words_in(left), words_in(right[0])
+        if len(right) > 1 or not isinstance(left, ast.Constant) or not mine or not theirs:
+            return ast.Compare(left, node.ops, right)
+        match node.ops[0]:
+            case ast.Eq() | ast.In():
+                return ast.Name(BOOLEANS[mine[0] not in theirs])
+            case ast.NotEq() | ast.NotIn():
+                return ast.Name(BOOLEANS[mine[0] in theirs])
+        return ast.Compare(left, node.ops, right)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         """A conditional expression."""
