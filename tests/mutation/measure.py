@@ -39,6 +39,7 @@ CASES = (
     ("DeepseekV3ForCausalLM", {**SMALL, **MLA, "q_lora_rank": None, "tie_word_embeddings": True}),
     ("DeepseekV3ForCausalLM", {**SMALL, **MLA, "q_lora_rank": 28, "attention_bias": True}),
     ("Qwen3MoeForCausalLM", {**SMALL, "num_key_value_heads": 2, "head_dim": 16, "mlp_only_layers": [0, 1], "attention_bias": True, "tie_word_embeddings": True}),
+    *((f"LlamaFor{head}", {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}) for head in ("SequenceClassification", "TokenClassification", "QuestionAnswering")),
 )
 WAN = {"num_attention_heads": 4, "attention_head_dim": 24, "in_channels": 6, "out_channels": 6, "text_dim": 40, "freq_dim": 32}
 FURTHER = {"wan": (LiveCase({**WAN, "ffn_dim": 208, "num_layers": 0}, {"latent": [[2, 6, 8]], "prompt": [11]}),)}
@@ -50,15 +51,15 @@ def measure(name: str, config: dict[str, Any]) -> dict[str, Any]:
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    made = getattr(transformers, name.replace("ForCausalLM", "Config"))(**config)
+    made = getattr(transformers, f"{name.partition('For')[0]}Config")(**config)
     made._attn_implementation = "eager"
     with torch.device("cpu"):
         model = getattr(transformers, name)(made).train()
         words = torch.zeros((2, 11), dtype=torch.long)
     with FlopCounterMode(display=False) as forward:
-        output = model(input_ids=words, use_cache=False).logits
+        output = model(input_ids=words, use_cache=False)
     with FlopCounterMode(display=False) as backward:
-        output.sum().backward()
+        sum(value.sum() for value in output.values()).backward()
     tensors: dict[str, int] = {}
     for key, tensor in model.named_parameters():
         tensors[starred(key)] = tensors.get(starred(key), 0) + tensor.numel()
@@ -69,7 +70,7 @@ def measure(name: str, config: dict[str, Any]) -> dict[str, Any]:
             modules[starred(path)] = modules.get(starred(path), 0) + sum(counts.values())
     tag = "tiny-" + "-".join(key for key in ("attention_bias", "mlp_bias", "tie_word_embeddings") if config.get(key))
     return {
-        "id": f"mutation/{name}/{tag}", "class": name, "tag": tag, "config_json": {**made.to_dict(), **config}, "inputs": {"input_ids": {"shape": [2, 11]}},
+        "id": f"mutation/{name}/{tag}", "class": name, "tag": tag, "config_json": {**made.to_dict(), "architectures": None if name.endswith("CausalLM") else [name], **config}, "inputs": {"input_ids": {"shape": [2, 11]}},
         "params_total": sum(tensors.values()), "params_by_tensor": tensors, "fwd_flops": forward.get_total_flops(), "bwd_flops": backward.get_total_flops(), "by_module_fwd": modules,
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
     }  # fmt: skip
