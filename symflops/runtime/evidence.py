@@ -17,7 +17,7 @@ PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
 """The grades of an answer, the strongest first."""
 
 LIBRARIES = ("transformers.", "diffusers.", "torch.")
-ALIKE = 0.88
+ALIKE, SHORT = 0.88, 4
 """How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` has 0.91."""
 
 EVERYWHERE = frozenset({
@@ -135,13 +135,20 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
     lines = []
     for path in unread(program, found):
         near = nearest(path, absent, ALIKE)
-        if near:
+        if near and misspelt(path, near):
             raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near}': is it misspelt?")
         like = nearest(path, keys, 0.7)
         lines.append(f"nothing reads the config's '{path}'" + (f"; there is '{like}'" if like else ""))
     if strict and lines:
         raise ConfigError(f"{lines[0]} (--strict)" if len(lines) == 1 else f"{lines[0]}, and {len(lines) - 1} more (--strict)")
     return lines
+
+
+def misspelt(given: str, known: str) -> bool:
+    """Whether two alike keys differ inside of long words: ``v_head_dim`` and ``q_lora_rank`` are no slips of others."""
+    pairs = list(zip(given.split("_"), known.split("_"), strict=False))
+    same = given.count("_") == known.count("_")
+    return same and all(one == other or min(len(one), len(other)) >= SHORT for one, other in pairs)
 
 
 def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
