@@ -356,7 +356,7 @@ def _check(sizes: Any, columns: Columns) -> None:
     """Refuse an item of which the model leaves nothing."""
     found = None if not columns else _many(len(columns[0]))
     smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if all([left >= 1 for left in _inner(sizes, *smallest)]):
+    if min(_inner(sizes, *smallest)) >= 1:
         return
     rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
     for items in dict.fromkeys(_INNER):

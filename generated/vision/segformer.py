@@ -181,7 +181,7 @@ _READING: dict[str, Any] = {'tables': {'SegformerConfig': {'absent': ['id2label'
 _CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
     "SegformerForImageClassification": {
         "guarded": {
-            "num_encoder_blocks": {'values': [2, 4]},
+            "num_encoder_blocks": {'values': [2, 3, 4]},
         },
         "words": {
             "hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
@@ -535,7 +535,7 @@ def _check(sizes: Any, columns: Columns) -> None:
     """Refuse an item of which the model leaves nothing."""
     found = None if not columns else _many(len(columns[0]))
     smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if all([left >= 1 for left in _inner(sizes, *smallest)]):
+    if min(_inner(sizes, *smallest)) >= 1:
         return
     rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
     for items in dict.fromkeys(_INNER):
