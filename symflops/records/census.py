@@ -19,7 +19,7 @@ from symflops.syntax.yaml_nodes import read_yaml
 from symflops.system.digests import digest
 from symflops.system.reading import parse_json, read_bytes, read_text
 
-SCHEMA = 1
+SCHEMA, MISSING = 1, "has no census"
 PROSE = ("title", "doc", "latex", "pipelines", "variants", "model_type", "reference", "name")
 SHOWN = ("described", "free", "guarded", "words")
 """What a stored program carries of the census of a class."""
@@ -81,7 +81,7 @@ def stale(file: SpecFile, spec: Spec) -> Iterator[str]:
     path = census_path(file.path)
     if not path.is_file():
         if spec.references:
-            yield f"'{spec.name}' has no census"
+            yield f"'{spec.name}' {MISSING}"
         return
     found = _parsed(path, read_text(path))
     if found.get("spec") != spec_digest(spec):
