@@ -33,7 +33,7 @@ REGIMES = ROOT / "tests" / "data" / "regimes"
 EXTRA = Path(__file__).parent / "records.json"
 PARTIAL = Path(__file__).parent / "partial.json"
 RANK = 4
-SPECS = ("qwen_image", "llama", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
+SPECS = ("qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 
 
 class Once:
