@@ -529,7 +529,7 @@ def _inner(sizes: Any, h: Any, w: Any, y: Any, high: Any, wide: Any) -> tuple[An
 
 
 def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([left for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
+    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
 
 
 def _check(sizes: Any, columns: Columns) -> None:
