@@ -13,13 +13,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from symflops.api import Model, program_in
+from symflops.api import Model
 from symflops.catalog.library import SpecFile, roots, specs_in
-from symflops.compiler import Goal
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.frontend.read import read
-from symflops.model.needs_size import NeedsSize
 from symflops.model.regime import Adapter, Recompute, Regime
+from symflops.runtime.classes import class_in
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.bench import NAMES
 from symflops.witness.records import verify_record
@@ -37,22 +36,20 @@ SPECS = ("qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 
 
 class Once:
-    """A model whose program is derived once per regime for all records, where its structure does not depend on the config."""
+    """A model whose program is derived once per regime and class, where its structure does not depend on the config."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.spec = model, model.spec
         self.programs: dict[Any, Any] = {}
-        self.structural = False
 
     def estimator(self, config: Any, regime: str | Regime, convention: str) -> InterpretedEstimator:
         name = regime.name if isinstance(regime, Regime) else regime
-        if regime not in self.programs and not self.structural:
-            found = self.model.compiled(Goal.PROGRAM, [regime], [convention])
-            if isinstance(found, NeedsSize):
-                self.structural = True
-            else:
-                self.programs[regime] = program_in(found)
-        program = self.model.program([regime], [convention], config) if self.structural else self.programs[regime]
+        key = (regime, class_in(config))
+        program = self.programs.get(key)
+        if program is None:
+            program = self.model.program([regime], [convention], config)
+            if not program.fixed:
+                self.programs[key] = program
         return InterpretedEstimator(program, config, regime=name, convention=convention)
 
 

@@ -114,7 +114,8 @@ def test_a_message_has_the_stream_what_came_and_an_example(name: str, stream: st
 
 
 def test_whole_numbers_of_numpy_and_torch_are_lengths() -> None:
-    np, torch = pytest.importorskip("numpy"), pytest.importorskip("torch")
+    import numpy as np
+    import torch
     for estimator in estimators("llama"):
         plain = estimator.moments(text=[5, 7])
         for given_ in ([np.int64(5), np.int32(7)], [torch.tensor(5), torch.tensor(7)], np.array([5, 7]), torch.tensor([5, 7]), (5, 7)):
@@ -144,7 +145,7 @@ def test_what_the_model_cannot_run_is_refused_with_the_least_length(name: str, c
 
 
 def test_on_a_device_a_short_length_is_a_fault_that_the_read_reports() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
     catalog = lookup.by_name("wav2vec2")
     for estimator in (lookup.interpreted(catalog, "wav2vec2", {}), lookup.estimator(catalog, "wav2vec2", {})[1]):
         meter = Accumulator(estimator)
@@ -159,7 +160,7 @@ def test_on_a_device_a_short_length_is_a_fault_that_the_read_reports() -> None:
 @settings(max_examples=amount(60, 2000), deadline=None)
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 4), st.integers(1, 3), st.integers(0, 12), st.booleans())
 def test_a_convolution_takes_what_the_real_one_takes(kernel: int, stride: int, padding: int, dilation: int, length: int, transposed: bool) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
     sizes = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
     grown = 2 * padding - dilation * (kernel - 1)
     assume(transposed or length or grown <= 0)  # rows of padding alone: the real one refuses an empty input, wherever it comes from
@@ -189,7 +190,8 @@ REAL = {
 
 @pytest.mark.parametrize("name", REAL)
 def test_the_least_length_is_that_of_the_real_class(name: str) -> None:
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    import torch
+    import transformers
     family, suffix, sizes = REAL[name]
     model = getattr(transformers, family + suffix)(getattr(transformers, f"{family}Config")(**sizes)).eval()
     estimator = lookup.interpreted(lookup.by_name(name), name, sizes)

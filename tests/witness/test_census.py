@@ -18,8 +18,6 @@ from tests.shipped import FILES, NAMES
 from tests.shipped import load as shipped
 from tests.witness import variations as recorded
 
-pytest.importorskip("torch")
-
 MODULE = """
     import torch
 
@@ -125,8 +123,8 @@ def test_no_shipped_census_is_stale(name):
 
 
 def test_the_words_of_a_source():
-    diffusers = pytest.importorskip("diffusers")
-    transformers = pytest.importorskip("transformers")
+    import diffusers
+    import transformers
     found = Words(diffusers.DiTTransformer2DModel)
     assert {"geglu", "swiglu", "gelu-approximate"} <= set(found.of(ConfigField("activation_fn")))
     assert {"ada_norm_zero", "ada_norm_single"} <= set(found.of(ConfigField("norm_type")))
@@ -177,7 +175,6 @@ def test_numbers_that_cannot_change_alone_change_with_a_related_one():
 
 
 def test_classes_that_share_a_config_class_share_a_census(tmp_path):
-    pytest.importorskip("transformers")
     names = ["transformers.LlamaForCausalLM", "transformers.LlamaModel", "transformers.BertModel"]
     assert of_each_config(names, tmp_path) == [names[0], names[2]]
 

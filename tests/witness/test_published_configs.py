@@ -33,8 +33,6 @@ def sources() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("name", sampled(sorted(KNOWN), 6))
 def test_the_real_class_built_from_the_config_has_the_parameters_that_are_derived(name: str) -> None:
-    pytest.importorskip("transformers")
-    pytest.importorskip("diffusers")
     assert verdict(config_of(name)) == ("exact", KNOWN[name]["parameters"], "")
 
 

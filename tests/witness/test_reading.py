@@ -15,14 +15,11 @@ FILES = sampled(list(specs_in(shipped("specs"))), 8)
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: getattr(file, "name", None))
 def test_the_reading_of_a_spec_is_what_its_classes_say(file: SpecFile) -> None:
-    pytest.importorskip("transformers")
-    pytest.importorskip("diffusers")
     model = load(file)
     assert reading_of(model) == model.spec.reading, f"run 'symflops reading {file.name}' and 'symflops generate {file.name}'"
 
 
 def test_a_file_that_differs_is_told_and_written_again(tmp_path, monkeypatch, capsys) -> None:
-    pytest.importorskip("transformers")
     (tmp_path / "specs/language").mkdir(parents=True)
     for name in ("gpt2.yaml", "gpt2.cases.yaml"):
         (tmp_path / "specs/language" / name).write_text((shipped("specs") / "language" / name).read_text("utf-8"), "utf-8")
