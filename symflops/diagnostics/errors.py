@@ -23,5 +23,11 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
     length = len(name)
     alike = {one for one in known if 2 * min(length, len(one)) >= 0.6 * (length + len(one))} if length <= LONGEST else ()
-    near = difflib.get_close_matches(name, sorted(alike)[:MOST_KNOWN], n=3, cutoff=0.6)
+    likely = sorted(alike, key=lambda one: (-_shared(name, one) - _shared(name[::-1], one[::-1]), one))
+    near = difflib.get_close_matches(name, likely[:MOST_KNOWN], n=3, cutoff=0.6)
     return f"did you mean {' or '.join(repr(match) for match in near)}?" if near else otherwise
+
+
+def _shared(one: str, other: str) -> int:
+    """How many letters two names begin with alike."""
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

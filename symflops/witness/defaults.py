@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,10 @@ def _plain(value: Any) -> Any:
 def default_differences(model: Model) -> Iterator[str]:
     """A line for each size whose default differs from the real class, for every class that the spec describes.
 
-    If a size has no default, the class must have none either: a config must give it. If the class's signature has null, the
-    size may be null too, whatever the class makes of it later, because the spec itself defines what null means.
+    If a size has no default, the class must have none either: a config must give it. A default may be what the class's
+    signature has, whatever the class makes of it later, because the spec itself says what it makes of it.
     """
-    program = model.program(["forward"], ["symflops"], {})
+    program = replace(model.program(["forward"], ["symflops"], {}), census=None)
     needed = [field for field in program.fields if field.required and field.default is None]
     folder = model.file.path.parent
     for reference in model.spec.references:
@@ -71,8 +72,8 @@ def default_differences(model: Model) -> Iterator[str]:
         ours, theirs = (sizes_of(stored_of(program), _completed(config, known, needed)) for config in ({}, defaults))
         for field in program.fields:
             own, real = ours[field.letter], theirs[field.letter]
-            left_null = own is None and is_null(written, field.keys)
-            if (own != real and not left_null) or known.get(field.keys[0]) is not None:
+            as_written = own == look_up(written, field.keys) if own is not None else is_null(written, field.keys)
+            if (own != real and not as_written) or known.get(field.keys[0]) is not None:
                 both = f"{'none' if field in needed else repr(own)} in the spec, {real!r} in {reference}"
                 yield f"default of size '{field.letter}' ({field.keys[0]}): {both}"
 

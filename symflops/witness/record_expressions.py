@@ -97,12 +97,18 @@ def _letters(text: Any) -> Any:
     return tuple(str(text))
 
 
+def _nonzero(lengths: Any) -> Any:
+    """The lengths of a pack without those of its empty documents, which no model is run on alone."""
+    return tuple(length for length in lengths if length != 0)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "every": _every,
     "steps": _steps,
     "copies": _copies,
     "modules": _modules,
     "letters": _letters,
+    "nonzero": _nonzero,
 }
 
 

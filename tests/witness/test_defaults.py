@@ -33,7 +33,7 @@ def changed(tmp_path, name, old, new):
 
 
 def test_a_default_that_the_spec_lacks_is_told(tmp_path):
-    (told,) = changed(tmp_path, "wan", "key: ffn_dim, default: 13824", "key: ffn_dim")
+    (told,) = changed(tmp_path, "wan", "key: ffn_dim, default: 13824, if_null: 4*H*d", "key: ffn_dim")
     assert told == "default of size 'F' (ffn_dim): none in the spec, 13824 in diffusers.WanTransformer3DModel"
 
 
