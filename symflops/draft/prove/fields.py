@@ -20,6 +20,7 @@ from symflops.draft.limits import attempt
 from symflops.draft.prove.points import batch_of
 from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_line, measured
 from symflops.draft.sample.family import starred
+from symflops.draft.sample.runner import SLOWER
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import Subject, class_of, completed, full_config
 from symflops.draft.trace.tape import taped
@@ -31,7 +32,7 @@ from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN,
 from symflops.witness.census.variations import Changes, partnered, variations
 from symflops.witness.census.words import Words
 
-SECONDS = 20.0  # for one variation
+MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
 ENOUGH = 3  # numbers per field that the class accepts
 
@@ -82,7 +83,8 @@ class FieldSurvey:
     waiting: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        subject = self.study.subject
+        subject, runner = self.study.subject, self.study.runner
+        self.seconds = min(MOST_SECONDS, max(runner.seconds, SLOWER * runner.longest))
         self.kind, self.device = class_of(subject.reference), subject.device
         self.base = self.trial({})
         self.real = self.real_of(subject)
@@ -94,8 +96,8 @@ class FieldSurvey:
     def faster(self, real: Real | None) -> str:
         """The device to vary on: the CPU, on which small tensors are quicker, if the base does the same work there."""
         subject = replace(self.study.subject, device="cpu")
-        model = attempt(subject.build, SECONDS) if real is not None and real.parameters.total < MOST_ON_CPU else None
-        found = attempt(lambda: measured(model, subject.arguments()), SECONDS) if model is not None else None
+        model = attempt(subject.build, self.seconds) if real is not None and real.parameters.total < MOST_ON_CPU else None
+        found = attempt(lambda: measured(model, subject.arguments()), self.seconds) if model is not None else None
         return "cpu" if real is not None and found is not None and found == real.passes else self.study.subject.device
 
     def trial(self, state: State) -> Trial:
@@ -110,8 +112,8 @@ class FieldSurvey:
             model = subject.build()
             return model, Real(full_config(model, subject.config), Parameters.of(model), None)
 
-        found = attempt(built, SECONDS)
-        return found and replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), SECONDS))
+        found = attempt(built, self.seconds)
+        return found and replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), self.seconds))
 
     def run(self) -> None:
         """Vary every field at the base."""
@@ -135,6 +137,9 @@ class FieldSurvey:
             number = is_whole(other) or isinstance(other, float)
             if number and built >= ENOUGH:
                 continue
+            if self.late():
+                self.waiting.append(item.path)
+                return
             row = self.judged(item, value, other)
             built += number and row.verdict not in (UNBUILT, UNRUN)
             yield row
@@ -203,7 +208,7 @@ class FieldSurvey:
         assert self.real is not None
         if real.parameters.shapes.keys() != self.real.parameters.shapes.keys():
             return True
-        counts = [contractions(subject) for subject in (self.base.subject, trial.subject)]
+        counts = [contractions(subject, self.seconds) for subject in (self.base.subject, trial.subject)]
         return None not in counts and counts[0] != counts[1]
 
     def compared(self, real: Real, trial: Trial) -> tuple[str, str]:
@@ -233,9 +238,9 @@ def prime_after(number: int) -> int:
     return next(one for one in count(number + 1) if all(one % part for part in range(2, isqrt(one) + 1)))
 
 
-def contractions(subject: Subject) -> int | None:
+def contractions(subject: Subject, seconds: float) -> int | None:
     """How many contractions a subject runs; None if it does not run."""
-    return attempt(lambda: sum(1 for node in taped(subject)[2].nodes if node.sizes), SECONDS)
+    return attempt(lambda: sum(1 for node in taped(subject)[2].nodes if node.sizes), seconds)
 
 
 def path_of(slot: Slot) -> str:
