@@ -99,9 +99,9 @@ def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Seque
 def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
     """The config inside a config: given, or left out, or with its fields around it."""
     part = found.get(name)
-    if found.get(table.get("instead", "")) is not None:
-        name = table["instead"]
-        part = found[name]
+    instead = table.get("instead")
+    if instead is not None and found.get(instead) is not None:
+        name, part = instead, found[instead]
     if part is None:
         flat = {key: found[key] for key in table.get("flat", ()) if key in found}
         return {**table.get("whole", {}), **flat}

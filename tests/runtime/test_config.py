@@ -75,6 +75,7 @@ def test_fields_around_a_text_config_that_is_given_do_not_count() -> None:
         ("clip", {"text_config_dict": {"hidden_size": 768}}, {"text_config": {"hidden_size": 768}}),
         ("llama", {"num_key_value_heads": None, "head_dim": None}, {}),
         ("llava", {"vision_config": None}, {}),
+        ("llava", {"": 5}, {}),
         ("mamba", {"time_step_rank": "auto", "hidden_size": 320}, {"hidden_size": 320}),
     ],
 )
