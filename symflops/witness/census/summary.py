@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from symflops.records.inexact import known_inexact
 from symflops.runtime.census import kind_of, texts_in
 from symflops.runtime.classes import class_name
 from symflops.witness.census.fields import value_at
+from symflops.witness.census.list_lengths import lengths_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.words import UNHEARD
 
@@ -26,7 +27,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
     """The census of one class, as its file holds it.
 
     ``differs`` are numbers and lists of described fields that came out otherwise on the batches of the cases and beside the
-    other fields: a text is shorter than a kernel, lists per level differ in length, or the work depends on data.
+    other fields, where no rule about lengths tells why; or whose work depends on data.
     """
     by_path: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -40,7 +41,9 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         odd = [value for value in bad if kind_of(value) in MEASURES and not set(texts_in(value))]
         same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
         told = same and (item.path in read or kind_of((odd or [0])[0]) == "list")
-        if odd and "least" not in guard(good, bad) and (told or depends_on_data(survey)):
+        lengths = lengths_of(item.path, good, odd, found, survey)
+        counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
+        if odd and not lengths and "least" not in guard(good, bad) and (told or counted):
             differs[item.path] = odd
             bad = [value for value in bad if value not in odd]
         texts = words_of(good, bad, known)
@@ -49,7 +52,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         ]  # else a word is refused
         verdicts = {row.verdict for row in found}
         if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
-            guarded[item.path] = guard(good, bad)
+            guarded[item.path] = guard(good, bad, lengths)
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
         else:
@@ -104,23 +107,27 @@ def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], lis
     return [value for value in _distinct(good) if json.dumps(value) not in wrong - own], _distinct(bad)
 
 
-def guard(good: Sequence[Any], bad: Sequence[Any]) -> dict[str, Any]:
-    """What a guarded field may hold: values; kinds of values without a wrong one; numbers from one above all wrong ones on."""
+def guard(good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a guarded field may hold: values; kinds of values without a wrong one; numbers from one above all wrong ones on.
+
+    ``lengths`` is the rule about the lengths of its lists, if one tells exact ones from wrong ones.
+    """
     wrong = {kind_of(value) for value in bad}
     kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
     low = [value for value in bad if kind_of(value) == "number"]
     numbers = [value for value in good if kind_of(value) == "number"]
     least = min((value for value in numbers if value > max(low)), default=None) if low else None
-    lists = {len(value) for value in good if isinstance(value, list)} - {len(value) for value in bad if isinstance(value, list)}
-    if "list" in wrong and lists:
-        good = [value for value in good if not isinstance(value, list) or len(value) not in lists]
-    else:
-        lists = set()
-    values = [value for value in good if kind_of(value) not in kinds]
+    right, odd = ({len(value) for value in known if isinstance(value, list)} for known in (good, bad))
+    if not lengths and right - odd and "list" in wrong:
+        lengths = {"lengths": sorted(right - odd)}
+    if lengths and "related" in lengths:  # any number must be related so
+        good = [value for value in good if kind_of(value) != "number"]
+    held = lengths.get("lengths", right) if lengths else ()
+    values = [value for value in good if kind_of(value) not in kinds and not (isinstance(value, list) and len(value) in held)]
     found: dict[str, Any] = {"values": sorted(values, key=lambda value: (kind_of(value), json.dumps(value)))}
     if least is not None and max(low) <= 1:
         found |= {"values": [value for value in found["values"] if kind_of(value) != "number"], "least": least}
-    return found | ({"kinds": sorted(kinds)} if kinds else {}) | ({"lengths": sorted(lists)} if lists else {})
+    return found | ({"kinds": sorted(kinds)} if kinds else {}) | dict(lengths or {})
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:

@@ -1,0 +1,70 @@
+"""Guards of lists: the lengths at which a spec is exact, alone or beside another list."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from symflops.runtime.census import kind_of, related, texts_in
+from symflops.witness.census.fields import value_at
+from symflops.witness.census.survey import EXACT, NONE, WRONG, Row, Survey, plain_lists
+
+MEASURES = ("number", "list")
+
+
+def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
+    """The rule about lengths that tells exact variations of a field from wrong ones; empty if there is none.
+
+    Lists may be at least as long as the ``shortest`` exact one, have one of some ``lengths``, or be as long as another list;
+    a number may be the length of a list; and a list may hold rising indices below a number.
+
+    Args:
+        path: The field.
+        good: Its exact values.
+        bad: Its wrong values.
+        rows: Its variations.
+        survey: The census of its class.
+    """
+    right, wrong = ({len(value) for value in values if kind_of(value) == "list"} for values in (good, bad))
+    listed = bool(right and wrong) and not right & wrong
+    number = any(kind_of(value) == "number" for value in good)  # which stands for all items
+    if listed and not number and max(wrong) < min(right):
+        return {"shortest": min(right)}
+    found = [[word, other, *default(survey.kind, other)] for word, other in relations(path, rows, survey)] if bad else []
+    if found and not (listed and number):
+        return {"related": found[:1]}
+    return {"lengths": sorted(right)} if listed else {}
+
+
+def relations(path: str, rows: Sequence[Row], survey: Survey) -> Iterator[tuple[str, str]]:
+    """The relations to another field that hold in all exact variations of a field, and in no wrong one."""
+    part = path.rpartition(".")[0]
+    told = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
+    right, wrong = ([row.config for row in told if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
+    right += [base.json for base in survey.bases if kind_of(value_at(base.json, path)) in MEASURES]
+    configs = [plain_lists_in(config) for config in (*right, *wrong)]
+    inner: Any = (value_at(configs[0], part) if part else configs[0]) if right else None
+    for name, value in inner.items() if isinstance(inner, Mapping) else ():
+        other = f"{part}.{name}" if part else name
+        word = {"list": "long", "number": "indices"}.get(kind_of(value))
+        if word and other != path and not texts_in(value):
+            tells = [related(value_at(config, path), {"related": [[word, other]]}, config) for config in configs]
+            if tells == [True] * len(right) + [False] * len(wrong):
+                yield word, other
+
+
+def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with lists instead of tuples."""
+    return {name: plain_lists_in(value) if isinstance(value, Mapping) else plain_lists(value) for name, value in config.items()}
+
+
+def default(kind: Any, path: str) -> list[int]:
+    """The number that a config leaves out, or the length of a list that it leaves out; empty if that is unknown."""
+    config_class: Any = getattr(kind, "config_class", None)
+    if hasattr(config_class, "to_dict"):
+        value = value_at(config_class().to_dict(), path)
+    else:
+        given = inspect.signature(kind.__init__).parameters.get(path)
+        value = given.default if given is not None else None
+    return [value if kind_of(value) == "number" else len(value)] if kind_of(value) in MEASURES else []
