@@ -588,9 +588,9 @@ def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Seque
 def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
     """The config inside a config: given, or left out, or with its fields around it."""
     part = found.get(name)
-    if found.get(table.get("instead", "")) is not None:
-        name = table["instead"]
-        part = found[name]
+    instead = table.get("instead")
+    if instead is not None and found.get(instead) is not None:
+        name, part = instead, found[instead]
     if part is None:
         flat = {key: found[key] for key in table.get("flat", ()) if key in found}
         return {**table.get("whole", {}), **flat}
@@ -670,7 +670,28 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
         return Fraction(repr(value))
     if kind == "entries" and not isinstance(value, int):
         return len(value)
-    return tuple(value) if isinstance(value, list) else value
+    return Entries(key, value) if isinstance(value, list) else value
+
+
+class Entries(tuple):  # type: ignore[type-arg]
+    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
+
+    key: str
+
+    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
+        made = super().__new__(cls, entries)
+        made.key = key
+        return made
+
+    def __getitem__(self, place: Any) -> Any:
+        try:
+            return super().__getitem__(place)
+        except IndexError:
+            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
+            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
+
+    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
+        return self.key, tuple(self)
 
 
 def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -685,11 +706,11 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None
     for path, known in entry.get("guarded", {}).items():
         for value in values_at(config, path):
             if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known["values"] or known.get("related", [])))
+                raise ConfigError(refusal(document["name"], path, value, known))
     for path, words in entry.get("words", {}).items():
         for word in texts_in(values_at(config, path)):
             if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, words))
+                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
 
 
 def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -724,7 +745,7 @@ def kind_of(value: Any) -> str:
 def admitted(value: Any, known: Mapping[str, Any]) -> bool:
     """Whether a value of a guarded field is derived exactly."""
     kind = kind_of(value)
-    if kind == "list" and len(value) in known.get("lengths", ()):
+    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
         return True
     if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
         return True
@@ -733,14 +754,23 @@ def admitted(value: Any, known: Mapping[str, Any]) -> bool:
 
 
 def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, or equal to it."""
-    for word, path in known.get("related", ()):
-        others = [
-            other for other in values_at(config, path) if kind_of(other) == kind_of(value) == "number" and other and value
-        ]
-        fits = [value % other if word == "multiple" else other % value if word == "part" else value - other for other in others]
-        if fits == [0]:
-            return True
+    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
+
+    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
+    """
+    if kind_of(value) not in ("number", "list"):
+        return False
+    for word, path, *default in known.get("related", ()):
+        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
+        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
+            if isinstance(value, (list, tuple)):
+                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
+                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
+            else:
+                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
+                fits = rest == 0 and bool(value and other)
+            if fits:
+                return True
     return False
 
 
@@ -751,11 +781,18 @@ def texts_in(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def refusal(spec: str, path: str, value: Any, known: list[Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, and the way out."""
-    shown = ", ".join(repr(other) for other in known[:6]) + (", ..." if len(known) > 6 else "")
+def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
+    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
+    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
+    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
+    shown += [f"any {kind}" for kind in known.get("kinds", ())]
+    shown += [f"lists of {length}" for length in known.get("lengths", ())]
+    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
+    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
+    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
+    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
     way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe (known: {shown or 'none'}); {way}"
+    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
 
 
 def _full(sizes: Sizes, pairs: str) -> list[Line]:

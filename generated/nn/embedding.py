@@ -470,9 +470,9 @@ def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Seque
 def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
     """The config inside a config: given, or left out, or with its fields around it."""
     part = found.get(name)
-    if found.get(table.get("instead", "")) is not None:
-        name = table["instead"]
-        part = found[name]
+    instead = table.get("instead")
+    if instead is not None and found.get(instead) is not None:
+        name, part = instead, found[instead]
     if part is None:
         flat = {key: found[key] for key in table.get("flat", ()) if key in found}
         return {**table.get("whole", {}), **flat}
@@ -552,7 +552,28 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
         return Fraction(repr(value))
     if kind == "entries" and not isinstance(value, int):
         return len(value)
-    return tuple(value) if isinstance(value, list) else value
+    return Entries(key, value) if isinstance(value, list) else value
+
+
+class Entries(tuple):  # type: ignore[type-arg]
+    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
+
+    key: str
+
+    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
+        made = super().__new__(cls, entries)
+        made.key = key
+        return made
+
+    def __getitem__(self, place: Any) -> Any:
+        try:
+            return super().__getitem__(place)
+        except IndexError:
+            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
+            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
+
+    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
+        return self.key, tuple(self)
 
 
 def _full(sizes: Sizes, pairs: str) -> list[Line]:

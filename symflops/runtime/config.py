@@ -181,4 +181,25 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
         return Fraction(repr(value))
     if kind == "entries" and not isinstance(value, int):
         return len(value)
-    return tuple(value) if isinstance(value, list) else value
+    return Entries(key, value) if isinstance(value, list) else value
+
+
+class Entries(tuple):  # type: ignore[type-arg]
+    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
+
+    key: str
+
+    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
+        made = super().__new__(cls, entries)
+        made.key = key
+        return made
+
+    def __getitem__(self, place: Any) -> Any:
+        try:
+            return super().__getitem__(place)
+        except IndexError:
+            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
+            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
+
+    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
+        return self.key, tuple(self)

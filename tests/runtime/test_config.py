@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from symflops.catalog.catalog import by_name
-from symflops.catalog.lookup import estimate, estimator
+from symflops.catalog.lookup import catalogs, estimate, estimator, interpreted
+from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.config import as_read
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored
+from symflops.witness.modes import with_value
 
 FLAT = {
     "architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl", "hidden_size": 3584,
@@ -178,3 +180,18 @@ def test_reading_twice_changes_nothing(name: str) -> None:
     for config in ({}, FLAT, {"text_config_dict": {"hidden_size": 8}}, {"vision_config": {}}):
         once = as_read(document, config)
         assert as_read(document, once) == once
+
+
+SHIPPED = next(catalog for catalog in catalogs() if catalog.shipped)
+LISTS = [(name, row["keys"][0]) for name in sorted(SHIPPED.specs) for row in SHIPPED.program(name)["fields"] if row["kind"] == "list"]
+
+
+@pytest.mark.parametrize(("name", "key"), LISTS)
+def test_a_list_that_is_too_short_is_refused_with_its_name(name: str, key: str) -> None:
+    """An empty list has no entry for any layer: what a model makes of it is an answer, or a refusal that names the list."""
+    config = with_value({}, key, [])
+    for make in (lambda: interpreted(SHIPPED, name, config), lambda: estimator(SHIPPED, name, config)[1]):
+        try:
+            assert make().parameters > 0
+        except (ValueError, SymflopsError) as error:
+            assert key in str(error) or "the config" in str(error) or "outside a list of 0" in str(error)
