@@ -19,7 +19,7 @@ from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.moments import Flops, Moments
 from symflops.runtime.sizes import sizes_of
-from symflops.runtime.stored import plain, stored_of
+from symflops.runtime.stored import DamageTold, plain, stored_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.model.program import Program
+    from symflops.runtime.stored import Stored
 
 __all__ = ["Flops", "InterpretedEstimator", "Moments"]
 
@@ -50,10 +51,13 @@ class InterpretedEstimator:
         regime: str = "full",
         convention: str = "symflops",
     ) -> None:
-        self.stored = stored = stored_of(program)
-        config = as_json(config)
+        self.stored, self.config = stored_of(program), as_json(config)
+        with DamageTold():
+            self._read(self.stored, self.config, regime, convention)
+
+    def _read(self, stored: Stored, config: Mapping[str, Any], regime: str, convention: str) -> None:
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
-        self.config, self.records, self.proven = config, 0, False
+        self.records, self.proven = 0, False
         self.unread = check_unread(stored, config)
         _check_known("regime", regime, stored.regimes)
         _check_known("convention", convention, stored.conventions)

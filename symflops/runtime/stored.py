@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from symflops.model.program import Program
 
 
+class DamageTold:
+    """Says of a document that is no program of this format that it is damaged, whatever part of it is read.
+
+    Raises:
+        FormatError: reading it raised ``AttributeError``, ``LookupError``, ``StopIteration``, ``TypeError`` or ``ValueError``.
+    """
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (AttributeError, LookupError, StopIteration, TypeError)) or type(error) is ValueError:
+            raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
+
+
 class Stream:
     """A declared stream: its index set, the axes of a batch entry, and whether a batch may leave it out."""
 
@@ -77,7 +91,7 @@ class Stored:
     def __init__(self, document: Mapping[str, Any]) -> None:
         check_format(document.get("format"))
         self.document = document
-        try:
+        with DamageTold():
             self.name: str = document["name"]
             self.formulas = Formulas(document["formulas"])
             self.streams = tuple(Stream(row) for row in document["streams"])
@@ -87,8 +101,6 @@ class Stored:
             self.moments: list[Mapping[str, Any]] = document["moments"]
             self.statistics: list[Mapping[str, Any]] = document.get("statistics", [])
             self.inner: list[Mapping[str, Any]] = document.get("inner", [])
-        except (LookupError, TypeError) as error:
-            raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
 
     def tensors(self, regime: str) -> list[tuple[str, int]]:
         """The parameters of a regime: name, and position of the number of elements of all copies."""

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
+from symflops.catalog.catalog import by_name
 from symflops.cli.main import main
 from symflops.diagnostics.errors import did_you_mean
 from symflops.diagnostics.findings import Diagnostic, Source, Span, SpecError, SymflopsError
 from symflops.frontend.conventions import read_convention
 from symflops.frontend.regimes import read_regime
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import shape_of
 from symflops.witness.cases import read_cases
 from symflops.witness.peers import Conforming, explain, same, systems
@@ -156,3 +158,15 @@ def test_trees_survive_their_text():
     rng = random.Random(1)
     assert len({Mutator("spec", rng).mutated(tree) for _ in range(50)}) > 40
     assert Case("spec", b"").beside == {}
+
+
+@pytest.mark.parametrize("part", ["census", "reading", "references", "fields", "units", "shapes", "regimes", "streams"])
+@pytest.mark.parametrize("value", [[], {}, "text", 3, {"LlamaForCausalLM": "text"}, [["text"]]])
+def test_a_stored_program_with_a_damaged_part_is_a_diagnostic_or_has_no_need_of_it(part, value):
+    program = {**by_name("llama").program("llama"), part: value}
+    try:
+        estimator = InterpretedEstimator(program, {"architectures": ["LlamaForCausalLM"], "hidden_act": "silu"})
+    except SymflopsError as error:
+        assert "\n" not in str(error)
+    else:
+        assert estimator.parameters == 6_738_415_616
