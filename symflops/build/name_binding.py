@@ -63,7 +63,12 @@ class NameBinder:
             return None
         hint = f"it is there only when '{_text(binding.present)}' holds"
         hint = hint if binding.present is not NO else "no entry before made it"
-        raise SpecError([Diagnostic("absent-value", f"value '{name}' is absent here", name.span, hint)])
+        finding = Diagnostic("absent-value", f"value '{name}' is absent here", name.span, hint)
+        sizes = sizes_behind(frame.guard.expr)
+        if sizes:  # the entry is conditional, too: a config decides whether it is there
+            others = sizes_behind(binding.present.expr)
+            raise UnknownSizeError(next((size for size in sizes if size not in others), sizes[-1]), finding)
+        raise SpecError([finding])
 
     def values(self, names: Sequence[Name], frame: Frame) -> list[Binding]:
         """The optional values of ``names`` that are present."""

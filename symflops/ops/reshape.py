@@ -97,8 +97,14 @@ def view(call: Call) -> None:
 
 
 def needs(old: Stream, new: Stream, kind: str) -> Iterator[Need]:
-    """What new lengths need: a pool leaves at least one row, a crop or a selection may leave none."""
+    """What new lengths need: a pool leaves at least one row, a crop or a selection may leave none.
+
+    If an expansion is along other axes, rows are copied: it has at least as many as before.
+    """
     lengths = {name: length for part in old.parts for name, length in part.axes}
+    others = {name for part in new.parts for name, _ in part.axes}
+    if kind == "expand" and old.items == new.items and lengths and others and lengths.keys().isdisjoint(others):
+        yield Need(new.rows - old.rows + 1, new.rows)
     for part in new.parts:
         for name, length in part.axes:
             if length not in lengths.values() and (kind in FEWER or name in lengths):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symflops.api import Model
+from symflops.api import Model, load
 from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source
+from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.frontend.read import read
 
 CLASS_TOKEN = """name: class_token
@@ -45,3 +45,37 @@ def test_like_gives_the_index_set_and_the_axes_that_others_change(over, rows, to
     forward = sum(2 * 7 * 7 * (tokens(h, w) + h * w) for h, w in images)
     assert estimator.forward(moments) == forward
     assert estimator.backward(moments) == 2 * forward  # the token needs a gradient, so the linear's input does
+
+
+TIMES = """
+name: timed
+sizes: {D: width, twice: {key: twice, default: false}}
+streams: {text: [x], time: {t: t}}
+inputs: {a: {stream: text, width: D}, b: {stream: time, width: D}}
+graph:
+  - spread: {op: view, from: b, as: expand, like: a, to: b}
+  - o: {op: linear, from: [a], with: b, width: D}
+  - more: {op: linear, from: o, width: D, when: twice, to: c}
+  - last: {op: linear, from: c, width: D, when: twice, to: o}
+outputs: [o]
+"""
+
+
+def test_rows_that_are_copied_along_other_axes_are_as_many_at_least(tmp_path):
+    path = tmp_path / "timed.yaml"
+    path.write_text(TIMES)
+    model = load(path).estimator({"width": 2})
+    for time in (1, 3, 6):
+        assert model.forward(model.moments(text=[6], time=[time])) == 2 * 6 * 2 * 2
+    with pytest.raises(SymflopsError, match="needs at least 7"):
+        model.moments(text=[6], time=[7])
+
+
+def test_a_value_that_a_config_decides_is_there_where_it_is_read(tmp_path):
+    path = tmp_path / "timed.yaml"
+    path.write_text(TIMES)
+    assert load(path).estimator({"width": 2, "twice": True}).parameters == 3 * load(path).estimator({"width": 2}).parameters
+    path.write_text(TIMES.replace("when: twice, to: c}", "when: not twice, to: c}"))
+    assert load(path).estimator({"width": 2}).parameters == 2 * (2 * 2 + 2)
+    with pytest.raises(SymflopsError, match="absent"):
+        load(path).estimator({"width": 2, "twice": True})

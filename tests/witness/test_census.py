@@ -10,6 +10,7 @@ import pytest
 from symflops.api import load
 from symflops.records.census import census_path, spec_digest, stale
 from symflops.witness.census.fields import ConfigField
+from symflops.witness.census.summary import guard, is_of_other_length
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
 from symflops.witness.census.variations import partnered, variations
 from symflops.witness.census.words import UNHEARD, Words, words_in
@@ -149,6 +150,13 @@ def test_what_was_found_is_refused(toy, census, tmp_path):
     for config in ({"kind": "twice"}, {"kind": "else"}, {"extra": True}, {"count": 3}):
         with pytest.raises(Exception, match=next(iter(config))):
             model.estimator(config)
+
+
+def test_a_list_of_another_length_than_all_exact_ones_is_guarded():
+    assert is_of_other_length([1, 2, 2, 2], [[1, 2, 2], [2, 4, 4], None])
+    assert not is_of_other_length([4, 2, 6], [[1, 2, 2], [2, 4, 4]])
+    assert not is_of_other_length([8], [[1, 2], [1, 2, 2]]), "a list per level has any length"
+    assert guard([[1, 2, 2], [2, 4, 4]], [[1, 2, 2, 2]])["lengths"] == [3]
 
 
 def test_a_census_is_stale_when_the_spec_says_something_else(toy, census, tmp_path):

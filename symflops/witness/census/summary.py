@@ -38,7 +38,9 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         found = by_path.get(item.path, [])
         known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
         good, bad = values_of(found, known)
-        odd = [value for value in bad if kind_of(value) in MEASURES and not set(texts_in(value))]
+        odd = [
+            value for value in bad if kind_of(value) in MEASURES and not texts_in(value) and not is_of_other_length(value, good)
+        ]
         same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
         told = same and (item.path in read or kind_of((odd or [0])[0]) == "list")
         lengths = lengths_of(item.path, good, odd, found, survey)
@@ -47,6 +49,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             differs[item.path] = odd
             bad = [value for value in bad if value not in odd]
         texts = words_of(good, bad, known)
+        strange = bool(set(texts_in(bad)) - set(texts))
         bad = [
             value for value in bad if not texts_in(value) or (isinstance(value, str) and value in texts)
         ]  # else a word is refused
@@ -57,7 +60,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             described.append(item.path)
         else:
             free.append(item.path)
-        if texts and not open_to_words(found):
+        if (texts or strange) and not open_to_words(found):
             words[item.path] = texts
     return {
         "described": described, "free": free, "guarded": guarded, "words": words,
@@ -65,6 +68,12 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
         "made_from": made_from(survey.kind, survey.reference),
     }  # fmt: skip
+
+
+def is_of_other_length(value: Any, good: Sequence[Any]) -> bool:
+    """Whether a list is longer or shorter than all exact ones, which are equally long: a patch has three sides, not four."""
+    lengths = {len(other) for other in good if isinstance(other, list)}
+    return isinstance(value, list) and len(lengths) == 1 and len(value) not in lengths
 
 
 def depends_on_data(survey: Survey) -> bool:
