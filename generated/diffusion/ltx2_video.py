@@ -518,6 +518,7 @@ def _listed(column: Any) -> list[int]:
 
 def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
     """The sums over the items, by vectors where there are many."""
+    _check(sizes, columns)
     found = _many(len(columns[0])) if columns else None
     if found is not None:
         return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
@@ -560,6 +561,51 @@ def _terms(sizes: Any, x: Any, u: Any, y: Any, t: Any, s: Any) -> tuple[Any, ...
 def _rests(sizes: Any, x: Any, u: Any, y: Any, t: Any, s: Any) -> tuple[Any, ...]:
     """What is left over where lengths are divided, which must be 0."""
     return ()
+
+
+_INNER = ("samples", "samples")  # the index set of each
+
+
+def _inner(sizes: Any, x: Any, u: Any, y: Any, t: Any, s: Any) -> tuple[Any, ...]:
+    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
+    return (
+        x + 1 - t,
+        u + 1 - s,
+    )
+
+
+def _left(sizes: Any, items: str, lengths: list[int]) -> int:
+    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
+
+
+def _check(sizes: Any, columns: Columns) -> None:
+    """Refuse an item of which the model leaves nothing."""
+    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
+    for items in dict.fromkeys(_INNER):
+        mine = [place for place, row in enumerate(rows) if row[0] == items]
+        for number, item in enumerate(zip(*[columns[place] for place in mine])):
+            lengths = [0] * len(columns)
+            for place, length in zip(mine, item):
+                lengths[place] = int(length)
+            if _left(sizes, items, lengths) < 1:
+                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
+
+
+def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
+    """Says which item is too short, its length, and the least one."""
+    for place, (items, name, axis, axes) in rows:
+        low, high = 0, 1
+        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
+            low, high = (middle, high) if short else (low, middle)
+        if lengths[place] < high < 2**40:
+            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
+            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
+    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
+    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
 
 
 def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
@@ -2001,7 +2047,7 @@ class Estimator:
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return ()
+        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
 
     @property
     def implied(self) -> tuple[str, ...]:
@@ -2021,6 +2067,7 @@ class Estimator:
         batch = {"latent": latent, "audio": audio, "prompt": prompt, "time": time, "audio_time": audio_time}
         real, padded = _read(self.sizes, batch)
         columns = padded if self.padded else real
+        _check(self.sizes, columns)
         found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
         if found is not None:
             return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))

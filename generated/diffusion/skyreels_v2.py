@@ -158,6 +158,15 @@ _FIELDS = (
     ("inject_sample_info", "flag", ("inject_sample_info",), ""),
 )
 _READING: dict[str, Any] = {'tables': {'SkyReelsV2Transformer3DModel': {'absent': ['image_dim', 'added_kv_proj_dim', 'pos_embed_seq_len']}}}
+_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
+    "SkyReelsV2Transformer3DModel": {
+        "guarded": {
+            "patch_size": {'values': [], 'lengths': [3]},
+        },
+        "words": {
+        },
+    },
+}
 
 
 class Sizes:
@@ -203,10 +212,11 @@ class Sizes:
         """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
         Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
+            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
         """
         config = as_read({"reading": _READING}, config)
         _check_class(config)
+        check_census({"name": NAME, "census": _CENSUS}, config)
         found: dict[str, Any] = {}
         nulls: list[str] = []
         for attribute, kind, keys, items in _FIELDS:
@@ -481,7 +491,7 @@ def _rests(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any, t: Any) -
     return ()
 
 
-_INNER = ("samples", "samples", "samples")  # the index set of each
+_INNER = ("samples", "samples", "samples", "samples")  # the index set of each
 
 
 def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any, t: Any) -> tuple[Any, ...]:
@@ -494,6 +504,7 @@ def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any, t: Any) -
         f//pt,
         h//ph,
         w//pw,
+        (f//pt)*(h//ph)*(w//pw) + 1 - t,
     )
 
 
@@ -503,10 +514,6 @@ def _left(sizes: Any, items: str, lengths: list[int]) -> int:
 
 def _check(sizes: Any, columns: Columns) -> None:
     """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
     rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
     for items in dict.fromkeys(_INNER):
         mine = [place for place, row in enumerate(rows) if row[0] == items]
@@ -867,6 +874,107 @@ class Entries(tuple):  # type: ignore[type-arg]
 
     def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
         return self.key, tuple(self)
+
+
+def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Check a config against the census of its program.
+
+    Raises:
+        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
+    """
+    entry = entry_of(document, config)
+    if entry is None:
+        return
+    for path, known in entry.get("guarded", {}).items():
+        for value in values_at(config, path):
+            if not admitted(value, known) and not related(value, known, config):
+                raise ConfigError(refusal(document["name"], path, value, known))
+    for path, words in entry.get("words", {}).items():
+        for word in texts_in(values_at(config, path)):
+            if word not in words:
+                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
+
+
+def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The census of the class that a config names, else that of the first class; None without a census."""
+    census, named = document.get("census") or {}, config.get("architectures")
+    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
+    known = [census[name] for name in names if isinstance(name, str) and name in census]
+    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
+    return found
+
+
+def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
+    """The value at a path, as a list; empty if there is none."""
+    found: Any = config
+    for word in path.split("."):
+        if not isinstance(found, dict) or word not in found:
+            return []
+        found = found[word]
+    return [found]
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a value of a config."""
+    if value is None:
+        return "null"
+    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
+        if isinstance(value, types):
+            return kind
+    return "mapping"
+
+
+def admitted(value: Any, known: Mapping[str, Any]) -> bool:
+    """Whether a value of a guarded field is derived exactly."""
+    kind = kind_of(value)
+    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
+        return True
+    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
+        return True
+    same = (other for other in known["values"] if kind_of(other) == kind)
+    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
+
+
+def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
+
+    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
+    """
+    if kind_of(value) not in ("number", "list"):
+        return False
+    for word, path, *default in known.get("related", ()):
+        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
+        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
+            if isinstance(value, (list, tuple)):
+                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
+                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
+            else:
+                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
+                fits = rest == 0 and bool(value and other)
+            if fits:
+                return True
+    return False
+
+
+def texts_in(value: Any) -> list[str]:
+    """The words of a value: itself, or those of a list."""
+    if isinstance(value, (list, tuple)):
+        return [word for item in value for word in texts_in(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
+    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
+    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
+    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
+    shown += [f"any {kind}" for kind in known.get("kinds", ())]
+    shown += [f"lists of {length}" for length in known.get("lengths", ())]
+    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
+    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
+    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
+    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
+    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
+    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
 
 
 def _at(path: str, lines: list[Line]) -> list[Line]:
