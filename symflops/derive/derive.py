@@ -60,7 +60,7 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     trains = trainable(regime, chosen)
     need = needs(graph, regime, trains)
     live = lives(graph, regime)
-    tally = _Tally(trains, lengths, regime.recompute, chosen)
+    tally = _Tally(Copies(graph.body, trains, lengths), trains, regime.recompute, chosen)
     tally.region(graph.body, need, live, ONE)
     works = tuple(_passes(work, regime.passes) for work in tally.works())
     tokens: frozenset[Symbol] = frozenset()
@@ -153,16 +153,16 @@ class _Tally:
 
     def __init__(
         self,
+        copies: Copies,
         trains: Trains,
-        lengths: frozenset[Symbol],
         recompute: Recompute | None,
         chosen: Mapping[Expr, frozenset[str]],
     ) -> None:
+        self.copies = copies
         self.trains = trains
         self.recompute = recompute
         self.chosen = chosen
         self.entries: dict[tuple[int, int], _Entry] = {}
-        self.copies = Copies(trains, lengths)
         self.around: list[tuple[Loop, Truth]] = []
         self.recomputed: dict[tuple[int, int], Expr] = {}
 

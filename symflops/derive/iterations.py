@@ -7,7 +7,7 @@ iterations from the front, ``lives`` from the back; :func:`iterations` counts th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import lcm
@@ -22,6 +22,17 @@ from symflops.model.nodes import Loop, Node
 
 State = tuple[Truth, ...]
 MAX_STATES = 48
+
+
+class Within(dict[int, Truth]):
+    """The values of the body of a loop; those of the region ``around`` it are found there, and not copied."""
+
+    def __init__(self, around: Mapping[int, Truth]) -> None:
+        super().__init__()
+        self.around = around
+
+    def __missing__(self, value: int) -> Truth:
+        return self.around[value]
 
 
 @dataclass

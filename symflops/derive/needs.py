@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sympy import Expr
 
 from symflops.algebra.truth import NO, YES, Truth, any_of
-from symflops.derive.iterations import Facts, State, iterate
+from symflops.derive.iterations import Facts, State, Within, iterate
 from symflops.model.contraction import Operand
 from symflops.model.graph import Graph
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Select
@@ -79,7 +79,7 @@ def _region(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callabl
 
 def _loop(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[Operator], bool]) -> None:
     def body(position: int, state: State) -> tuple[Facts, State]:
-        inner = Facts(dict(facts.values))
+        inner = Facts(Within(facts.values))
         carries = loop.carries[position]
         inner.values.update({carry.argument: truth for carry, truth in zip(carries, state, strict=True)})
         _region(loop.classes[position][1], inner, trains, forced)

@@ -10,19 +10,18 @@ from symflops.algebra.functions import AtLeast
 from symflops.algebra.truth import NO, Truth, any_of
 from symflops.derive.iterations import all_iterations
 from symflops.derive.needs import Trains
+from symflops.derive.parameter_readers import Identity, ParameterReaders, identity_of
 from symflops.model.derivation import ParameterCount
-from symflops.model.nodes import Loop, Parameter, mentions
-from symflops.model.path import Path
+from symflops.model.nodes import Loop, Node, Parameter
 
 Within = tuple[tuple[Symbol, Truth], ...]
-Identity = tuple[Path, tuple[Expr, ...]]
-"""The path and the shape of a parameter, which operators that share it have in common."""
 
 
 class Copies:
     """The parameters that operators read, and the classes of iterations in which each exists."""
 
-    def __init__(self, trains: Trains, lengths: frozenset[Symbol]) -> None:
+    def __init__(self, nodes: tuple[Node, ...], trains: Trains, lengths: frozenset[Symbol]) -> None:
+        self.readers = ParameterReaders(nodes)
         self.trains = trains
         self.lengths = lengths
         self.parameters: dict[Identity, tuple[Parameter, tuple[Loop, ...]]] = {}
@@ -30,7 +29,7 @@ class Copies:
 
     def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
         """Record that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of its class."""
-        identity = (parameter.path, parameter.shape)
+        identity = identity_of(parameter)
         indices = parameter.path.indices if around else frozenset()
         inside = [(loop, bracket) for loop, bracket in around if loop.index in indices]
         exists = parameter.exists
@@ -44,10 +43,9 @@ class Copies:
         known[within] = exists | known.get(within, NO)
         self.parameters[identity] = (parameter, tuple(loop for loop, _ in inside))
 
-    @staticmethod
-    def reads(loop: Loop, parameter: Parameter) -> Expr:
+    def reads(self, loop: Loop, parameter: Parameter) -> Expr:
         """The number of iterations of a loop that read a parameter."""
-        return all_iterations(loop, any_of(bracket for bracket, body in loop.classes if mentions(body, parameter)))
+        return all_iterations(loop, any_of(self.readers.brackets(loop, parameter)))
 
     def counts(self) -> tuple[ParameterCount, ...]:
         """Each parameter with its copies; one entry per class if the condition of its existence differs by class."""

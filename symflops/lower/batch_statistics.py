@@ -8,7 +8,7 @@ from dataclasses import replace
 from symflops.algebra.functions import Together, Whole, unpadded
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
 from symflops.lower.formulas import Formulas
-from symflops.lower.names import moment_name, sum_name, unused
+from symflops.lower.names import Names, moment_name, sum_name
 from symflops.model.derivation import Work
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE
@@ -37,7 +37,8 @@ def statistics(
     """
     sets = {length.symbol: length.items for length in lengths}
     found = {whole for _, monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
-    made: dict[str, Statistic] = {}
+    made: list[Statistic] = []
+    names = Names(taken)
     for whole in sorted(found, key=lambda atom: (len(atom.atoms(Whole)), str(atom))):
         value = whole.args[-1]
         if isinstance(whole, Together):
@@ -46,7 +47,7 @@ def statistics(
         else:
             kind, items = "max", next(sets[symbol] for symbol in sorted(value.free_symbols, key=str) if symbol in sets)
             base = f"longest_{sum_name(Polynomial.of(value), rows)}"
-        name = unused(base, {*taken, *made})
-        made[name] = Statistic(name, kind, items, formulas.of(value))
+        name = names.unused(base)
+        made.append(Statistic(name, kind, items, formulas.of(value)))
         formulas.assign_letter(whole, name)
-    return tuple(made.values())
+    return tuple(made)

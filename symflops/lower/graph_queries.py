@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 
-from sympy import Expr, Integer, Symbol
+from sympy import Integer, Symbol
 
 from symflops.derive.decode import variables
 from symflops.derive.token_loops import added, executions, spread
 from symflops.lower.batch_statistics import without_padding
-from symflops.model.derivation import Derivation, ParameterCount, Work
+from symflops.model.derivation import Derivation, Work
 from symflops.model.graph import Graph, Length
 from symflops.model.layout import Layout
-from symflops.model.nodes import Loop, Node, mentions
+from symflops.model.nodes import Loop, Node
 from symflops.model.path import running_texts
 
 
@@ -34,17 +34,6 @@ def repeat_letters(graph: Graph) -> frozenset[str]:
         if symbol in found:
             found |= value.free_symbols
     return frozenset(symbol.name for symbol in found)
-
-
-def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> Iterator[tuple[Loop, Expr]]:
-    """The loops whose index is in the path of a parameter, outermost first, with the bracket of its class."""
-    indices = entry.parameter.path.indices
-    for loop in (node for node in nodes if isinstance(node, Loop) and indices):
-        for bracket, body in loop.classes:
-            counted = entry.within is None or (loop.index, bracket) in entry.within
-            if counted and loop.index in indices and mentions(body, entry.parameter):
-                yield loop, bracket.expr
-            yield from enclosing(body, entry)
 
 
 def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:

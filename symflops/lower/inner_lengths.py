@@ -9,7 +9,7 @@ from sympy import Add, Expr, Integer, Mul, Symbol
 from symflops.algebra.functions import CeilDiv, FloorDiv, Least, Whole, is_index
 from symflops.algebra.truth import YES, Truth
 from symflops.lower.formulas import Formulas
-from symflops.lower.inputs import when_absent
+from symflops.lower.inputs import Inputs
 from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Need
@@ -37,6 +37,7 @@ class _Needs:
 
     def __init__(self, graph: Graph, variables: Mapping[Symbol, Length]) -> None:
         self.graph = graph
+        self.inputs = Inputs(graph)
         self.variables = variables
         self.streams = {value.id: value.stream for value in graph.values}
         self.least: dict[Key, int] = {}  # what lengths are known to be at least
@@ -87,7 +88,7 @@ class _Needs:
         known = self.variables.get(length)
         if known is None:
             return False
-        absent, optional = when_absent(self.graph, known.stream, (known.symbol.name,))
+        absent, optional = self.inputs.when_absent(known.stream, (known.symbol.name,))
         return not optional or absent > 0
 
     def known(self, length: Expr, guard: Truth, least: int) -> bool:

@@ -18,6 +18,7 @@ from typing import TypeVar
 from sympy import Expr
 
 from symflops.algebra.polynomial import Polynomial
+from symflops.derive.parameter_readers import ParameterReaders
 from symflops.derive.token_loops import executions
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
@@ -136,10 +137,10 @@ class _Lowering:
 
     def regime(self, derivation: Derivation) -> RegimeLines:
         """The work and the parameters of one regime."""
-        entries = derivation.parameters
+        entries, readers = derivation.parameters, ParameterReaders(derivation.graph.body)
         return RegimeLines(
             derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in merged(derivation.work)),
-            tuple(self.parameters.tensor(derivation, entry) for entry in entries),
+            tuple(self.parameters.tensor(readers, entry) for entry in entries),
             tuple(entry.trains for entry in entries),
             self.parameters.total(entries),
             self.parameters.total([entry for entry in entries if entry.trains]),

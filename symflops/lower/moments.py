@@ -12,8 +12,7 @@ from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.lower.batch_statistics import statistics
 from symflops.lower.formulas import Formulas
-from symflops.lower.names import distinct, last_words, moment_name, row_names, unused
-from symflops.model.contraction import Contraction
+from symflops.lower.names import Names, distinct, last_words, moment_name, row_names
 from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import Graph, Length
@@ -46,7 +45,8 @@ class Moments:
     ) -> None:
         self.formulas = formulas
         self.lengths = frozenset(length.symbol for length in lengths)
-        self.sets = list(dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)]))
+        sets = dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)])
+        self.sets = {items: position for position, items in enumerate(sets)}
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.keys = self.collect(derivations)
         self.index = {key: position for position, key in enumerate(self.keys)}
@@ -83,7 +83,7 @@ class Moments:
         items, monomial = key
         names = [str(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
         degree = sum(exponent for _, exponent in monomial)
-        return (self.sets.index(items) if items in self.sets else len(self.sets), degree, names)
+        return (self.sets.get(items, len(self.sets)), degree, names)
 
     def moment(self, key: Key) -> Moment:
         """One moment as a program lists it."""
@@ -101,10 +101,13 @@ class Amounts:
     """The amounts of a program, in the order of the work that runs over them."""
 
     def __init__(self, graph: Graph, moments: Moments, formulas: Formulas) -> None:
-        self.graph = graph
         self.moments = moments
         self.formulas = formulas
         self.known: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
+        self.names = Names()
+        self.streams: dict[tuple[str, Polynomial], str] = {}
+        for name, stream in graph.streams:
+            self.streams.setdefault((stream.items, Polynomial.of(stream.rows)), name)
 
     def of(self, work: Work) -> tuple[Amount, Fraction]:
         """What a contraction runs over, in whole multiples of moments, and the fraction taken out to make them whole."""
@@ -127,20 +130,14 @@ class Amounts:
     def name(self, work: Work) -> str:
         """The stream whose rows it is, else a name after the operator."""
         contraction = work.contraction
-        stream = self.stream(contraction) if contraction.kind == "linear" else None
-        if stream is not None:
-            return stream
+        rows = contraction.items, Polynomial.of(contraction.extent.executed)
+        if contraction.kind == "linear" and rows in self.streams:
+            self.names.taken.add(self.streams[rows])
+            return self.streams[rows]
         last = last_words(str(work.operator.path)) or work.operator.kind
         last = last if last.isidentifier() else f"{work.operator.kind}_{last}".strip("_")
-        used = {amount.name for amount, _ in self.known.values()}
-        return unused(f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}", used)
+        return self.names.unused(f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}")
 
     def listed(self) -> tuple[Amount, ...]:
         """All amounts as a program lists them."""
         return tuple(amount for amount, _ in self.known.values())
-
-    def stream(self, contraction: Contraction) -> str | None:
-        """The first stream that has as many rows as a contraction runs over; None if there is none."""
-        rows = Polynomial.of(contraction.extent.executed)
-        streams = (name for name, stream in self.graph.streams if stream.items == contraction.items)
-        return next((name for name in streams if Polynomial.of(dict(self.graph.streams)[name].rows) == rows), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
@@ -61,6 +62,7 @@ def row_names(
 ) -> dict[Monomial, str]:
     """Names for products of lengths that are the rows of a value: the value's name, short products first."""
     rows: dict[Monomial, str] = {}
+    taken: set[str] = set()
     for work in works:
         items = work.contraction.items
         products = vector(items, unpadded(work.contraction.extent.executed, items != ONCE))
@@ -68,7 +70,8 @@ def row_names(
         for _, product in products:
             plain = all(atom.is_Symbol for atom, _ in product)
             if not plain and len(products) == 1 and value.isidentifier() and product not in rows:
-                rows[product] = value if value not in rows.values() else f"{value}_{len(rows)}"
+                rows[product] = value if value not in taken else f"{value}_{len(rows)}"
+                taken.add(rows[product])
     return dict(sorted(rows.items(), key=lambda item: len(item[0])))
 
 
@@ -83,16 +86,24 @@ def last_words(path: str) -> str:
 
 def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
     """The moments under distinct names: a number follows a name that an earlier moment has."""
-    found: dict[str, Moment] = {}
-    for moment in moments:
-        name = unused(moment.name, found)
-        found[name] = replace(moment, name=name)
-    return tuple(found.values())
+    names = Names()
+    return tuple(replace(moment, name=names.unused(moment.name)) for moment in moments)
 
 
-def unused(name: str, taken: Collection[str]) -> str:
-    """``name``, or if it is taken, ``name_2``, ``name_3`` ..."""
-    return name if name not in taken else next(found for n in count(2) if (found := f"{name}_{n}") not in taken)
+class Names:
+    """Gives each thing a name of its own; ``taken`` are names that nothing gets."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+        self.numbers: dict[str, Iterator[int]] = {}
+
+    def unused(self, name: str) -> str:
+        """``name``, or if it is taken, ``name_2``, ``name_3`` ...; taken from here on."""
+        found, numbers = name, self.numbers.setdefault(name, count(2))
+        while found in self.taken:
+            found = f"{name}_{next(numbers)}"
+        self.taken.add(found)
+        return found
 
 
 def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
@@ -135,13 +146,16 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
     """
     words = [size.keys[0].split(".") for size in spec.sizes]
     names = [word[-1] for word in words]
+    uses = Counter(names)
     for position, word in enumerate(words):
-        if names.count(word[-1]) > 1 and len(word) > 1:
+        if uses[word[-1]] > 1 and len(word) > 1:
+            uses[word[-1]] -= 1
             names[position] = "_".join(part.removesuffix("_config") for part in word)
+            uses[names[position]] += 1
     known: dict[str, Any] = {}
     found = []
     for size, name in zip(spec.sizes, names, strict=True):
-        attribute = name if names.count(name) == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
+        attribute = name if uses[name] == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
         default, null = (formula_of(formula, known, formulas) for formula in (size.default, size.null))
         required = size.default is None and not size.optional
         latex = size.latex or latex_symbol(size.name.text)

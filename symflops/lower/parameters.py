@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sympy import Expr
+
 from symflops.algebra.polynomial import Polynomial
+from symflops.derive.parameter_readers import ParameterReaders
 from symflops.lower.formulas import Formulas
-from symflops.lower.graph_queries import enclosing
-from symflops.model.derivation import Derivation, ParameterCount
+from symflops.model.derivation import ParameterCount
 from symflops.model.formula import ONE, ZERO, Formula
+from symflops.model.nodes import Loop
 from symflops.model.program import Tensor
 
 
@@ -31,13 +34,13 @@ class Parameters:
         self.formulas = formulas
         self.known: dict[object, Measure] = {}
 
-    def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
+    def tensor(self, readers: ParameterReaders, entry: ParameterCount) -> Tensor:
         """One parameter: its path with the range of each index, its shape, and the elements of all copies."""
         path, one, of = entry.parameter.path, self.measure(entry), self.formulas.of
         template = tuple(part if isinstance(part, str) else of(part) for part in path.parts)
         loops = tuple(
             (loop.index.name, of(loop.offset), of(loop.offset + loop.count), of(bracket))
-            for loop, bracket in enclosing(derivation.graph.body, entry)
+            for loop, bracket in enclosing(readers, entry)
         )
         lists = tuple((index.name, ZERO, of(count), ONE) for index, count in entry.parameter.lists)
         return Tensor(str(path), one.shape, one.copies, one.total, template, one.exists, loops + lists)
@@ -58,6 +61,14 @@ class Parameters:
             shape = tuple(map(of, parameter.shape))
             self.known[key] = Measure(elements, shape, of(entry.copies), self.formulas.plain(elements), of(exists))
         return self.known[key]
+
+
+def enclosing(readers: ParameterReaders, entry: ParameterCount) -> Iterator[tuple[Loop, Expr]]:
+    """The loops whose index is in the path of a parameter, outermost first, with the bracket of its class."""
+    indices = entry.parameter.path.indices
+    for loop, bracket in readers.classes(entry.parameter) if indices else ():
+        if loop.index in indices and (entry.within is None or (loop.index, bracket) in entry.within):
+            yield loop, bracket.expr
 
 
 def identity(entry: ParameterCount) -> object:

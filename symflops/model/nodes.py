@@ -240,9 +240,3 @@ def with_operators(nodes: tuple[Node, ...], change: Callable[[Operator], Iterabl
         else:
             found.append(node)
     return tuple(found)
-
-
-def mentions(nodes: tuple[Node, ...], parameter: Parameter) -> bool:
-    """Whether an operator of a region reads a parameter with the path and shape of ``parameter``."""
-    identity = (parameter.path, parameter.shape)
-    return any((read.path, read.shape) == identity for operator in walk(nodes) for read in operator.parameters)
