@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symflops.build.block_cache import BlockCache
+from symflops.build.journal import Journaled
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Label
@@ -22,7 +23,7 @@ class Blocks:
     def place(self, entry: BlockCall, frame: Frame) -> None:
         """Place one call; a local block sees the sizes of the spec, too."""
         block, services = entry.block, self.services
-        values: dict[str, Binding] = {name.text: ABSENT for name in block.inputs}
+        values = Journaled((name.text, ABSENT) for name in block.inputs)
         for name, given in zip(block.inputs, entry.arguments, strict=False):
             binding = services.binder.look_up(given[0], frame, name in block.optional)
             if binding is None:
@@ -39,7 +40,7 @@ class Blocks:
             services.parameters.sharing -= shared
         return services.binder.bind(entry, entry.common, results, frame)
 
-    def _parameters(self, entry: BlockCall, values: dict[str, Binding], frame: Frame) -> dict[str, Any]:
+    def _parameters(self, entry: BlockCall, values: Journaled[str, Binding], frame: Frame) -> dict[str, Any]:
         """The names visible in the block; a default may read the parameters before it."""
         evaluator = self.services.evaluator
         names: dict[str, Any] = dict(frame.sizes) if entry.block.local else {}

@@ -18,6 +18,7 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
 from symflops.algebra.truth import NO, Truth
 from symflops.build.entries import EntryPlacer
+from symflops.build.journal import Journaled
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams
@@ -63,7 +64,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     streams = Streams(spec, names, report)
     report.check()
     services = services_of(spec, report, definitions, streams, tuple(patterns))
-    frame = Frame(Path(()), names, {}, [], sizes=names)
+    frame = Frame(Path(()), names, Journaled(), [], sizes=names)
     inputs = tuple(found for item in spec.inputs if (found := declare_input(item, frame, services)) is not None)
     EntryPlacer(services).place(spec.graph, frame)
     if services.limit.exceeded:

@@ -11,6 +11,7 @@ from symflops.build.operators import Operators
 from symflops.build.repeats import Repeats
 from symflops.build.scopes import ABSENT, Frame
 from symflops.build.services import Services
+from symflops.build.surroundings import Ahead
 from symflops.diagnostics.findings import SpecError
 from symflops.frontend.bound_names import assigned
 from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat
@@ -33,7 +34,7 @@ class EntryPlacer:
             if services.limit.exceeded or services.report.full:
                 services.graph.abandon(entry, frame)
                 continue
-            ahead.append(entries[position + 1 :])
+            ahead.append(Ahead(entries, position + 1))
             try:
                 self._entry(entry, frame)
             except SpecError as error:
@@ -73,12 +74,10 @@ class EntryPlacer:
         if condition is YES:
             return place(frame)
         if condition is NO:
-            for name in names - frame.values.keys():
-                frame.values[name] = ABSENT
+            frame.values.update((name, ABSENT) for name in sorted(names) if name not in frame.values)
             return None
-        inner = frame.inside(guard=frame.guard & condition, values=dict(frame.values))
-        place(inner)
-        for name, new in inner.values.items():
+        inner = frame.inside(guard=frame.guard & condition)
+        for name, new in frame.values.assigned_by(lambda: place(inner)).items():
             old = frame.values.get(name, ABSENT)
             if new is not old:
                 frame.values[name] = self.services.binder.join(frame, condition, new, old)

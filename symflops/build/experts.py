@@ -8,6 +8,7 @@ from typing import Any
 
 from sympy import Expr
 
+from symflops.build.journal import Journaled
 from symflops.build.name_binding import EntrySpans
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
@@ -44,7 +45,7 @@ class Experts:
         routed = graph.value("x", chosen, operand.width, entry.span)
         self._step(entry, frame, path, "map", (operand,), routed)
         parameters = self._parameters(entry, frame, path, copies)
-        inner = frame.inside(values={"x": Binding(routed)}, regions=(*frame.regions, "experts"), **parameters)
+        inner = frame.inside(values=Journaled({"x": Binding(routed)}), regions=(*frame.regions, "experts"), **parameters)
         self.place_entries(entry.body, inner)
         if graph.is_poisoned(inner.values.get("y", ABSENT)):
             return graph.abandon(entry, frame)

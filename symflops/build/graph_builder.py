@@ -35,7 +35,7 @@ class GraphBuilder:
         self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.chosen: dict[Expr, frozenset[str]] = {}
         self.listed: dict[tuple[Path, int], frozenset[str]] = {}
-        self.returned: set[int] = set()
+        self.returned: dict[int, None] = {}
         self.poisoned: set[int] = set()
 
     def number(self) -> int:
@@ -55,10 +55,11 @@ class GraphBuilder:
         self.values.append(value)
         return value
 
-    def truncate(self, values: int) -> None:
-        """Drop all but the first ``values`` values."""
+    def truncate(self, values: int, returned: int) -> None:
+        """Drop all but the first values, and all but the first ones that iterations handed on."""
         del self.values[values:]
-        self.returned = {value for value in self.returned if value < values}
+        while len(self.returned) > returned:
+            self.returned.popitem()
 
     def poison(self, names: Iterable[str], frame: Frame) -> None:
         """Bind ``names`` to poisoned values, so that one faulty entry causes one finding."""

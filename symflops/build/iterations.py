@@ -8,7 +8,7 @@ from typing import Any
 from sympy import Expr
 
 from symflops.build.limits import MAX_UNROLLED
-from symflops.build.scopes import Frame
+from symflops.build.scopes import Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
@@ -72,24 +72,20 @@ def unroll(
         if entry.item is not None:
             names[entry.item.text] = item
         path = iteration_path(services, entry, frame, index)
-        inner = frame.inside(path=path, names=names, values=dict(frame.values))
-        place_body(services, place_entries, entry, inner)
-        _return_values(services, frame, inner)
+        inner = frame.inside(path=path, names=names)
+        for name, old, new in place_body(services, place_entries, entry, inner):
+            if new.value is not None and new is not old:
+                services.graph.returned[new.value.id] = None
+            frame.values[name] = new
 
 
-def place_body(services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame) -> None:
-    """Place the body of a repeat once."""
+def place_body(
+    services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame
+) -> list[tuple[str, Binding, Binding]]:
+    """Place the body of a repeat once; the outer names that it rebinds, each with its bindings before and after."""
     services.parameters.sharing += entry.shared
     try:
-        place_entries(entry.body, inner)
+        bound = inner.values.assigned_by(lambda: place_entries(entry.body, inner))
     finally:
         services.parameters.sharing -= entry.shared
-
-
-def _return_values(services: Services, frame: Frame, inner: Frame) -> None:
-    """Rebind the names that an iteration changed, for the next one."""
-    for name, old in frame.values.items():
-        new = inner.values[name]
-        if new is not old and new.value is not None:
-            services.graph.returned.add(new.value.id)
-        frame.values[name] = new
+    return [(name, inner.values[name], new) for name, new in bound.items() if name in inner.values]

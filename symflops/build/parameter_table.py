@@ -8,6 +8,7 @@ from sympy import Expr
 
 from symflops.algebra.definitions import Definitions
 from symflops.algebra.truth import NO
+from symflops.build.journal import Journaled
 from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Label
 from symflops.model.nodes import Parameter
@@ -28,7 +29,7 @@ class ParameterTable:
 
     def __init__(self, definitions: Definitions) -> None:
         self.definitions = definitions
-        self.claims: dict[Path, Claims] = {}
+        self.claims: Journaled[Path, Claims] = Journaled()
         self.sharing = 0
 
     def claim(self, call: Call, frame: Frame, tied: bool, shared: bool) -> None:

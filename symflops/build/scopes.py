@@ -10,6 +10,7 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.build.journal import Journaled
 from symflops.model.nodes import Node, Value
 from symflops.model.path import Path, Visit
 from symflops.model.spec import Template
@@ -33,7 +34,7 @@ class Frame:
     Attributes:
         path: The module path that relative paths extend.
         names: Values of the names in expressions: sizes, parameters of a block, indices.
-        values: Bindings of the names of values.
+        values: Bindings of the names of values; a scope under a condition, or of an iteration, shares them and goes back.
         nodes: The region that nodes are added to.
         guard: The condition under which the scope runs.
         no_grad: Whether it runs without gradients.
@@ -47,7 +48,7 @@ class Frame:
 
     path: Path
     names: dict[str, Any]
-    values: dict[str, Binding]
+    values: Journaled[str, Binding]
     nodes: list[Node]
     guard: Truth = YES
     no_grad: bool = False

@@ -19,6 +19,7 @@ from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, i
 from symflops.algebra.truth import NO, Truth, all_of
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, renamed
 from symflops.build.iterations import iteration_path, module_lists, place_body
+from symflops.build.parameter_table import Claims
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
@@ -26,6 +27,7 @@ from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.frontend.bound_names import assigned
 from symflops.model.needs_size import NeedsSize, or_needs_size
 from symflops.model.nodes import Carry, Loop, Node, Value
+from symflops.model.path import Path
 from symflops.model.spec import Repeat
 
 MAX_CUTS = 8
@@ -199,14 +201,17 @@ class Segments:
         table = self.services.parameters
         bound = ((name, self.frame.values.get(name, ABSENT)) for name in sorted(assigned(self.entry.body)))
         names = [name for name, old in bound if old.value is not None and not self.services.graph.is_poisoned(old)]
-        before = dict(table.claims)
-        found = []
+        found: list[tuple[Truth, Body]] = []
+        claims: dict[Path, Claims] = {}
         for values in product((True, False), repeat=len(selectors)):
             selected = dict(zip(selectors, values, strict=True))
             truth = all_of(Truth.of(atom) if value else ~Truth.of(atom) for atom, value in selected.items())
-            earlier, table.claims = table.claims, dict(before)
-            found.append((truth, self._body(segment, positions, selected, names, results)))
-            table.claims = {**earlier, **table.claims}
+
+            def place(truth: Truth = truth, selected: dict[Expr, bool] = selected) -> None:
+                found.append((truth, self._body(segment, positions, selected, names, results)))
+
+            claims |= table.claims.assigned_by(place)
+        table.claims.update(claims)
         return found
 
     def _body(
@@ -215,15 +220,19 @@ class Segments:
         """Place one turn: an iteration at each of ``positions``."""
         graph, frame = self.services.graph, self.frame
         nodes: list[Node] = []
-        values = dict(frame.values)
         arguments = {}
         for name in names:
             outer = frame.values[name]
             assert outer.value is not None
             arguments[name] = graph.value(name, outer.value.stream, outer.value.width, outer.value.span)
-            values[name] = Binding(arguments[name], outer.present)
-        for position in positions:
-            values = self._iteration(segment, position, selected, {name: values[name] for name in frame.values}, nodes)
+
+        def turn() -> None:
+            frame.values.update((name, Binding(value, frame.values[name].present)) for name, value in arguments.items())
+            for position in positions:
+                rebound = self._iteration(segment, position, selected, nodes)
+                frame.values.update((name, new) for name, _, new in rebound)
+
+        values = frame.values.assigned_by(turn)
         carries, changed = [], set()
         for name in names:
             initial, final = frame.values[name].value, values[name].value or arguments[name]
@@ -239,9 +248,9 @@ class Segments:
         return Body(tuple(nodes), tuple(carries), changed)
 
     def _iteration(
-        self, segment: Segment, position: Expr, selected: dict[Expr, bool], values: dict[str, Binding], nodes: list[Node]
-    ) -> dict[str, Binding]:
-        """Place the body once, at index ``position``; the bindings after it."""
+        self, segment: Segment, position: Expr, selected: dict[Expr, bool], nodes: list[Node]
+    ) -> list[tuple[str, Binding, Binding]]:
+        """Place the body once, at index ``position``; the outer names that it rebinds."""
         graph, frame, entry = self.services.graph, self.frame, self.entry
         index = size_symbol(f"{entry.index or 'i'}@{graph.number()}")
         self.indices.add(index)
@@ -251,13 +260,12 @@ class Segments:
         decider = Decider(self, segment, index, position, selected, frame)
         self.selected.note(graph, position, decider.is_past, entry.span)
         path = iteration_path(self.services, entry, frame, position)
-        inner = frame.inside(path=path, names=names, values=values, nodes=nodes, decide=decider.decide)
+        inner = frame.inside(path=path, names=names, nodes=nodes, decide=decider.decide)
         graph.depth += 1
         try:
-            place_body(self.services, self.place_entries, entry, inner)
+            return place_body(self.services, self.place_entries, entry, inner)
         finally:
             graph.depth -= 1
-        return inner.values
 
     def _check_carried(self, name: str, before: Value, after: Value) -> None:
         """Report a name that leaves an iteration with other rows, or another width, than it enters with."""

@@ -54,16 +54,16 @@ class Services:
 
     def checkpoint(self, frame: Frame) -> Callable[[], None]:
         """Remember the state before an attempt in ``frame``; calling the answer goes back to it."""
-        values, claims, diagnostics = len(self.graph.values), dict(self.parameters.claims), list(self.report.diagnostics)
-        nodes, bindings, stacks, operators = len(frame.nodes), dict(frame.values), self.stacks.copy(), self.limit.operators
+        values, returned, diagnostics = len(self.graph.values), len(self.graph.returned), list(self.report.diagnostics)
+        claims, bindings = self.parameters.claims.mark, frame.values.mark
+        nodes, stacks, operators = len(frame.nodes), self.stacks.copy(), self.limit.operators
 
         def go_back() -> None:
-            self.graph.truncate(values)
-            self.parameters.claims = dict(claims)
+            self.graph.truncate(values, returned)
+            self.parameters.claims.undo(claims)
             self.report.restore(diagnostics)
             del frame.nodes[nodes:]
-            frame.values.clear()
-            frame.values.update(bindings)
+            frame.values.undo(bindings)
             self.stacks.restore(stacks)
             self.limit.operators = operators
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping
 from fractions import Fraction
 from typing import Any
 
@@ -26,9 +27,10 @@ LENGTH = "a length is a batch variable, a size, or arithmetic over these"
 class Streams:
     """The declared streams, and the batch variables in their lengths."""
 
-    def __init__(self, spec: Spec, sizes: Mapping[str, Any], report: Reporter) -> None:
+    def __init__(self, spec: Spec, sizes: MutableMapping[str, Any], report: Reporter) -> None:
         self.declared: dict[str, Stream] = {"once": Stream(ONCE, (Part(()),))}
         self.lengths: dict[str, Length] = {}
+        self.variables: dict[str, Symbol] = {}
         self.sizes = sizes
         for stream in spec.streams:
             try:
@@ -57,7 +59,8 @@ class Streams:
                         message = f"'{name}' measures items of '{known.items}' already"
                         raise _error("length-reused", message, span, "give each index set its own batch variables")
                     if not known:
-                        self.lengths[name] = Length(size_symbol(name), spec.over, spec.name.text, axis.text)
+                        self.variables[name] = size_symbol(name)
+                        self.lengths[name] = Length(self.variables[name], spec.over, spec.name.text, axis.text)
                 axes.append((axis.text, self.length(expression, {})))
                 if spec.over == ONCE and self.of_items(axes[-1][1]):
                     message = f"'{expression.text}' is of one item, and stream '{spec.name}' is there once per batch"
@@ -65,14 +68,13 @@ class Streams:
             parts.append(Part(tuple(axes)))
         return Stream(spec.over, tuple(parts))
 
-    @property
-    def symbols(self) -> frozenset[Symbol]:
-        """The symbols of the batch variables."""
-        return frozenset(length.symbol for length in self.lengths.values())
-
     def of_items(self, length: Expr) -> bool:
         """Whether a length differs between the items of a batch."""
-        return bool(length.replace(Longest, lambda _: Integer(0)).free_symbols & self.symbols)
+        return any(map(self.measures, length.replace(Longest, lambda _: Integer(0)).free_symbols))
+
+    def measures(self, symbol: Symbol) -> bool:
+        """Whether a symbol is a batch variable."""
+        return self.variables.get(symbol.name) is symbol
 
     def longest(self, length: Expr) -> Expr:
         """The longest ``length`` of a batch; a length that all items share is itself."""
@@ -83,15 +85,14 @@ class Streams:
         if len(node.args) != 1:
             walker.fail("bad-expression", "longest takes one length", node)
         length: Expr = walker.number(walker.visit(node.args[0]), node)
-        sets = {known.items for known in self.lengths.values() if known.symbol in length.free_symbols}
+        sets = {self.lengths[symbol.name].items for symbol in length.free_symbols if self.measures(symbol)}
         if len(sets) > 1:
             walker.fail("index-set-mismatch", f"these are lengths of {' and '.join(sorted(sets))}", node)
         return self.longest(length)
 
-    def length(self, expression: Expression, axes: Mapping[str, Expr], sizes: Mapping[str, Any] | None = None) -> Expr:
+    def length(self, expression: Expression, axes: Mapping[str, Expr], sizes: MutableMapping[str, Any] | None = None) -> Expr:
         """A length as an expression of sizes, batch variables and the axes in scope."""
-        lengths = {name: length.symbol for name, length in self.lengths.items()}
-        scope = {**(self.sizes if sizes is None else sizes), **lengths, **axes}
+        scope = ChainMap[str, Any]({**axes}, self.variables, self.sizes if sizes is None else sizes)
         value = evaluate(expression, scope, {"longest": self.evaluate_longest})
         if not isinstance(value, Expr):
             raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
@@ -101,7 +102,7 @@ class Streams:
 class StreamScope:
     """The streams that one operator sees, with the names of its frame."""
 
-    def __init__(self, streams: Streams, sizes: Mapping[str, Any]) -> None:
+    def __init__(self, streams: Streams, sizes: MutableMapping[str, Any]) -> None:
         self.streams = streams
         self.sizes = sizes
 
@@ -125,8 +126,8 @@ class StreamScope:
 
         Axes of ``others`` are visible under names that nothing else has.
         """
-        variables = {name: length.symbol for name, length in self.streams.lengths.items()}
-        scope = {**axes_of(*others), **self.sizes, **variables, **axes_of(stream), "tokens": stream.rows}
+        own = {**axes_of(stream), "tokens": stream.rows}
+        scope = ChainMap[str, Any](own, self.streams.variables, self.sizes, axes_of(*others))
         value = evaluate(expression, scope)
         found = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in found):
@@ -155,8 +156,8 @@ class StreamScope:
 
     def together(self, stream: Stream) -> Stream:
         """The rows of all items as one axis, once per batch, named after the index set."""
-        items, symbols = Str(stream.items), self.streams.symbols
-        parts = Polynomial.of(stream.rows).split(lambda atom: bool(atom.free_symbols & symbols))
+        items, measures = Str(stream.items), self.streams.measures
+        parts = Polynomial.of(stream.rows).split(lambda atom: any(map(measures, atom.free_symbols)))
         sums = (part.expr * Together(items, Polynomial({rows: Fraction(1)}).expr) for rows, part in parts.items())
         return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Diagnostic, Label
@@ -12,6 +13,13 @@ from symflops.model.spec import Entry, Repeat, Spec
 from symflops.syntax.expression import Expression, names
 
 MAX_CALLS = 4
+
+
+class Ahead(NamedTuple):
+    """The entries of a region from a position on."""
+
+    region: Sequence[Entry]
+    position: int
 
 
 class Surroundings:
@@ -27,13 +35,13 @@ class Surroundings:
         self.spec = spec
         self.calls: list[Label] = []
         self.unrolled: list[tuple[Repeat, int]] = []
-        self.ahead: list[Sequence[Entry]] = []
+        self.ahead: list[Ahead] = []
         self._sizes = {key: size.name.text for size in spec.sizes for key in size.keys}
 
     def explained(self, found: Diagnostic, entry: Entry, frame: Frame) -> Diagnostic:
         """A finding about ``entry``, with the entry that binds a value later, and the calls that lead here."""
         if found.code == "unknown-value":
-            found = early_value(found, entry, frame.values, self.ahead[::-1])
+            found = early_value(found, entry, frame.values, [region[position:] for region, position in self.ahead[::-1]])
         if found.code == "unknown-size" and found.span is not None and found.span.text in self._sizes:
             hint = f"the config's '{found.span.text}' is the size '{self._sizes[found.span.text]}' here"
             found = replace(found, hint=hint)

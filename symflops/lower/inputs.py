@@ -69,7 +69,9 @@ def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
     """The input tensors with stream, layout, width and the condition under which each is present."""
     inputs = Inputs(graph)
     present = {name: formulas.of(there.expr) for name, there in inputs.present.items() if there is not YES}
-    present |= {item.name.text: ZERO for item in graph.spec.inputs if item.when is not None and item.name.text not in inputs.present}
+    present |= {
+        item.name.text: ZERO for item in graph.spec.inputs if item.when is not None and item.name.text not in inputs.present
+    }
     values = {name: graph.values[identity].width for name, identity, _ in graph.inputs}
     widths = {name: formulas.of(width) for name, width in values.items() if width is not None}
     return tuple(

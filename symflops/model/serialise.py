@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from functools import cache
 from types import NoneType, UnionType
-from typing import Any, cast, get_args, get_origin
+from typing import Any, NamedTuple, cast, get_args, get_origin
 
 from symflops.model import formula as nodes
 from symflops.model.format import FORMAT, FormatError, check_format, leading
@@ -30,7 +31,9 @@ SHARED: Mapping[type, tuple[str, str, tuple[str, ...]]] = {
     Tensor: ("shapes", "name", ("template", "ranges")),
 }
 """For rows that share most fields: the table of the shared fields, the name of a row, and further fields of its own."""
-FORMULAS = (nodes.Num, nodes.Sym, nodes.Text, nodes.Sum, nodes.Prod, nodes.Power, nodes.Apply, nodes.Bracket, nodes.TallyOf)
+FORMULAS = frozenset(
+    (nodes.Num, nodes.Sym, nodes.Text, nodes.Sum, nodes.Prod, nodes.Power, nodes.Apply, nodes.Bracket, nodes.TallyOf)
+)
 
 
 def document_of(program: Program) -> dict[str, Any]:
@@ -71,9 +74,29 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _types(record: Any) -> dict[str, Any]:
+class Form(NamedTuple):
+    """How a field of a record is written: its name, its default or what that is derived by, and whether it is open."""
+
+    name: str
+    default: Any
+    derived: Callable[[Any], object] | None
+    is_open: bool
+
+
+@cache
+def _forms(kind: Any) -> tuple[Form, ...]:
+    """The fields of a type of records that are written."""
+    return tuple(
+        Form(field.name, field.default, DERIVED.get((kind, field.name)), _is_open(cast(Any, field.type)))
+        for field in fields(kind)
+        if field.compare
+    )
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
     """The types of a record's fields."""
-    return {field.name: field.type for field in fields(record)}
+    return {field.name: field.type for field in fields(kind)}
 
 
 class _Writer:
@@ -89,31 +112,28 @@ class _Writer:
 
     def value(self, value: Any) -> Any:
         """A value of a field."""
-        if isinstance(value, FORMULAS):
+        kind = type(value)
+        if kind in FORMULAS:
             return self.formulas.add(value)
-        if type(value) in TABLES:
-            return self.row(value)
-        if is_dataclass(value):
-            return self.record(value)
-        if isinstance(value, tuple):
+        if kind is tuple:
             return [self.value(item) for item in value]
-        return value
+        if kind in TABLES:
+            return self.row(value)
+        return self.record(value) if is_dataclass(kind) else value
 
     def record(self, record: Any) -> dict[str, Any]:
         """A record as an object. In ``object`` fields, which hold values of a config, Fractions and formulas are tagged."""
         found: dict[str, Any] = {}
-        kind: Any = type(record)
-        for field in fields(record):
-            value = getattr(record, field.name)
-            derived = DERIVED.get((kind, field.name))
-            default = derived(found) if derived else field.default
-            if field.compare and (value != default or type(value) is not type(default)):
-                found[field.name] = self.plain(value) if _is_open(_types(kind)[field.name]) else self.value(value)
+        for name, default, derived, is_open in _forms(cast(Any, type(record))):
+            value = getattr(record, name)
+            default = derived(found) if derived else default
+            if value is not default and (value != default or type(value) is not type(default)):
+                found[name] = self.plain(value) if is_open else self.value(value)
         return found
 
     def plain(self, value: Any) -> Any:
         """A value of a config, or a formula in its place."""
-        if isinstance(value, FORMULAS):
+        if type(value) in FORMULAS:
             return {"formula": self.formulas.add(value)}
         if isinstance(value, Fraction):
             return {"fraction": str(value)}
@@ -144,6 +164,7 @@ class _Writer:
         return [head, position, rest] if rest else [head, position]
 
 
+@cache
 def _is_open(hint: Any) -> bool:
     """Whether a field holds values of a config: its type admits ``object``."""
     return hint is object or any(_is_open(part) for part in get_args(hint))

@@ -9,6 +9,7 @@ from symflops.algebra.functions import AtLeast, Contains, size_symbol
 from symflops.algebra.truth import YES, Truth
 from symflops.build.build import build
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError
+from symflops.build.journal import Journaled
 from symflops.build.scopes import Frame
 from symflops.catalog.library import page
 from symflops.derive.derive import derive
@@ -32,7 +33,7 @@ def spec_of(name):
 
 
 def decided(condition, passed=()):
-    frame = Frame(ModulePath(()), {}, {}, [])
+    frame = Frame(ModulePath(()), {}, Journaled(), [])
     decider = Decider(Repeat(), Segment(Integer(0), L, dict(passed)), INDEX, PLACE, {}, frame)
     try:
         return decider.decide(condition)
