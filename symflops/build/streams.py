@@ -74,7 +74,7 @@ class Streams:
 
     def measures(self, symbol: Symbol) -> bool:
         """Whether a symbol is a batch variable."""
-        return self.variables.get(symbol.name) is symbol
+        return bool(self.variables.get(symbol.name) == symbol)
 
     def longest(self, length: Expr) -> Expr:
         """The longest ``length`` of a batch; a length that all items share is itself."""

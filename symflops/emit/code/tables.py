@@ -119,9 +119,10 @@ class Tables:
         """A vector over the moments; a choice of two vectors if conventions differ."""
 
         def vector(terms: tuple[tuple[int, Formula], ...]) -> str:
-            found = dict(terms)
-            places = range(len(self.program.moments))
-            return self.language.vector([printer.text(found.get(position, ZERO)) for position in places])
+            places = [printer.text(ZERO)] * len(self.program.moments)
+            for position, formula in terms:
+                places[position] = printer.text(formula)
+            return self.language.vector(places)
 
         useful, executed = vector(amount.useful), vector(amount.executed)
         return useful if useful == executed else self.language.choice(useful, executed)

@@ -16,8 +16,9 @@ Terms = tuple[tuple[int, Formula], ...]
 
 def in_moments(terms: Terms, program: Program) -> Formula:
     """A vector over the moments as a formula; the moment of work done once per batch is 1."""
-    once = {position for position, moment in enumerate(program.moments) if moment.constant}
-    return sum_of(factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms)
+    return sum_of(
+        factor if program.moments[position].constant else times(factor, Sym(f"moment@{position}")) for position, factor in terms
+    )
 
 
 def times(*formulas: Formula) -> Formula:

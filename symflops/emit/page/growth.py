@@ -55,7 +55,8 @@ class _Analyser:
         self.regime = regime
         self.convention = convention
         self.lengths = typical_lengths(program)
-        self.streams = [stream for stream in program.streams if stream.variables and stream not in list(left_out(program))]
+        without = {stream.name for stream in left_out(program)}
+        self.streams = [stream for stream in program.streams if stream.variables and stream.name not in without]
         lines = program.regime(regime).lines
         self.writer = writer_of(program, lines, self.lengths)
         self.stands = {statistic.name: statistic.formula for statistic in program.statistics}

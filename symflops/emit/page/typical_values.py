@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
@@ -101,9 +102,9 @@ def typical_lengths(program: Program) -> dict[str, int]:
 
 def left_out(program: Program) -> Iterator[StreamInfo]:
     """The streams that a batch may leave out, of length 1 then, beside another stream of their items."""
+    measured = Counter(stream.items for stream in program.streams if stream.variables)
     for stream in program.streams:
-        others = (other for other in program.streams if other.items == stream.items and other.name != stream.name)
-        if stream.absent and any(other.variables for other in others):
+        if stream.absent and measured[stream.items] > bool(stream.variables):
             yield stream
 
 
