@@ -24,7 +24,7 @@ from symflops.diagnostics.findings import SpecError
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import atom_name
 from symflops.model.formula import Formula, evaluate
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 
 from ..oracle.interpreter import run
 from ..oracle.package import CONVENTIONS, generated, interpreted, program_of, symbolic
@@ -446,7 +446,7 @@ def case_of(fields: str, streams: str, config: dict[str, Any]) -> Case:
 
 
 @pytest.mark.parametrize("streams", STREAMS)
-@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("fields", sampled(list(FIELDS), 2))
 def test_fields_mean_masks(fields: str, streams: str) -> None:
     """Windows that a config has or has not, that a condition chooses, that differ between layers: as the oracle counts them."""
     for changed in ({}, {"sliding_window": None}, {"chunk": None}, {"flag": False}):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,7 +78,7 @@ def add_a_byte(path: Path) -> None:
     path.write_text(path.read_text("utf-8") + comment, "utf-8")
 
 
-@pytest.mark.parametrize("names", [OUTPUTS, *((name,) for name in INPUTS)], ids=lambda names: names[0])
+@pytest.mark.parametrize("names", sampled([list(OUTPUTS), *([name] for name in INPUTS)], 2), ids=lambda names: names[0])
 def test_one_byte_is_noticed_and_named(copy, names):
     for name in names:
         add_a_byte(copy / name)
@@ -160,6 +160,7 @@ def test_elsewhere_generate_needs_a_folder(tmp_path):
     assert set(json.loads((tmp_path / "x/catalog.json").read_text())["specs"]) == {"llama"}
 
 
+@pytest.mark.nightly  # the task types checks them all
 def test_generated_modules_are_clean(tmp_path):
     """One template writes them all: the types of one in twelve are checked here, those of all by the task ``types``."""
     files = [str(path) for path in sorted((ROOT / "generated").rglob("*.py"))]

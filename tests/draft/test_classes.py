@@ -25,7 +25,7 @@ def drafted(name):
         pytest.param("LlamaForCausalLM", 32, ("repeat: L", "op: attention", "block: "), marks=pytest.mark.nightly),
         # a router with experts is one block, and a field that the published config lacks has the default that the class takes
         ("Qwen3MoeForCausalLM", 37, ("repeat: L", "block: routed_mlp", "default: D//H")),
-        ("DiTTransformer2DModel", 56, ("block: timestep_mlp", "start: 1", "block: feed_forward")),
+        pytest.param("DiTTransformer2DModel", 56, ("block: timestep_mlp", "start: 1", "block: feed_forward"), marks=pytest.mark.nightly),
     ],
 )
 def test_it_is_exact_and_reads_like_a_written_one(name, most, wanted):

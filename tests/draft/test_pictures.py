@@ -52,6 +52,7 @@ def test_nothing_is_stuck(moves):
     assert not moves.stuck
 
 
+@pytest.mark.nightly
 def test_the_draft_is_exact_far_from_its_samples():
     far = {**CONFIG, "width": 1200, "heads": 20, "shares": [20, 40], "patch": 4, "multiple": 64, "depth": 7}
     inputs = {

@@ -18,6 +18,7 @@ from symflops.live.background import Derivation
 from symflops.live.tree import unwrapped
 from tests.live.step import counted, derived
 from tests.live.test_regimes import BATCH, INPUTS, SIZES, llama, lora
+from tests.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,7 +75,7 @@ def test_a_compiled_adapter():
     assert derived(torch.compile(lora(), backend="eager"), BATCH) == counted(lora(), INPUTS)
 
 
-@pytest.mark.parametrize("kind", ["ddp", "ddp lora", "fsdp", "fsdp lora checkpointed"])
+@pytest.mark.parametrize("kind", sampled(["ddp lora", "ddp", "fsdp lora checkpointed", "fsdp"], 2))
 def test_two_processes(kind, tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     words = [sys.executable, "-m", "tests.live.group"]

@@ -24,7 +24,7 @@ from tests.sampling import amount
 SURVIVORS = Path(__file__).parent / "survivors.yaml"
 MISSED = ("same", "unmeasured")
 REASONS = (*MISSED, "none")
-STRIDES = {"llama": 2, "deepseek_v3": 6, "qwen3_moe": 8, "sd3": 28, "wan": 9, "flux": 12, "qwen_image": 6}
+STRIDES = {"llama": 4, "deepseek_v3": 12, "qwen3_moe": 12, "sd3": 40, "wan": 18, "flux": 24, "qwen_image": 12}
 
 
 def listed(name: str) -> dict[str, list[str]]:
