@@ -8,7 +8,7 @@ Whether an operator exists, whether a value needs a gradient and whether anythin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -46,15 +46,7 @@ class Truth:
             return other
         if other is YES or self is NO or (self.terms == other.terms and len(self.terms) == 1):
             return self
-        terms: dict[Product, int] = {}
-        for left, a in self.terms.items():
-            for right, b in other.terms.items():
-                product = _join(left, right)
-                if product is not None:
-                    terms[product] = terms.get(product, 0) + a * b
-            if len(terms) > MAX_TERMS:
-                raise tangled(frozenset().union(*terms))
-        return _known(Truth(terms))
+        return _both(self, other)
 
     def __or__(self, other: Truth) -> Truth:
         if self is YES or other is NO or self == other:
@@ -109,6 +101,20 @@ class Truth:
 
     def __repr__(self) -> str:
         return f"Truth({self.expr})"
+
+
+@lru_cache(maxsize=1 << 14)
+def _both(one: Truth, two: Truth) -> Truth:
+    """The product of two conditions."""
+    terms: dict[Product, int] = {}
+    for left, a in one.terms.items():
+        for right, b in two.terms.items():
+            product = _join(left, right)
+            if product is not None:
+                terms[product] = terms.get(product, 0) + a * b
+        if len(terms) > MAX_TERMS:
+            raise tangled(frozenset().union(*terms))
+    return _known(Truth(terms))
 
 
 def _join(left: Product, right: Product) -> Product | None:

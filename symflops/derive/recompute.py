@@ -68,9 +68,10 @@ def recomputed(
     """How often the contractions of a region are recomputed each time that it runs."""
     found: Counts = {}
     if recompute.reentrant and not recompute.attention_only:
+        known = {node.id: node for node in nodes if isinstance(node, (Operator, Loop))}
         for node in nodes:
             if isinstance(node, Checkpoint):
-                _checkpoint(found, node, nodes, need, live)
+                _checkpoint(found, node, [known[member] for member in node.members], need, live)
         return found
     for group in groups_of(nodes, recompute, chosen).values():
         if recompute.attention_only:
@@ -80,13 +81,12 @@ def recomputed(
     return found
 
 
-def _checkpoint(found: Counts, checkpoint: Checkpoint, nodes: tuple[Node, ...], need: Facts, live: Facts) -> None:
+def _checkpoint(found: Counts, checkpoint: Checkpoint, members: Iterable[Operator | Loop], need: Facts, live: Facts) -> None:
     """Mark what a reentrant checkpoint recomputes."""
     entered = any_of(need.values[value] for value in checkpoint.inputs)
     alive = entered & any_of(live.values.get(result, NO) for result in checkpoint.results)
-    for node in nodes:
-        if isinstance(node, (Operator, Loop)) and node.id in checkpoint.members:
-            _mark(found, node, alive)
+    for node in members:
+        _mark(found, node, alive)
 
 
 def _attention(found: Counts, group: list[Operator | Loop], need: Facts, live: Facts) -> None:

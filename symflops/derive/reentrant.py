@@ -7,7 +7,7 @@ fills unused gradients with zeros, so if one value that leaves it is live, all a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from symflops.derive.recompute import Chosen, groups_of
@@ -39,19 +39,25 @@ class _Insertion:
 
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
         """The nodes with checkpoints, and the new ids of the values ``leaving`` the region."""
-        found_groups = groups_of(nodes, self.recompute, self.chosen).values()
-        for members in found_groups:
-            nodes = _together(nodes, _members(nodes, members))
-        groups = [_members(nodes, members) for members in found_groups]
+        found_groups = groups_of(nodes, self.recompute, self.chosen)
+        owners = {node.id: name for name, members in found_groups.items() for node in members}
+        groups = _members(nodes, owners)
+        for name in found_groups:
+            together = _together(nodes, groups[name])
+            if together is not nodes:
+                nodes, groups = together, _members(together, owners)
+        member_of = {position: group for group in groups.values() for position in group}
+        last = {value: position for position, node in enumerate(nodes) for value in reads(node)}
         names: dict[int, int] = {}
         found: list[Node] = []
         for position, node in enumerate(nodes):
-            group = next((group for group in groups if position in group), None)
-            local = names if group is None else {old: new for old, new in names.items() if old not in _made(nodes, group)}
+            group = member_of.get(position)
             inner = isinstance(node, Loop) and group is None
-            found.append(self.loop(renamed(node, local)) if inner else renamed(node, local))
+            found.append(self.loop(renamed(node, names)) if inner else renamed(node, names))
             if group is not None and position == group[-1]:
-                found.append(self.checkpoint(nodes, group, leaving, names))
+                made = _made(nodes, group)
+                later = {value for value in made if last.get(value, -1) > position or value in leaving}
+                found.append(self.checkpoint([nodes[member] for member in group], made, later, names))
         return tuple(found), names
 
     def loop(self, loop: Node) -> Node:
@@ -64,36 +70,32 @@ class _Insertion:
             rows.append(tuple(replace(carry, final=names.get(carry.final, carry.final)) for carry in carries))
         return replace(loop, classes=tuple(classes), carries=tuple(rows))
 
-    def checkpoint(
-        self, nodes: tuple[Node, ...], group: list[int], leaving: frozenset[int], names: dict[int, int]
-    ) -> Checkpoint:
-        """The checkpoint after the last node of a group; adds the ids of its values from there on to ``names``."""
-        made = _made(nodes, group)
-        later = {value for node in nodes[group[-1] + 1 :] for value in reads(node)} | leaving
-        entering = {names.get(value, value) for position in group for value in reads(nodes[position])} - made
-        inner = sorted(made & later)
+    def checkpoint(self, group: Sequence[Node], made: set[int], later: Iterable[int], names: dict[int, int]) -> Checkpoint:
+        """The checkpoint after a group; adds the new ids of the values that are read ``later`` to ``names``."""
+        entering = {names.get(value, value) for node in group for value in reads(node)} - made
+        inner = sorted(later)
         outer = []
         for value in inner:
             outer.append(len(self.values))
             self.values.append(replace(self.values[value], id=outer[-1]))
         names.update(zip(inner, outer, strict=True))
-        members = frozenset(node.id for node in (nodes[position] for position in group) if isinstance(node, (Operator, Loop)))
+        members = frozenset(node.id for node in group if isinstance(node, (Operator, Loop)))
         return Checkpoint(tuple(sorted(entering)), tuple(inner), tuple(outer), members)
 
 
-def _members(nodes: tuple[Node, ...], nodes_of_group: Iterable[Operator | Loop]) -> list[int]:
-    """The positions of a group's nodes, and of selects between one of its values and an earlier value."""
-    wanted = {node.id for node in nodes_of_group}
-    made: set[int] = set()
-    since: set[int] = set()  # made by others after it began
-    found = []
+def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, list[int]]:
+    """The positions of each group's nodes, and of selects between one of its values and one from before it began."""
+    found: dict[str, list[int]] = {}
+    makers: dict[int, tuple[str | None, int]] = {}  # the group and the position that made a value
     for position, node in enumerate(nodes):
-        sides = {node.then, node.otherwise} if isinstance(node, Select) else set()
-        if (sides & made and not sides & since) or (isinstance(node, (Operator, Loop)) and node.id in wanted):
-            made |= set(results(node))
-            found.append(position)
-        elif found:
-            since |= set(results(node))
+        owner = owners.get(node.id) if isinstance(node, (Operator, Loop)) else None
+        if isinstance(node, Select):
+            sides = [makers.get(value, (None, -1)) for value in (node.then, node.otherwise)]
+            begun = [name for name, _ in sides if name and all(by == name or at < found[name][0] for by, at in sides)]
+            owner = next(iter(begun), None)
+        if owner is not None:
+            found.setdefault(owner, []).append(position)
+        makers.update(dict.fromkeys(results(node), (owner, position)))
     return found
 
 
@@ -102,12 +104,15 @@ def _together(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
 
     If the group reads values of such nodes, it cannot run at once, and all nodes keep their places.
     """
+    if group[-1] - group[0] < len(group):
+        return nodes
+    members = frozenset(group)
     made, waiting = _made(nodes, group), set[int]()
     early: list[Node] = []
     late: list[Node] = []
     for position in range(group[0], group[-1] + 1):
         node = nodes[position]
-        if position in group:
+        if position in members:
             if waiting & set(reads(node)):
                 return nodes
             early.append(node)

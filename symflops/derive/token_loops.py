@@ -53,6 +53,7 @@ def _times(work: Work, executed: Polynomial, useful: Polynomial, once: Sequence[
     return replace(work, contraction=contraction, forward=once[0], recomputed=once[1], gradients=gradients)
 
 
+@lru_cache(maxsize=1 << 12)
 def added(one: Expr, two: Expr) -> Expr:
     """The sum of two counts, expanded."""
     return Polynomial.of(one + two).expr

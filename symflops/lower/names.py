@@ -192,22 +192,26 @@ def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]
 def read_fields(program: Program) -> tuple[Field, ...]:
     """The fields of a program that it reads: classes of one spec need not read the same ones."""
     rest = replace(program, fields=())
-    wanted = {letter for letter, _ in program.fixed} | set(_letters_in(rest))
+    known: dict[int, Any] = {}
+    wanted = {letter for letter, _ in program.fixed} | set(_letters_in(rest, known))
     kept = []
     for field in reversed(program.fields):
         if field.letter in wanted:
             kept.append(field)
-            wanted |= set(_letters_in(field.default))
+            wanted |= set(_letters_in(field.default, known))
     return tuple(reversed(kept))
 
 
-def _letters_in(value: Any) -> Iterator[str]:
-    """Every letter in the formulas below a record."""
+def _letters_in(value: Any, known: dict[int, Any]) -> Iterator[str]:
+    """Every letter in the formulas below a record; what is ``known``, by identity, was walked before."""
+    if id(value) in known:
+        return
+    known[id(value)] = value
     if isinstance(value, Formula):
         yield from symbols(value)
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from _letters_in(item)
+            yield from _letters_in(item, known)
     elif is_dataclass(value):
         for each in fields(value):
-            yield from _letters_in(getattr(value, each.name))
+            yield from _letters_in(getattr(value, each.name), known)

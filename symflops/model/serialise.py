@@ -70,8 +70,7 @@ def program_of(document: Mapping[str, Any]) -> Program:
     return program
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Form(NamedTuple):

@@ -1,0 +1,205 @@
+"""How the time of each stage grows with a spec, and how long the shipped specs take.
+
+    python benchmarks/scale.py [--json] [--quick]
+
+The specs of a family differ in their number of operators only; the streams of ``streams`` grow with it. The exponent of a stage
+is the slope of its time over that number, both as logarithms: 1 is linear, 2 quadratic. Times are processor seconds, the best
+of some rounds, without the garbage collector, as ``timeit`` has it. Each shipped spec is timed once, from its text to its
+stored program with all stored regimes and, in brackets, to all of its generated texts. ``--quick`` takes small specs, and
+leaves out the shipped ones. Exit code 1: an exponent or a time is above its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from symflops.api import AnyRegime, Model, convention_of, load, regime_of
+from symflops.catalog.library import chosen_specs
+from symflops.commands.generate import baked
+from symflops.compiler import build, derive, emit, lower, read
+from symflops.diagnostics.findings import Source
+from symflops.emit.emit import ENDINGS
+
+SIZES = (1_000, 2_000, 4_000, 8_000)
+QUICK = (250, 500, 1_000)
+ROUNDS = 3
+STAGES = ("read", "build", "derive", "lower", "emit")
+EXPONENT = 1.15
+MEDIAN, WORST = 0.1, 1.0
+HEAD = "name: scale\nsizes: {D: width, L: layers, F: {key: flag, type: bool}}\n"
+TEXT = f"{HEAD}streams: {{text: [x]}}\ninputs: {{h: {{stream: text, width: D}}}}\n"
+LAYERS = "graph:\n  - layers:\n      repeat: L\n      graph:\n"
+END = "outputs: [h]\n"
+LINEAR = "{op: linear, from: h, width: D, to: h}"
+ATTENTION = """
+        - q{n}: {{op: linear, from: h, width: D, to: q}}
+        - k{n}: {{op: linear, from: h, width: D, to: k}}
+        - a{n}: {{op: attention, heads: 1, query: q, key: k, value: k, to: o}}
+        - o{n}: {{op: linear, from: o, width: D, add_to: h}}
+"""
+
+
+def repeat(operators: int) -> str:
+    """Linears in the body of one repeat."""
+    lines = (f"        - p{n}: {LINEAR}\n" for n in range(operators))
+    return f"{TEXT}{LAYERS}{''.join(lines)}{END}"
+
+
+def flat(operators: int) -> str:
+    """Linears one after another, each in a module of its own."""
+    lines = (f"  - layers.{n}.p: {LINEAR}\n" for n in range(operators))
+    return f"{TEXT}graph:\n{''.join(lines)}{END}"
+
+
+def repeats(operators: int) -> str:
+    """Repeats of one linear each."""
+    lines = (f"  - a{n}: {{repeat: L, graph: [p: {LINEAR}]}}\n" for n in range(operators))
+    return f"{TEXT}graph:\n{''.join(lines)}{END}"
+
+
+def conditions(operators: int) -> str:
+    """Linears under a flag, each with a result of its own that is kept."""
+    lines = (f"  - p{n}: {{op: linear, from: h, width: D, to: v{n}, when: F}}\n" for n in range(operators))
+    return f"{TEXT}graph:\n{''.join(lines)}{END}"
+
+
+def attention(operators: int) -> str:
+    """Attentions between linears, with residual sums, in the body of one repeat."""
+    return f"{TEXT}{LAYERS}{''.join(ATTENTION.format(n=n)[1:] for n in range(operators // 5))}{END}"
+
+
+def tied(operators: int) -> str:
+    """Linears that all use one weight, every other one in a repeat of its own."""
+    weight = "weight: /shared.weight, bias: false"
+    line = LINEAR.replace("to: h", f"to: h, {weight}")
+    lines = (f"  - p{n}: {line}\n  - a{n}: {{repeat: L, graph: [p: {line}]}}\n" for n in range(operators // 2))
+    return f"{TEXT}graph:\n{''.join(lines)}{END}"
+
+
+def streams(operators: int) -> str:
+    """A stream for each eight linears, which are the body of a block, all in one repeat."""
+    names = range(operators // 8)
+    head = f"{HEAD}streams: {{{', '.join(f's{n}: [x{n}]' for n in names)}}}\n"
+    inputs = f"inputs: {{{', '.join(f'h{n}: {{stream: s{n}, width: D}}' for n in names)}}}\n"
+    block = f"blocks: {{eight: {{inputs: [h], outputs: [h], graph: [{', '.join(f'p{n}: {LINEAR}' for n in range(8))}]}}}}\n"
+    calls = "".join(f"        - b{n}: {{block: eight, from: h{n}, to: h{n}}}\n" for n in names)
+    return f"{head}{inputs}{block}{LAYERS}{calls}outputs: [{', '.join(f'h{n}' for n in names)}]\n"
+
+
+FAMILIES: dict[str, Callable[[int], str]] = {
+    family.__name__: family for family in (repeat, flat, repeats, conditions, attention, tied, streams)
+}
+
+
+def stages(text: str, regimes: Sequence[AnyRegime] = ("full",)) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The stages of a spec, each to be run once before the next one is taken."""
+    made: list[Any] = []
+
+    def step(make: Callable[[], Any]) -> Callable[[], Any]:
+        return lambda: made.append(make())
+
+    counted = [convention_of(name) for name in ("symflops", "torch")]
+    yield "read", step(lambda: read(Source("scale.yaml", text), lambda name: None))
+    yield "build", step(lambda: build(made[0]))
+    yield "derive", step(lambda: [derive(made[1], regime_of(regime)) for regime in regimes])
+    yield "lower", step(lambda: lower(made[2], counted))
+    yield "emit", step(lambda: emit(made[3], "", (), ("json", "py")))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, whose runs depend on what the process held before."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def clock() -> float:
+    """Seconds of this process's processor."""
+    return time.process_time()
+
+
+def seconds(text: str) -> dict[str, float]:
+    """The time of each stage."""
+    found = {}
+    with uncollected():
+        for name, run in stages(text):
+            start = clock()
+            run()
+            found[name] = clock() - start
+    return found
+
+
+def family_row(name: str, sizes: Sequence[int]) -> dict[str, Any]:
+    """The times of a family's largest spec, and the exponent of each stage."""
+    times = []
+    for size in sizes:
+        rounds = [seconds(FAMILIES[name](size)) for _ in range(ROUNDS)]
+        best = {stage: min(found[stage] for found in rounds) for stage in STAGES}
+        times.append(best | {"all": sum(best.values())})
+    exponents = {stage: slope(sizes, [found[stage] for found in times]) for stage in times[0]}
+    return {"family": name, "operators": sizes[-1], "seconds": times[-1], "exponents": exponents}
+
+
+def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
+    """The exponent of the power that fits ``times`` best."""
+    return statistics.linear_regression([math.log(size) for size in sizes], [math.log(max(one, 1e-9)) for one in times]).slope
+
+
+def shipped_row(model: Callable[[], Model]) -> dict[str, Any]:
+    """The seconds that one shipped spec takes to its stored program, with all stored regimes, and to all of its texts."""
+    with uncollected():
+        start = clock()
+        loaded = model()
+        regimes = baked(loaded)
+        loaded.structure("", regimes, targets=("json",))
+        program = clock() - start
+        loaded.structure("", regimes, targets=ENDINGS)
+        return {"spec": loaded.spec.name, "program": program, "texts": clock() - start}
+
+
+def show(rows: Sequence[dict[str, Any]], specs: Sequence[dict[str, Any]]) -> None:
+    """Print both tables."""
+    for row in rows:
+        columns = [f"{stage} {row['seconds'][stage]:6.2f} s {row['exponents'][stage]:5.2f}" for stage in (*STAGES, "all")]
+        print(f"{row['family']:<11}{row['operators']:>6}  " + "   ".join(columns))
+    for row in specs[:10]:
+        print(f"{row['spec']:<28}{row['program']:7.3f} s ({row['texts']:.3f} s)")
+    if specs:
+        median, worst = (statistics.median(row["program"] for row in specs), specs[0]["program"])
+        print(f"{len(specs)} specs: median {median:.3f} s (at most {MEDIAN}), worst {worst:.3f} s (at most {WORST})")
+
+
+def main() -> int:
+    """Measure, print, and say whether all is within its limits."""
+    parser = argparse.ArgumentParser(description="How the time of each stage grows with a spec")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    seconds(repeat(16))  # what is loaded on first use
+    rows = [family_row(name, QUICK if given.quick else SIZES) for name in FAMILIES]
+    files = [] if given.quick else chosen_specs([])
+    specs = sorted((shipped_row(lambda file=file: load(file)) for file in files), key=lambda row: -row["program"])
+    if given.json:
+        json.dump({"families": rows, "specs": specs}, sys.stdout, indent=1)
+    else:
+        show(rows, specs)
+    steep = any(row["exponents"]["all"] > EXPONENT for row in rows)
+    slow = bool(specs) and (specs[0]["program"] > WORST or statistics.median(row["program"] for row in specs) > MEDIAN)
+    return int(steep or slow)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
