@@ -84,6 +84,7 @@ def test_the_benchmark_tells_what_grows_too_fast(scale, monkeypatch, capsys):
     """With a clock of its own: each reading is one second after the last one, or, in the steep run, as many as there were readings."""
     seconds = [0.0]
     monkeypatch.setattr(scale, "ROUNDS", 1)
+    monkeypatch.setattr(scale.yaml_nodes, "MAX_NODES", scale.yaml_nodes.MAX_NODES)  # restored at the end
     monkeypatch.setattr(scale, "QUICK", (8, 16))
     monkeypatch.setattr(sys, "argv", ["scale.py", "--quick", "--json"])
     for step, code in ((lambda: 1.0, 0), (lambda: max(1.0, seconds[0]), 1)):
