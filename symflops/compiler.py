@@ -164,7 +164,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     if request.goal is Goal.GRAPH:
         return made
 
-    conventions = [convention.of(spec.name) for convention in request.conventions]
+    conventions = [convention.of(spec.called) for convention in request.conventions]
     work: dict[str, list[Derivation]] = {}
     for convention in _ways_to_count(conventions):
         steps = _derived(graphs, convention, request.steps, known, memo)

@@ -99,7 +99,7 @@ class BlockCache:
             return None
         names = frame.sizes if block.local else {}
         own = tuple((name, value) for name, value in frame.names.items() if names.get(name) is not value)
-        key = (id(block), own, _given(frame), frame.guard, frame.no_grad, frame.regions)
+        key = (id(block), own, _given(frame), frame.guard, frame.no_grad, frame.regions, frame.role)
         try:
             hash(key)
         except TypeError:

@@ -19,6 +19,7 @@ from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
 from symflops.algebra.truth import NO, Truth
 from symflops.build.entries import EntryPlacer
 from symflops.build.journal import Journaled
+from symflops.build.roles import with_roles
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams
@@ -81,7 +82,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
         listed=tuple((path, index, selectors) for (path, index), selectors in graph.listed.items()),
         returned=frozenset(graph.returned),
     )  # fmt: skip
-    return built, report
+    return with_roles(built), report
 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from symflops.build.repeats import Repeats
 from symflops.build.scopes import ABSENT, Frame
 from symflops.build.services import Services
 from symflops.build.surroundings import Ahead
-from symflops.diagnostics.findings import SpecError
+from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.frontend.bound_names import assigned
+from symflops.model.roles import ROLES
 from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat
 
 
@@ -56,9 +57,9 @@ class EntryPlacer:
         return self._under(condition, frame, assigned([entry]), lambda inner: self._unconditional(entry, inner))
 
     def _unconditional(self, entry: Entry, frame: Frame) -> None:
-        """Place one entry without its condition; the role of all but an operator is a region."""
-        region = entry.role if isinstance(entry, (BlockCall, Repeat, Group)) else ""
-        frame = frame.inside(regions=(*frame.regions, region)) if region else frame
+        """Place one entry without its condition, as what its role says."""
+        if not isinstance(entry, OperatorEntry):
+            frame = frame.as_a(_role_of_several(entry))
         match entry:
             case OperatorEntry():
                 self.operators.place(entry, frame)
@@ -102,3 +103,16 @@ class EntryPlacer:
         if entry.experts is not None:
             return self.experts.place(entry, frame, path)
         return self.place(entry.body, frame.inside(path=path))
+
+
+def _role_of_several(entry: Entry) -> str:
+    """The role of an entry with several operators: a region, or one that its linears and convolutions have.
+
+    Raises:
+        SpecError: it is a role of single operators.
+    """
+    role = entry.role if isinstance(entry, (BlockCall, Repeat, Group)) else ""
+    if role and ROLES[role].group == "elements":
+        hint = "give it to the operators inside; an entry with several takes a region, or a role of linears and convolutions"
+        raise SpecError([Diagnostic("bad-field", f"'{role}' is the role of a single operator", entry.span, hint)])
+    return role

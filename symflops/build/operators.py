@@ -75,13 +75,15 @@ class Operators:
         names = [name.text for name in entry.fields.get("to") or ()]
         names += [entry.path.text] * (len(call.results) - len(names))
         results = [graph.value(name, *result, entry.span) for name, result in zip(names, call.results, strict=False)]
+        around = frame.as_a(entry.fields.get("role") or "")
+        role = around.role if around.role == entry.fields.get("role") or entry.kind.text in ("linear", "conv") else ""
         operands = tuple(value.id for name, given in call.values.items() if name not in UNREAD for value in given)
         frame.nodes.append(
             Operator(
                 graph.number(), entry.kind.text, call.path, operands, tuple(value.id for value in results),
                 tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
-                call.flows and not frame.no_grad, entry.fields.get("role") or "", call.caption, entry.span,
-                frame.visits_of(entry.path, call.path, shared), frame.regions, tuple(call.needs),
+                call.flows and not frame.no_grad, role, call.caption, entry.span,
+                frame.visits_of(entry.path, call.path, shared), around.regions, tuple(call.needs),
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

@@ -13,6 +13,7 @@ from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.journal import Journaled
 from symflops.model.nodes import Node, Value
 from symflops.model.path import Path, Visit
+from symflops.model.roles import ROLES
 from symflops.model.spec import Template
 
 
@@ -39,7 +40,8 @@ class Frame:
         guard: The condition under which the scope runs.
         no_grad: Whether it runs without gradients.
         copies: Leading dimensions of its parameters, one per group of experts around it.
-        regions: Roles of the entries around it.
+        regions: Roles of the entries around it that are regions.
+        role: The role of the innermost entry around it that has one, for linears and convolutions.
         lists: Module lists that no repeat runs through (experts): index and length.
         sizes: Names that a local block sees too.
         decide: Replaces conditions on loop indices in an evaluated expression.
@@ -54,6 +56,7 @@ class Frame:
     no_grad: bool = False
     copies: tuple[Expr, ...] = ()
     regions: tuple[str, ...] = ()
+    role: str = ""
     lists: tuple[tuple[Symbol, Expr], ...] = ()
     sizes: dict[str, Any] = field(default_factory=dict)
     decide: Callable[[Any], Any] = lambda value: value
@@ -64,6 +67,12 @@ class Frame:
         found = copy(self)
         found.__dict__.update(changes)
         return found
+
+    def as_a(self, role: str) -> Frame:
+        """A scope within this one, of a region or for linears and convolutions of a role."""
+        if not role:
+            return self
+        return self.inside(regions=(*self.regions, role)) if ROLES[role].group == "region" else self.inside(role=role)
 
     def visits_of(self, template: Template, path: Path, shared: bool) -> tuple[Visit, ...]:
         """The visits around an entry at ``path``: one more if it uses a module of another place again."""

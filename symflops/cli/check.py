@@ -1,5 +1,7 @@
 """Checks specs and shows every mistake with place, reason and hint; entries that nothing uses are warnings.
 
+A role that follows from a name, and that changes what a convention counts, is a note; --roles lists all roles with their origin.
+
   symflops check my_model.yaml
   symflops check my_model.yaml --regime my_regime.yaml
   symflops check --explain width-mismatch
@@ -20,7 +22,10 @@ from symflops.cli.arguments import argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
 if TYPE_CHECKING:
+    from symflops.catalog.library import SpecFile
     from symflops.diagnostics.findings import Diagnostic, Span
+
+    Roles = dict[str, list[dict[str, Any]]]
 
 FORMATS = ("text", "json", "github")
 GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
@@ -31,6 +36,7 @@ configure = arguments_of(
     argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too"),
     argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too"),
     argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)"),
+    argument("--roles", action="store_true", help="show what each module is for, and whether the spec says so"),
     argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop"),
 )
 
@@ -45,17 +51,20 @@ def run(args: argparse.Namespace) -> int:
     files = chosen_specs(args.specs)
     found = [findings(file, args.regime, args.convention) for file in files]
     everything = list(dict.fromkeys(finding for one in found for finding in one))
-    {"text": text, "json": as_json, "github": github}[args.output_format](everything)
-    failed = sum(any(finding.severity == "error" for finding in one) for one in found)
+    failures = [any(finding.severity == "error" for finding in one) for one in found]
+    roles = roles_of([file for file, failed in zip(files, failures, strict=True) if not failed]) if args.roles else None
+    {"text": text, "json": as_json, "github": github}[args.output_format](everything, roles)
+    failed = sum(failures)
     print(summary(len(files), failed, everything), file=sys.stderr)
     return 1 if failed else 0
 
 
 def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
     """The number of specs, errors and warnings, and the command that explains the first kind."""
-    warnings = sum(finding.severity == "warning" for finding in found)
     line = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
-    line += f", {counted(warnings, 'warning')}" if warnings else ""
+    for severity in ("warning", "note"):
+        number = sum(finding.severity == severity for finding in found)
+        line += f", {counted(number, severity)}" if number else ""
     kind = next((finding.code for finding in found if finding.severity == "error"), "")
     return f"{line}; 'symflops check --explain {kind}' says more" if kind else line
 
@@ -78,18 +87,39 @@ def explain(code: str) -> int:
     return 0
 
 
-def text(found: Sequence[Diagnostic]) -> None:
+def roles_of(files: Sequence[SpecFile]) -> Roles:
+    """What the modules of specs are for, by spec, as JSON."""
+    from symflops.api import load
+    from symflops.commands.roles import shown
+
+    return {file.name: [row._asdict() for row in shown(load(file))] for file in files}
+
+
+def role_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Roles for people: module, operator, role and regions, and what each follows from."""
+    lines = [("module", "operator", "role", "from", "regions")]
+    for row in rows:
+        regions = (region if origin == "spec" else f"{region} ({origin})" for region, origin in row["regions"].items())
+        lines.append((row["module"] or "-", row["operator"], row["role"], row["origin"], ", ".join(regions)))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def text(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
     """Print findings for a terminal, in colours unless the terminal or NO_COLOR forbids them."""
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for finding in found:
         print(finding.render(colour), file=sys.stderr)
+    for name, rows in (roles or {}).items():
+        print("\n".join([name, *role_table(rows)]))
 
 
-def as_json(found: Sequence[Diagnostic]) -> None:
+def as_json(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
     """Print one JSON object on stdout."""
     import json
 
-    print(json.dumps({"schema": 1, "findings": [as_object(finding) for finding in found]}, indent=1))
+    more = {} if roles is None else {"roles": roles}
+    print(json.dumps({"schema": 1, "findings": [as_object(finding) for finding in found], **more}, indent=1))
 
 
 def as_object(finding: Diagnostic) -> dict[str, Any]:
@@ -108,7 +138,7 @@ def place(span: Span | None) -> dict[str, Any]:
     return {"path": span.source.path, "line": span.line, "column": span.column, "end": span.end}
 
 
-def github(found: Sequence[Diagnostic]) -> None:
+def github(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
     """Print workflow commands, which GitHub shows beside the lines."""
     for finding in found:
         span = finding.span

@@ -127,12 +127,12 @@ def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tu
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
     from symflops.commands.generate import baked
-    from symflops.commands.site import AGAINST, standalone
+    from symflops.commands.site import compared, standalone
 
     program = None
     if config is not None or regimes or conventions:
         program = model.program(regimes or baked(model), conventions or CONVENTIONS, config)
-    return standalone(model, program, [name.strip() for name in against.split(",")] if against else AGAINST)
+    return standalone(model, program, [name.strip() for name in against.split(",")] if against else compared())
 
 
 def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:

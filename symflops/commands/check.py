@@ -9,6 +9,7 @@ from typing import Any
 from symflops.api import Model, convention_of, regime_of
 from symflops.build.build import build_through
 from symflops.catalog.library import SpecFile
+from symflops.commands.roles import notes_or_none
 from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, in_order
 from symflops.frontend.read import read_through
 from symflops.frontend.unused import unused
@@ -22,7 +23,7 @@ UNSURE = ("structural-size", "alternating-repeat", "bad-pattern", "bad-expressio
 
 
 def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: Iterable[str | Path] = ()) -> list[Diagnostic]:
-    """The findings about a spec, in the order of the file; warnings only if there is no error.
+    """The findings about a spec, in the order of the file; warnings and notes only if there is no error.
 
     Builds the structure of the defaults and of each variant, applies ``regimes`` to the model, and reads ``conventions`` and
     the list of inexact records beside the spec.
@@ -43,7 +44,7 @@ def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: It
     if not report.failed:
         _keep(report, pages(model, regimes, conventions))
     if not report.failed:
-        _keep(report, [*unused(reading.spec), *_findings_of(known_inexact, file.root)])
+        _keep(report, [*unused(reading.spec), *_findings_of(known_inexact, file.root), *notes_or_none(model, conventions)])
     return in_order(report.diagnostics)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from symflops import __version__
-from symflops.api import Model, load
-from symflops.catalog.library import SpecFile
+from symflops.api import Model, convention_of, load
+from symflops.catalog.library import SpecFile, pages
 from symflops.commands.generate import Output, baked, verified_digest
 from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import ON_PAGES, page_of
@@ -29,9 +29,6 @@ from symflops.system.digests import digest, package_digest
 from symflops.system.reading import read_bytes
 from symflops.witness.cases import cases_of
 from symflops.witness.convention_figures import convention_figures
-
-AGAINST = ("torch", "palm", "megatron", "deepspeed")
-"""The conventions that a page compares: each takes as long as the rest of a page."""
 
 MOST = 150
 """Structures with more lines than this are not compared."""
@@ -71,7 +68,7 @@ def compile_page(file: SpecFile) -> Output:
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    derivation = page_of(program, verifications(file), conventions=figures(model, program, AGAINST))
+    derivation = page_of(program, verifications(file), conventions=figures(model, program, compared()))
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
@@ -94,6 +91,11 @@ def standalone(model: Model, program: Program | None = None, against: Sequence[s
     counted = figures(model, shown, against)
     derivation = page_of(shown, verifications(model.file), [name for name in ON_PAGES if name in names] or names, counted)
     return html.render(shown, derivation, __version__, setting, carried)
+
+
+def compared() -> list[str]:
+    """The shipped conventions that a page compares, as their own pages say: each takes as long as the rest of a page."""
+    return [name for name in pages("conventions") if convention_of(name).compared]
 
 
 def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:

@@ -148,6 +148,7 @@ class _Insertion:
         return Operator(
             self.number(), node.kind, path, source.values, (result.id,), (parameter,), (contraction,), node.guard,
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
+            node.regions, inferred=node.inferred, shown=node.shown,
         )  # fmt: skip
 
     def magnitude(self, node: Operator, shape: Sequence[Expr], exists: Truth, high: Value) -> Operator:
@@ -169,6 +170,7 @@ class _Insertion:
         return Operator(
             self.number(), "map", path, (), (result.id,), (parameter,), works, node.guard,
             "nothing", False, node.role, "norm", node.span, node.visits,
+            node.regions, inferred=node.inferred, shown=node.shown,
         )  # fmt: skip
 
 

@@ -60,20 +60,22 @@ class _Reader:
             self.experts(given, counts), self.word(given, "tied", "each"), self.backward(given.get("backward")),
             int(self.attention_backward(given)), self.word(given, "attention_width", "own"),
             tuple(masks), tuple(lengths), tuple(self.roles(given.get("roles"), counts)), tuple(links),
+            compared=self.word(given, "compared", "false") == "true",
         )  # fmt: skip
 
     def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
-        """The convention for some specs: the fields of the page, overridden by those of the exception."""
+        """The convention for some classes: the fields of the page, overridden by those of the exception."""
         own = dict(self.shapes.known(node, words_of(EXCEPTION), "an exception"))
-        specs = tuple(self.shapes.text(item, "'specs'") for item in self.shapes.sequence(own.pop("specs", None), "'specs'"))
+        patterns = self.shapes.sequence(own.pop("classes", None), "'classes'")
+        classes = tuple(self.shapes.text(item, "'classes'") for item in patterns)
         because = self.shapes.prose(own.pop("because", None), "'because'")
-        if not specs or not because:
-            self.report.error("missing-field", "an exception needs 'specs' and 'because'", node.span)
+        if not classes or not because:
+            self.report.error("missing-field", "an exception needs 'classes' and 'because'", node.span)
         roles, more = given.get("roles"), own.get("roles")
         if isinstance(roles, MappingNode) and isinstance(more, MappingNode):
             kept = [entry for entry in roles.entries if more.get(entry[0].text) is None]
             own["roles"] = MappingNode((*kept, *more.entries), more.span)
-        return Exceptional(specs, because, self.convention({**given, **own}))
+        return Exceptional(classes, because, self.convention({**given, **own}))
 
     def word(self, given: Mapping[str, Node], key: str, otherwise: str) -> str:
         return self.one_of(given[key], key, f"'{key}'") if key in given else otherwise

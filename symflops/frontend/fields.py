@@ -182,10 +182,11 @@ CONVENTION = (
     Field("backward", Form.OTHER, "the backward pass: 'derived', or multiples of the forward work", fields=BACKWARD),
     Field("attention_backward", Form.WORD, "products of attention's backward pass", words=("4", "5")),
     Field("attention_width", Form.WORD, "the assumed width of attention", words=("own", "queries", "model")),
-    Field("exceptions", Form.OTHER, "specs with rules of their own"),
+    Field("compared", Form.WORD, "whether the pages of models compare it with others", words=("true", "false")),
+    Field("exceptions", Form.OTHER, "classes with rules of their own"),
 )  # fmt: skip
 EXCEPTION = (
-    Field("specs", Form.TEXTS, "the specs", required=True),
+    Field("classes", Form.TEXTS, "patterns of the classes, without their packages: Qwen2Moe*", required=True),
     Field("because", Form.TEXT, "why", required=True),
-    *(field for field in CONVENTION if field.name not in ("name", "doc", "exceptions")),
+    *(field for field in CONVENTION if field.name not in ("name", "doc", "compared", "exceptions")),
 )

@@ -34,7 +34,7 @@ from symflops.model.graph import Graph
 from symflops.model.needs_size import or_needs_size
 from symflops.model.path import running_texts
 from symflops.model.program import Case, GradientLine, Line, Program, RegimeLines
-from symflops.model.roles import regions_of, role_of
+from symflops.model.roles import inferred_of, regions_of, role_of
 from symflops.syntax.plain_values import frozen
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class _Lowering:
             self.count(work.recomputed),
             work.contraction.seen,
             running_texts(work.operator.path, work.operator.visits), work.contraction.side,
-            role_of(work.operator), regions_of(work.operator),
+            role_of(work.operator), regions_of(work.operator), inferred_of(work.operator),
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:
@@ -184,6 +184,7 @@ class _Lowering:
             units=self.by_convention(lambda convention: convention.unit),
             reading=spec.reading or None,
             inner=inner_lengths(graph, self.formulas, self.measures),
+            exceptions=tuple((convention.name, convention.because) for convention in self.conventions if convention.because),
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program
 

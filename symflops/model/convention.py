@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from fractions import Fraction
 
 from symflops.model.roles import ROLES
@@ -46,9 +48,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Exceptional:
-    """Specs with rules of their own: the reason, and the whole convention for them."""
+    """Classes with rules of their own: patterns of their names, the reason, and the whole convention for them."""
 
-    specs: tuple[str, ...]
+    classes: tuple[str, ...]
     because: str
     convention: Convention
 
@@ -62,7 +64,7 @@ class Convention:
     PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work (``linear``
     or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add per token, in
     place of the work that reads it, and ``experts`` is ``active`` or ``all``. ``tied`` parameters count for ``each`` use, or
-    ``once``.
+    ``once``. Pages of models compare one that is ``compared``. ``because`` is the reason of the exception that applies.
     """
 
     name: str
@@ -82,11 +84,15 @@ class Convention:
     roles: tuple[tuple[str, Rule], ...] = ()
     links: tuple[str, ...] = field(default=(), compare=False)
     exceptions: tuple[Exceptional, ...] = ()
+    compared: bool = field(default=False, compare=False)
+    because: str = field(default="", compare=False)
 
-    def of(self, spec: str) -> Convention:
-        """The convention for one spec: that of its exception if it has one."""
-        found = next((exception.convention for exception in self.exceptions if spec in exception.specs), self)
-        return replace(found, exceptions=())
+    def of(self, classes: Sequence[str]) -> Convention:
+        """The convention for the classes that a spec describes: that of the first exception for one of them."""
+        for exception in self.exceptions:
+            if any(fnmatchcase(name, pattern) for name in classes for pattern in exception.classes):
+                return replace(exception.convention, exceptions=(), because=exception.because)
+        return replace(self, exceptions=())
 
     @property
     def is_plain(self) -> bool:
@@ -98,7 +104,7 @@ class Convention:
     def plain(self) -> Convention:
         """The rules that remain once the counted work has been selected: count all of it, on its lengths."""
         pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
-        return Convention(self.name, pairs, unseen, self.length, self.doc, self.unit)
+        return Convention(self.name, pairs, unseen, self.length, self.doc, self.unit, because=self.because)
 
     @property
     def elements(self) -> frozenset[str]:

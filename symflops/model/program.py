@@ -149,7 +149,7 @@ class Line:
 
     ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place;
     ``side`` are the lengths that it counts on, ``real`` or ``padded``, where they are not those of the convention; ``role`` and
-    ``regions`` are what it is there for (``model/roles.py``).
+    ``regions`` are what it is there for (``model/roles.py``), of which ``inferred`` are not given by the spec.
     """
 
     module: str
@@ -166,6 +166,7 @@ class Line:
     side: str = ""
     role: str = ""
     regions: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
 
     @property
     def backward(self) -> tuple[Formula, ...]:
@@ -218,6 +219,7 @@ class Program:
     ``fixed`` are sizes (letter, value) that decided the structure: it is of such models; ``variant`` is what that is called.
     ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
     ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
+    ``exceptions`` are the conventions of which an exception applies, each with its reason.
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
@@ -249,6 +251,7 @@ class Program:
     reading: object = None
     inner: tuple[InnerLength, ...] = ()
     census: object = None
+    exceptions: tuple[tuple[str, str], ...] = ()
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

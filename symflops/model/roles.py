@@ -1,14 +1,11 @@
 """The vocabulary of roles: the purpose of a piece of work, by which conventions count it or leave it out.
 
-An operator has one role and belongs to any number of regions. ``role:`` in a spec sets either; otherwise both follow from the
-operator's kind and the path of its module.
+An operator has one role and belongs to any number of regions. ``role:`` in a spec sets either; otherwise the role follows from
+the operator's kind, unless :mod:`symflops.build.roles` infers more.
 """
 
 from __future__ import annotations
 
-import re
-from fnmatch import fnmatchcase, translate
-from functools import lru_cache
 from typing import NamedTuple
 
 from symflops.model.nodes import Operator
@@ -65,7 +62,10 @@ ROLES = {
     "dense_mlp": Role("region", "a feed-forward that every token goes through"),
     "mtp": Role("region", "layers that predict tokens further ahead"),
     "recurrent": Role("region", "a recurrent layer"),
+    "gru": Role("region", "gated recurrent units"),
+    "lstm": Role("region", "long short-term memory"),
     "indexer": Role("region", "what chooses the keys of sparse attention"),
+    "main": Role("region", "the model itself: no region follows from a path here"),
 }
 
 KINDS = {
@@ -73,69 +73,26 @@ KINDS = {
     "parameter": "table",
 }  # fmt: skip
 
-# operator kind, path, role: the first line that matches
-DEFAULTS = (
-    ("embedding", "*pos*", "position"), ("embedding", "*wpe", "position"), ("embedding", "*", "embedding"),
-    ("*norm", "*[qk]_a_layernorm", "latent_norm"), ("*norm", "*kv_a_layernorm", "latent_norm"),
-    ("*norm", "*[qk]_norm", "head_norm"), ("*norm", "*norm_[qk]", "head_norm"), ("*norm", "*norm_added_[qk]", "head_norm"),
-    ("linear", "*lm_head", "lm_head"), ("linear", "embed_out", "lm_head"),
-    ("linear", "*shared_expert_gate", "shared_gate"), ("linear", "*shared_mlp_gate", "shared_gate"),
-    ("linear", "*.gate", "router"), ("linear", "*router*", "router"),
-    ("linear", "*norm_out.linear", "out_modulation"),
-    ("linear", "*adaLN_modulation*", "modulation"), ("linear", "*_mod.*", "modulation"), ("linear", "*_mod", "modulation"),
-    ("linear", "*norm*.linear", "modulation"), ("linear", "*modulation*", "modulation"), ("linear", "*time_proj", "modulation"),
-    ("linear", "*time*embed*", "timestep"), ("linear", "*adaln_single*", "timestep"), ("linear", "t_embedder*", "timestep"),
-    ("linear", "*guidance_embed*", "timestep"),
-    ("linear", "*merger*", "merger"), ("linear", "*merger_list*", "merger"),
-    ("linear", "txt_in", "text_in"), ("linear", "context_embedder*", "text_in"), ("linear", "caption_projection*", "text_in"),
-    ("linear", "*text_embedder*", "text_in"), ("linear", "encoder_proj", "text_in"),
-    ("linear", "img_in", "patch_embed"), ("linear", "x_embedder*", "patch_embed"), ("*", "*patch_embed*.proj", "patch_embed"),
-    ("conv", "*patch_embed*", "patch_embed"), ("linear", "*patch_embed*", "patch_embed"),
-    ("linear", "proj_out", "unpatch"), ("linear", "final_layer.linear", "unpatch"),
-    ("linear", "*pooler*", "pooler"),
-)  # fmt: skip
-REGIONS = (
-    ("*visual*", "vision"), ("*vision_tower*", "vision"), ("*vision_model*", "vision"), ("*audio_tower*", "audio"),
-    ("*shared_expert*", "shared_experts"), ("*experts*", "experts"), ("*indexer*", "indexer"),
-)  # fmt: skip
-_SHOWN = re.compile("|".join(translate(pattern) for pattern, _ in REGIONS))
+MAIN = "main"
+
+
+def role_of_kind(operator: Operator) -> str:
+    """The role that follows from the kind of an operator alone."""
+    role = KINDS.get(operator.kind, operator.kind)
+    return "plain_norm" if role.endswith("norm") and not operator.parameters else role
 
 
 def role_of(operator: Operator) -> str:
-    """The role of an operator: that of its spec, else by kind and path."""
-    if operator.role and ROLES[operator.role].group != "region":
-        return operator.role
-    named = _role_at(operator.kind, str(operator.path))
-    role = named or KINDS.get(operator.kind, operator.kind)
-    return "plain_norm" if not named and role.endswith("norm") and not operator.parameters else role
+    """The role of an operator: that of its spec, else the inferred one, else that of its kind."""
+    return operator.role or operator.inferred or role_of_kind(operator)
 
 
-@lru_cache(maxsize=1 << 14)
-def _role_at(kind: str, path: str) -> str:
-    """The role of the first line that matches, or an empty text."""
-    first = _lines_of(kind)[0].match(path)
-    return _lines_of(kind)[1][first.lastindex - 1] if first and first.lastindex else ""
-
-
-@lru_cache(maxsize=1 << 8)
-def _lines_of(kind: str) -> tuple[re.Pattern[str], list[str]]:
-    """The lines for an operator kind as one pattern, a group for each, and the role of each."""
-    fit = [(pattern, role) for wanted, pattern, role in DEFAULTS if fnmatchcase(kind, wanted)]
-    return re.compile("|".join(f"({translate(pattern)})" for pattern, _ in fit) or r"\b\B"), [role for _, role in fit]
-
-
-@lru_cache(maxsize=1 << 14)
-def _regions_at(path: str) -> list[str]:
-    """The regions of a path."""
-    if not _SHOWN.match(path):
-        return []
-    shown = [name for pattern, name in REGIONS if fnmatchcase(path, pattern)]
-    return [name for name in shown if name != "experts"] if "shared_experts" in shown else shown
+def inferred_of(operator: Operator) -> tuple[str, ...]:
+    """The role and the regions of an operator that its spec does not give."""
+    role = (operator.inferred,) if operator.inferred else ()
+    return (*role, *(region for region in operator.shown if region not in operator.regions))
 
 
 def regions_of(operator: Operator) -> tuple[str, ...]:
-    """The regions of an operator, from its path and its spec."""
-    path = str(operator.path)
-    own = [operator.role] if operator.role and ROLES[operator.role].group == "region" else []
-    shown = [] if role_of(operator) == "shared_gate" else _regions_at(path)
-    return tuple(dict.fromkeys([*shown, *operator.regions, *own]))
+    """The regions of an operator, inferred and given ones."""
+    return tuple(dict.fromkeys((*operator.shown, *operator.regions)))

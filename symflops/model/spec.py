@@ -229,3 +229,8 @@ class Spec:
     constants: tuple[tuple[str, Any], ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of the classes of this view, without their packages."""
+        return tuple(name.replace(":", ".").rpartition(".")[2] for name in self.alike or self.references)

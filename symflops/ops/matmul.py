@@ -20,7 +20,7 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
     Field("like", Form.VALUES, "take the stream of this value"),
     Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
-    Field("seen", Form.EXPRESSION, "false where it is written as products and sums, which no counter sees", default="true"),
+    Field("broadcast", Form.EXPRESSION, "written as products of broadcast elements and a sum, not as a matmul", default="false"),
     saves="factors",
 )
 def matmul(call: Call) -> None:
@@ -36,10 +36,10 @@ def matmul(call: Call) -> None:
     streams = tuple(value.stream for value in operands)
     dims = call.streams.lengths(call.fields["dims"], base.stream, streams)
     left, right = (whole(value) for value in operands)
-    seen = call.truth("seen")
-    if seen not in (YES, NO):
-        call.fail("bad-field", "whether a counter sees a product depends on no size", "seen", "write true or false")
-    call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=seen is YES)
+    broadcast = call.truth("broadcast")
+    if broadcast not in (YES, NO):
+        call.fail("bad-field", "how a product is written depends on no size", "broadcast", "write true or false")
+    call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=broadcast is NO)
     call.caption = " x ".join(str(size) for size in dims)
     target = call.values["like"][0].stream if call.values.get("like") else call.stream(base.stream, streams)
     call.result(target, call.number("width") if call.has("width") else Integer(1))

@@ -175,7 +175,8 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         rest[-1] += f" ({shortened(found['defaulted'])})"
     if found["unread"]:
         rest.append(f"{len(found['unread'])} unread ({shortened(found['unread'])})")
-    return [first, f"  {', '.join(rest)}"]
+    more = [f"  the convention makes an exception for this class: {found['exception']}"] if found.get("exception") else []
+    return [first, f"  {', '.join(rest)}", *more]
 
 
 def shortened(names: list[str], most: int = 4) -> str:

@@ -65,6 +65,7 @@ class InterpretedEstimator:
         self.unit, self._side, self._pairs, self._unseen = (
             stored.of_convention(table, convention) for table in ("units", "lengths", "pairs", "unseen")
         )
+        self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
         self.sizes = sizes_of(stored, config)
         for letter, value in stored.fixed:
             if plain(self.sizes[letter]) != value:
@@ -89,7 +90,7 @@ class InterpretedEstimator:
     @property
     def evidence(self) -> dict[str, Any]:
         """What an estimate rests on; see :func:`symflops.runtime.evidence.evidence`."""
-        return evidence(self.stored, self.config, self.records, self.proven)
+        return evidence(self.stored, self.config, self.records, self.proven) | {"exception": self.exception or None}
 
     @property
     def program(self) -> Program:
@@ -172,9 +173,15 @@ class InterpretedEstimator:
         return BatchError(f"{error}; e.g. {example}" if example else str(error))
 
     def notes(self, batch: Mapping[str, Any]) -> list[str]:
-        """What a caller should know of an estimate of ``batch``: streams that the config implies and the batch leaves out."""
+        """What a caller should know of an estimate of ``batch``.
+
+        Streams that the config implies and the batch leaves out; and the convention's exception for the class, if it has one.
+        """
         left_out = [name for name in self.implied if name not in batch]
-        return [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
+        found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
+        if self.exception:
+            found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
+        return found
 
     def per_item(self, **batch: Any) -> dict[str, list[int]]:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.

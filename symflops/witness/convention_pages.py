@@ -85,7 +85,7 @@ def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Dif
     comparison = Comparison(load(entry["spec"]), entry["config"], entry["batch"], Regime("full"))
     base = comparison.total(convention_of(BASE))
     for name in entry["conventions"]:
-        total = comparison.total(convention_of(name).of(entry["spec"]))
+        total = comparison.total(convention_of(name).of(comparison.model.spec.called))
         yield name, (total / base, total, comparison.difference(BASE, name))
 
 

@@ -83,7 +83,7 @@ class Comparison:
 
     def difference(self, first: str, second: str) -> Difference:
         """The difference between two conventions, by name."""
-        one, two = (convention_of(name).of(self.model.spec.name) for name in (first, second))
+        one, two = (convention_of(name).of(self.model.spec.called) for name in (first, second))
         steps, now = [], one
         self.cost(one)
         for words, after in between(one, two, self.masks):

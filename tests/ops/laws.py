@@ -237,7 +237,7 @@ PRODUCTS = (
         degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4))),
     Law("matmul", one('from: [a, b], dims: ["ceil(tokens, 3)", 3, 3], width: 1', "matmul"), lambda x: x, 1,
         lambda x: sum(9 for _ in range(0, x, 3)), degrees={"x": 1}, values=(("text", 4), ("text", 4)), lengths={"x": (1, 3)}),
-    Law("matmul", one("from: [a, b], dims: [3, tokens], width: 3, stream: sample, seen: false", "matmul"), lambda **_: 1, 3, lambda x: 3 * x,
+    Law("matmul", one("from: [a, b], dims: [3, tokens], width: 3, stream: sample, broadcast: true", "matmul"), lambda **_: 1, 3, lambda x: 3 * x,
         degrees={"x": 1}, values=(("text", 4), ("text", 4)), streams=SAMPLE, seen=False),
     Law("bilinear", one("from: [a, b], width: 3, bias: false", "bilinear"), lambda x: x, 3, lambda x: x * (3 * 4 * 2 + 3 * 4),
         degrees={"x": 1}, values=(("text", 4), ("text", 2)), seen=False),

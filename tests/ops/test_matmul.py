@@ -56,7 +56,7 @@ def test_an_operand_without_need_gets_no_gradient(trained, products, linears):
 
 
 def test_products_and_sums_are_work_that_no_counter_sees():
-    text = LINEAR_ATTENTION.replace("stream: sample, width", "stream: sample, seen: false, width")
+    text = LINEAR_ATTENTION.replace("stream: sample, width", "stream: sample, broadcast: true, width")
     config = {"width": 7, "heads": 2, "head_dim": 3}
     seen, whole = (model(text).estimator(config, "full", convention) for convention in ("torch", "symflops"))
     plain = model().estimator(config, "full", "torch")
@@ -69,7 +69,7 @@ def test_products_and_sums_are_work_that_no_counter_sees():
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("stream: sample, width", "stream: sample, seen: D > 1, width", "bad-field"),
+        ("stream: sample, width", "stream: sample, broadcast: D > 1, width", "bad-field"),
         ("from: [v, k]", "from: [v]", "operand-count"),
         ("dims: [H, d, d, tokens]", "dims: [H, d, d, words]", "unknown-size"),
         (", dims: [H, d, d, tokens]", "", "missing-field"),

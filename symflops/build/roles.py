@@ -1,0 +1,162 @@
+"""Infers the roles and regions that a spec leaves open, from where results go and from the paths of modules.
+
+A router is the linear whose result reaches nothing but the weights of experts. All other inference is the table
+``conventions/tables/roles.yaml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase, translate
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from symflops.catalog.library import PACKAGE, read_source
+from symflops.diagnostics.findings import Reporter
+from symflops.model.graph import Graph
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, with_operators
+from symflops.model.roles import MAIN
+from symflops.syntax.plain_values import plain
+from symflops.syntax.yaml_nodes import read_yaml
+
+TABLE = PACKAGE / "conventions" / "tables" / "roles.yaml"
+
+
+class Rules(NamedTuple):
+    """The table: operator kind, path and role by line, and path and region by line."""
+
+    roles: tuple[tuple[str, str, str], ...]
+    regions: tuple[tuple[str, str], ...]
+
+
+@cache
+def rules() -> Rules:
+    """The table of roles that follow from paths."""
+    report = Reporter()
+    found: Any = plain(read_yaml(read_source(TABLE, "conventions/tables/roles.yaml"), report), report)
+    roles = tuple((line["op"], line["path"], line["role"]) for line in found["roles"])
+    return Rules(roles, tuple((line["path"], line["region"]) for line in found["regions"]))
+
+
+def with_roles(graph: Graph) -> Graph:
+    """``graph`` with what its operators are for, where the spec does not say it."""
+    routers = frozenset(_routers(graph))
+
+    def named(operator: Operator) -> list[Node]:
+        role = "" if operator.role else "router" if operator.id in routers else role_at(operator.kind, str(operator.path))
+        regions = () if "shared_gate" in (role, operator.role) else _regions(operator)
+        return [replace(operator, inferred=role, shown=regions) if role or regions else operator]
+
+    return replace(graph, body=with_operators(graph.body, named))
+
+
+def role_at(kind: str, path: str) -> str:
+    """The role of the first line that matches, or an empty text."""
+    return first_line(kind, path)[1]
+
+
+@lru_cache(maxsize=1 << 14)
+def first_line(kind: str, path: str) -> tuple[str, str]:
+    """The path and the role of the first line that matches; empty texts if none does."""
+    pattern, lines = _lines_of(kind)
+    first = pattern.match(path)
+    return lines[first.lastindex - 1] if first and first.lastindex else ("", "")
+
+
+@lru_cache(maxsize=1 << 8)
+def _lines_of(kind: str) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
+    """The lines for an operator kind as one pattern, a group for each, and the path and role of each."""
+    fit = [(path, role) for wanted, path, role in rules().roles if fnmatchcase(kind, wanted)]
+    return re.compile("|".join(f"({translate(path)})" for path, _ in fit) or r"\b\B"), fit
+
+
+def _regions(operator: Operator) -> tuple[str, ...]:
+    """The regions that follow from a path; routed experts are no shared ones."""
+    given = operator.regions
+    shown = () if MAIN in given else regions_at(str(operator.path))
+    return tuple(name for name in shown if name != "experts" or "shared_experts" not in (*shown, *given))
+
+
+@lru_cache(maxsize=1 << 14)
+def regions_at(path: str) -> tuple[str, ...]:
+    """The regions of the lines that match, each once."""
+    return tuple(dict.fromkeys(region for pattern, region in rules().regions if fnmatchcase(path, pattern)))
+
+
+class _Flow:
+    """Which nodes make and read each value; loops and operators with work of their own end the way."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.made: dict[int, Operator | Select] = {}
+        self.read: dict[int, list[Operator | Select | None]] = defaultdict(list)
+        self._enter(graph.body)
+        for _, value in graph.outputs:
+            self.read[value].append(None)
+
+    def _enter(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Loop):
+                for carries in node.carries:
+                    for carry in carries:
+                        self.read[carry.initial].append(None)
+                        self.read[carry.final].append(None)
+                for _, body in node.classes:
+                    self._enter(body)
+            elif not isinstance(node, Checkpoint):
+                operands, results = _ends(node)
+                self.made.update(dict.fromkeys(results, node))
+                for value in operands:
+                    self.read[value].append(node)
+
+    def sources(self, value: int) -> Iterator[Operator]:
+        """The operators with work whose results reach ``value`` through steps without work."""
+        found: set[int] = set()
+        todo = [value]
+        while todo:
+            node = self.made.get(todo.pop())
+            if node is None or id(node) in found:
+                continue
+            found.add(id(node))
+            if isinstance(node, Operator) and node.contractions:
+                yield node
+            else:
+                todo += _ends(node)[0]
+
+    def only_weighs(self, operator: Operator) -> bool:
+        """Whether what an operator makes reaches nothing but the weights of experts."""
+        found: set[int] = set()
+        todo = list(operator.results)
+        while todo:
+            value = todo.pop()
+            for node in self.read[value]:
+                weighs = isinstance(node, Operator) and weights_of(node) == value
+                if weighs or id(node) in found:
+                    continue
+                if node is None or (isinstance(node, Operator) and (node.contractions or weights_of(node) is not None)):
+                    return False
+                found.add(id(node))
+                todo += _ends(node)[1]
+        return True
+
+
+def _ends(node: Operator | Select) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The values that a node reads, and those that it makes."""
+    return (node.operands, node.results) if isinstance(node, Operator) else ((node.then, node.otherwise), (node.result,))
+
+
+def weights_of(operator: Operator) -> int | None:
+    """The value that weighs experts, if an operator is their weighted sum."""
+    return operator.operands[1] if operator.role == "combine" and len(operator.operands) == 2 else None
+
+
+def _routers(graph: Graph) -> Iterator[int]:
+    """The linears that do nothing but weigh experts."""
+    weights = [value for operator in graph.operators() if (value := weights_of(operator)) is not None]
+    if not weights:
+        return
+    flow = _Flow(graph)
+    for value in weights:
+        yield from (one.id for one in flow.sources(value) if one.kind == "linear" and flow.only_weighs(one))
