@@ -1,6 +1,6 @@
 """Checks specs and shows every mistake with place, reason and hint; entries that nothing uses are warnings.
 
-A role that follows from a name, and that changes what a convention counts, is a note; --roles lists all roles with their origin.
+A role that follows from a name and changes what a convention counts is a note; --roles lists all roles with their origin.
 
   symflops check my_model.yaml
   symflops check my_model.yaml --regime my_regime.yaml

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"{derived.program.title or derived.program.name}")
     print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}\n")
     print("\n".join(rows(root, args.depth)))
+    print("\n".join(["", *roles(derived.program, args.regime)]))
     print("\n" + "\n".join(summary(estimator.evidence)))
     print("\n" + closed_form(derived))
     if args.plot:
@@ -140,6 +141,23 @@ def rows(root: Module, depth: int) -> list[str]:
     visit(root, 0, "")
     texts = aligned([line[:4] for line in lines])
     return [f"{text}  {line[4]}" for text, line in zip(texts, lines, strict=True)]
+
+
+def roles(program: Any, regime: str) -> list[str]:
+    """The modules that conventions may count apart, by role and by region; what the spec leaves open is inferred."""
+    from symflops.runtime.evidence import shortened
+
+    found: dict[tuple[str, bool], list[str]] = {}
+    for line in next((one for one in program.regimes if one.name == regime), program.regimes[0]).lines:
+        own = () if line.role in (line.operator, "product") else (line.role,)
+        for name in (*own, *line.regions):
+            found.setdefault((name, name in line.inferred), []).append(line.module)
+    rows = []
+    for (name, inferred), modules in found.items():
+        names = list(dict.fromkeys(modules))
+        rows.append((f"{name} (inferred)" if inferred else name, shortened(names)))
+    width = max((len(name) for name, _ in rows), default=0)
+    return ["roles:", *(f"  {name.ljust(width)}  {text}" for name, text in rows)] if rows else ["roles: those of the operators"]
 
 
 def closed_form(derived: Any) -> str:

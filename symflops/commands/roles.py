@@ -96,7 +96,9 @@ def _note(found: Sequence[Effect]) -> Diagnostic:
     hint = f"if it is one, say 'role: {role}'; if not, 'role: {role_of_kind(operator)}'"
     if region:
         hint = f"say 'role: {role}' at the entry around it, or 'role: main' if it is none"
-    return Diagnostic("inferred-role", message, operator.span, hint, "note", note=f"it changes the counts of {', '.join(names)}")
+    return Diagnostic(
+        "inferred-role", message, operator.span, hint, "note", note=f"it changes the counts of {', '.join(names)}"
+    )
 
 
 def notes_or_none(model: Model, more: Iterable[str | Path] = ()) -> Sequence[Diagnostic]:

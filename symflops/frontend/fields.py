@@ -186,7 +186,7 @@ CONVENTION = (
     Field("exceptions", Form.OTHER, "classes with rules of their own"),
 )  # fmt: skip
 EXCEPTION = (
-    Field("classes", Form.TEXTS, "patterns of the classes, without their packages: Qwen2Moe*", required=True),
+    Field("classes", Form.TEXTS, "patterns of class names, without their packages", required=True),
     Field("because", Form.TEXT, "why", required=True),
     *(field for field in CONVENTION if field.name not in ("name", "doc", "compared", "exceptions")),
 )

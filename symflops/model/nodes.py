@@ -131,8 +131,9 @@ class Operator:
     ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it.
     ``saves`` is what autograd saves of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
     ``factors``, each for the gradient of the other one. ``visits`` are the calls that run it from outside of its parent module.
-    ``role`` and ``regions`` are what conventions count it under, as the spec says it; ``inferred`` and ``shown`` are the role and
-    the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not run.
+    ``role`` and ``regions`` are what conventions count it under, as the spec says it; ``inferred`` and ``shown`` are the
+    role and the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not
+    run.
     """
 
     id: int

@@ -20,7 +20,7 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
     Field("like", Form.VALUES, "take the stream of this value"),
     Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
-    Field("broadcast", Form.EXPRESSION, "written as products of broadcast elements and a sum, not as a matmul", default="false"),
+    Field("broadcast", Form.EXPRESSION, "written as products of elements and a sum, not as a matmul", default="false"),
     saves="factors",
 )
 def matmul(call: Call) -> None:

@@ -65,7 +65,7 @@ MISTAKES = {
     "missing-field": ("backward: {trained: 2}", "{trained: 2}", "multiples"),
     "bad-shape": ("backward: -2", "-2", "such as 2"),
     "unknown-role ": ("roles: {norm.vision: no}", "norm.vision", "a region, a point, a role"),
-    "missing-field ": ("exceptions: [{specs: [llama]}]", "{specs: [llama]}", ""),
+    "missing-field ": ("exceptions: [{classes: [Llama*]}]", "{classes: [Llama*]}", ""),
 }
 
 
@@ -122,12 +122,12 @@ def test_a_new_convention_is_a_file(tmp_path):
     assert "model.layers.*.mlp.gate" not in estimator.by_module(m)
 
 
-def test_an_exception_is_for_its_specs_only():
+def test_an_exception_is_for_its_classes_only():
     general = page("roles: {router: no}")
-    special = page("roles: {router: no}", "exceptions:", "  - specs: [qwen2_moe]", "    because: it is so", "    roles: {shared_experts: no}")
+    special = page("roles: {router: no}", "exceptions:", "  - classes: [Qwen2Moe*]", "    because: it is so", "    roles: {shared_experts: no}")
     assert cost("gpt_oss", special) == cost("gpt_oss", general)
     assert cost("qwen2_moe", special) < cost("qwen2_moe", general)
-    assert special.of("qwen2_moe").rule("router", ()).count == "no"
+    assert special.of(["Qwen2MoeForCausalLM"]).rule("router", ()).count == "no"
 
 
 # what the words mean

@@ -50,7 +50,7 @@ def test_github_gets_one_command_for_each_finding(run, case):
         command, _, rest = line.removeprefix("::").partition(" ")
         properties, _, message = rest.partition("::")
         told = dict(item.split("=", 1) for item in properties.split(","))
-        assert command == finding["severity"] and told["title"] == finding["code"]
+        assert command == {"note": "notice"}.get(finding["severity"], finding["severity"]) and told["title"] == finding["code"]
         if finding["path"]:
             assert (told["file"], told["line"], told["col"], told["endColumn"]) == (finding["path"].replace(":", "%3A"), str(finding["line"]), str(finding["column"]), str(finding["end"]))
         assert message.split("%0A")[0] == escaped(finding["message"])
