@@ -20,6 +20,7 @@ PAGES = {
     "regimes": reference.regimes,
     "conventions": reference.conventions,
     "roles": reference.roles,
+    "inferred-roles": reference.inferred_roles,
     "functions": reference.functions,
     "diagnostics": reference.diagnostics,
 }

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from symflops.algebra.language_functions import FUNCTIONS
 from symflops.api import convention_of, load, regime_of
+from symflops.build.roles import rules
 from symflops.catalog.library import page, pages
 from symflops.cli.main import COMMANDS
 from symflops.diagnostics.codes import kinds
@@ -109,6 +110,13 @@ def roles() -> str:
     rows = (f"| `{name}` | {role.group} | {plain(role.doc)} |" for name, role in ROLES.items())
     groups = "; ".join(f"*{name}* are {doc}" for name, doc in COUNTS.items())
     return f"Groups: {groups}.\n\n" + "\n".join(["| Role | Group | What it is |", "|:--|:--|:--|", *rows])
+
+
+def inferred_roles() -> str:
+    """The table by which roles and regions follow from the paths of modules."""
+    rows = [f"| `{op}` | `{path}` | `{role}` |" for op, path, role in rules().roles]
+    rows += [f"| any | `{path}` | region `{region}` |" for path, region in rules().regions]
+    return "\n".join(["| Operator | Path | Role |", "|:--|:--|:--|", *rows])
 
 
 def source(kind: str, name: str) -> str:

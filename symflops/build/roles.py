@@ -47,7 +47,8 @@ def with_roles(graph: Graph) -> Graph:
 
     def named(operator: Operator) -> list[Node]:
         role = "" if operator.role else "router" if operator.id in routers else role_at(operator.kind, str(operator.path))
-        regions = () if "shared_gate" in (role, operator.role) else _regions(operator)
+        apart = MAIN in operator.regions or "shared_gate" in (role, operator.role)
+        regions = () if apart else regions_at(str(operator.path))
         return [replace(operator, inferred=role, shown=regions) if role or regions else operator]
 
     return replace(graph, body=with_operators(graph.body, named))
@@ -71,13 +72,6 @@ def _lines_of(kind: str) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
     """The lines for an operator kind as one pattern, a group for each, and the path and role of each."""
     fit = [(path, role) for wanted, path, role in rules().roles if fnmatchcase(kind, wanted)]
     return re.compile("|".join(f"({translate(path)})" for path, _ in fit) or r"\b\B"), fit
-
-
-def _regions(operator: Operator) -> tuple[str, ...]:
-    """The regions that follow from a path; routed experts are no shared ones."""
-    given = operator.regions
-    shown = () if MAIN in given else regions_at(str(operator.path))
-    return tuple(name for name in shown if name != "experts" or "shared_experts" not in (*shown, *given))
 
 
 @lru_cache(maxsize=1 << 14)
