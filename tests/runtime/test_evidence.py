@@ -18,7 +18,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.evidence import AS_SPECIFIED, EVERYWHERE, summary
 from symflops.witness.records import read_records
 
-KEYS = ["grade", "class", "named_by", "read", "defaulted", "unread", "census", "records"]
+KEYS = ["grade", "class", "named_by", "read", "defaulted", "unread", "census", "records", "exception"]
 SMALL = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
 
 
