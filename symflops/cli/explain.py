@@ -162,7 +162,7 @@ def roles(program: Any, regime: str) -> list[str]:
 
 def closed_form(derived: Any) -> str:
     """The closed forms, a line per moment, and what the letters mean."""
-    from symflops.emit.python.module import symbol_table, wrapped
+    from symflops.emit.python.closed_forms import symbol_table, wrapped
 
     lines = ["closed form, FLOPs per batch:"]
     for name, form in (("forward", derived.forward), ("backward", derived.backward)):

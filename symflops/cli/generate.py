@@ -4,7 +4,9 @@ catalog, and the table of what was verified.
 Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged
 specs are skipped.
 --check derives anew and compares: exit code 1 when a file differs, is missing, or belongs to no spec. --diff shows the
-differences.
+differences. A LaTeX page may be missing: its digest in the manifest is compared.
+--standalone prints an estimator as one file that needs only the standard library, to copy into another project; with --out DIR
+it writes one for each structure of each spec.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ configure = arguments_of(
     SPECS,
     argument("--specs", dest="root", metavar="DIR", help="the folder of specs"),
     argument("--out", metavar="DIR", help="the folder to write to"),
+    argument("--standalone", action="store_true", help="print estimators that need no symflops"),
     one_of(
         argument("--check", action="store_true", help="compare with what is there, write nothing"),
         argument("--diff", action="store_true", help="show what would change, write nothing"),
@@ -34,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     """Generate, check or diff."""
     from symflops.catalog.library import find_spec, shipped, specs_in
 
+    if args.standalone:
+        return _standalone(args)
     root = Path(args.root or ("specs" if Path("specs").is_dir() else shipped("specs"))).resolve()
     if args.out is None and root != Path("specs").resolve():
         raise SymflopsError("there is no ./specs here: say where to write with --out DIR")
@@ -44,6 +49,27 @@ def run(args: argparse.Namespace) -> int:
     chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
     work = _Work(root, out, {file.name for file in files} | {file.name for file in chosen}, not args.specs)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
+
+
+def _standalone(args: argparse.Namespace) -> int:
+    """Print one module, or write those of all structures of specs to a folder."""
+    from symflops.catalog.library import find_spec, shipped, specs_in
+    from symflops.commands.generate import standalone
+    from symflops.system.files import write
+
+    if args.check or args.diff:
+        raise SymflopsError("--standalone prints modules and compares nothing: leave out --check and --diff")
+    root = Path(args.root or ("specs" if Path("specs").is_dir() else shipped("specs")))
+    files = [find_spec(spec) for spec in args.specs] or list(specs_in(root))
+    if args.out is None and len(files) != 1:
+        raise SymflopsError(f"{len(files)} specs do not go into one file: name one, or say where to write with --out DIR")
+    for _, modules in in_workers(standalone, files, "deriving"):
+        if args.out is None:
+            print(next(iter(modules.values())), end="")
+        else:
+            for name, text in modules.items():
+                write(Path(args.out) / name, text)
+    return 0
 
 
 def _named(name: str, files: list[Any]) -> Any:
@@ -108,7 +134,8 @@ class _Work:
         for name, text in sorted(texts.items()):
             path = self.out / name
             if not path.is_file():
-                yield f"{path}: missing"
+                if not self.kept_by_digest(name, text):
+                    yield f"{path}: missing"
             elif not holds(path, text.encode()):
                 yield _unified(path, text) if diff else f"{path}: differs from what is derived"
                 if name == MANIFEST and not diff:
@@ -116,6 +143,13 @@ class _Work:
         if self.everything and self.out.is_dir():
             for name in orphans(self.out, set(texts)):
                 yield f"{self.out / name}: belongs to no spec"
+
+    def kept_by_digest(self, name: str, text: str) -> bool:
+        """Whether a file need not be there, and the manifest has the digest of ``text``."""
+        from symflops.commands.generate import BY_DIGEST
+        from symflops.system.digests import digest
+
+        return name.endswith(BY_DIGEST) and self.manifest.get("outputs", {}).get(name) == digest(text)
 
     def causes(self, text: str) -> Iterator[str]:
         """The inputs whose digest is another than when the files were generated."""

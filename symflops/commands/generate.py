@@ -22,7 +22,7 @@ from symflops.compiler import Goal
 from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary
-from symflops.emit.python.module import fixed_sizes
+from symflops.emit.python.module import fixed_sizes, render
 from symflops.model.needs_size import NeedsSize
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
@@ -43,6 +43,8 @@ SHAPES: dict[str, Any] = {
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BAKED = ("full", "forward", "lora", "checkpointed")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
+BY_DIGEST = ".tex"
+"""Pages that a repository need not keep, since the manifest has their digest and ``symflops render`` prints them."""
 PAGES = "conventions/"  # what 'symflops conform --pages' writes
 
 
@@ -107,6 +109,21 @@ def compile_spec(file: SpecFile) -> Output:
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources, verified_digest(file))
+
+
+def standalone(file: SpecFile) -> dict[str, str]:
+    """The modules of all structures of a spec, by file name; each needs the standard library alone.
+
+    Raises:
+        SpecError: the spec is not valid.
+    """
+    model = load(file)
+    found = {}
+    for variant in ("", *model.variants):
+        program = program_in(model.structure(variant, baked(model, variant)))
+        name = f"{model.spec.name}{f'_{variant}' if variant else ''}.py"
+        found[name] = render(program, __version__, standalone=True)
+    return found
 
 
 def verified_digest(file: SpecFile) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class ConfigError(SymflopsError):
+class ConfigError(SymflopsError, ValueError):
     """A config lacks what a size needs, or holds something of another type."""
 
 

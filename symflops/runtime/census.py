@@ -5,7 +5,7 @@ and the words (``words``) of fields that hold words. A guarded field may hold li
 a list of certain ``lengths`` or from the ``shortest`` on, a number from ``least`` on, or one that is ``related`` to another
 field: there the derivation is known to be exact.
 
-Generated modules hold the text below the line.
+Modules that stand alone hold the text below the line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# ---- what generated modules hold, too
+# ---- what modules that stand alone hold, too
 
 
 def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:

@@ -104,6 +104,31 @@ def test_a_missing_and_an_orphan_file_are_named(copy):
     assert "generated/language/old.py: belongs to no spec" in done.stderr
 
 
+def test_a_latex_page_may_be_missing_if_its_digest_is_right(copy):
+    for path in (copy / "generated").rglob("*.tex"):
+        path.unlink()
+    assert symflops("generate", "--check", cwd=copy).returncode == 0
+    manifest = copy / "generated/manifest.json"
+    known = json.loads(manifest.read_text())
+    known["outputs"]["language/llama.tex"] = known["outputs"]["diffusion/qwen_image.tex"]
+    manifest.write_text(json.dumps(known))
+    done = symflops("generate", "--check", "llama", cwd=copy)
+    assert done.returncode == 1 and "generated/language/llama.tex: missing" in done.stderr
+
+
+def test_a_module_that_stands_alone(tmp_path):
+    printed = symflops("generate", "llama", "--standalone", cwd=tmp_path)
+    assert printed.returncode == 0 and "import symflops" not in printed.stdout
+    (tmp_path / "mine.py").write_text(printed.stdout)
+    text = "import mine; one = mine.Estimator(mine.Sizes()); print(one.parameters, one.forward(mine.moments(text=[7])))"
+    done = subprocess.run([sys.executable, "-S", "-I", "-c", f"import sys; sys.path.insert(0, '.'); {text}"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == ["6738415616", "92513763328"], done.stderr
+    assert symflops("generate", "llama", "swin", "--standalone", "--out", "all", cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["llama.py", "swin.py", "swin_small.py"]
+    done = symflops("generate", "llama", "swin", "--standalone", cwd=tmp_path)
+    assert done.returncode == 2 and "--out DIR" in done.stderr
+
+
 def test_diff_shows_the_lines(copy):
     path = copy / "generated/language/llama.py"
     path.write_text(path.read_text("utf-8").replace("2*D*H*d", "3*D*H*d"), "utf-8")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,9 +18,12 @@ from hypothesis import strategies as st
 import symflops
 from symflops.emit.python.module import render
 from symflops.model.evaluate import ConfigError
+from symflops.runtime.least import example_of
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import stored_of
-from tests.shipped import load
+from tests.sampling import sampled
+from tests.shipped import FILES, cases_of, load
+from tests.standalone import MODULES, standalone
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {
@@ -137,13 +142,67 @@ def test_unknown_names_are_refused(name):
         generated.Estimator(generated.Sizes(), **{name: "x"})
 
 
-def test_modules_import_nothing():
-    for path in sorted((ROOT / "generated").rglob("*.py")):
-        text = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(path.parent)!r}); import {path.stem}; print(sorted(set(sys.modules) - before))"
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-        new = set(json.loads(done.stdout.replace("'", '"')))
-        allowed = {"__future__", path.stem}
-        assert new <= allowed or "Fraction" in path.read_text(), (path, new)
+def imported(path: Path) -> set[str]:
+    text = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(path.parent)!r}); import {path.stem}; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.replace("'", '"')))
+
+
+@pytest.mark.parametrize("path", sampled(MODULES, 12), ids=lambda path: path.stem)
+def test_modules_import_the_machinery_alone_and_those_that_stand_alone_nothing(path, tmp_path):
+    alone = tmp_path / path.name
+    alone.write_text(standalone(path))
+    allowed = {"__future__", path.stem}
+    fractions = "import Fraction" in path.read_text()
+    assert imported(alone) <= allowed or fractions
+    assert {name for name in imported(path) if not name.startswith("symflops")} <= allowed or fractions
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_that_stands_alone_has_the_same_results(path):
+    alone: dict[str, Any] = {"__name__": path.stem}
+    exec(standalone(path), alone)
+    assert "symflops.runtime" not in standalone(path).replace("from symflops.runtime import vectors", "")
+    shared = module(f"{path.parent.name}.{path.stem}")
+    tried = 0
+    for config in ({}, *(dict(case.config) for case in cases_of(FILES[shared.NAME]))):
+        for regime in shared.REGIMES:
+            for convention in shared.CONVENTIONS:
+                tried += same_estimators(alone, vars(shared), config, {"regime": regime, "convention": convention})
+    assert tried or shared.VARIANT
+
+
+def same_estimators(alone: dict[str, Any], shared: dict[str, Any], config: dict[str, Any], chosen: dict[str, str]) -> int:
+    """1 if both have an estimator of a config, and it is the same; 0 if both refuse it in the same words."""
+    found = []
+    for names in (alone, shared):
+        try:
+            one = names["Estimator"](names["Sizes"].from_config(config), **chosen)
+            found.append((repr(one.sizes), one.coefficients, one.tensors(), one.trainable_parameters, one._lines, one.inputs(), one._repr_markdown_()))
+            found[-1] += (answers(one, names["moments"], example(one)),)
+        except ValueError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+    return isinstance(found[0], tuple)
+
+
+def example(one: Any) -> dict[str, Any]:
+    return json.loads(example_of(one) or "{}")
+
+
+def answers(one: Any, moments: Any, batch: dict[str, Any]) -> list[Any]:
+    """What an estimator says of a batch, in every form that it takes, and how it refuses one."""
+    found = []
+    for form in (batch, {name: {"lengths": entries, "padded": entries} if isinstance(entries, list) else entries for name, entries in batch.items()}, {**batch, next(iter(batch)): "wrong"}):
+        for read in (one.moments, moments, one.per_item):
+            try:
+                made = read(**form)
+                modules = {} if read == one.per_item else {name: (part.forward, part.backward) for name, part in one.by_module(made).items()}
+                found.append((repr(made), modules, read == one.per_item or one.total(made)))
+            except ValueError as error:
+                found.append(str(error))
+    return found
 
 
 def test_moments_survive_pickling_between_ranks():

@@ -25,6 +25,7 @@ from symflops.runtime import vectors
 from symflops.runtime.bounds import LIMIT, Bound, bounds_of
 from tests.sampling import amount
 from tests.shipped import cases_of, load
+from tests.standalone import standalone
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {file.name: file for file in specs_in(shipped("specs"))}
@@ -237,7 +238,7 @@ def test_forms_of_lists_and_arrays_agree():
 
 def test_a_copy_that_stands_alone_takes_arrays_too(tmp_path):
     """Without symflops, arrays and long lists are summed by the standard library."""
-    (tmp_path / "llama.py").write_text((ROOT / "generated" / "language" / "llama.py").read_text())
+    (tmp_path / "llama.py").write_text(standalone(ROOT / "generated" / "language" / "llama.py"))
     code = (
         "import sys\n"
         "sys.modules['symflops'] = None  # not to be found\n"
@@ -268,8 +269,9 @@ def of_types(node):
 
 def test_generated_modules_know_no_float():
     """Neither a literal nor a true division; ``float`` appears only in the types of a config's values, which become fractions."""
-    for path in sorted((ROOT / "generated").glob("*/*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    paths = sorted((ROOT / "generated").glob("*/*.py"))
+    for path, text in [*((path, path.read_text("utf-8")) for path in paths), (paths[0], standalone(paths[0]))]:
+        nodes = list(ast.walk(ast.parse(text)))
         allowed = {node for parent in nodes if of_types(parent) for node in ast.walk(parent)}
         for node in nodes:
             assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path.name}:{node.lineno}"

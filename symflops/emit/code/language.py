@@ -11,6 +11,11 @@ from symflops.model.program import Field
 Line = Callable[[str, str, tuple[str, str], Sequence[str], str, str], list[str]]
 
 
+def no_line(*_: object) -> list[str]:
+    """No cells: the language prints one table for all regimes."""
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
     """How one language writes the statements and the rows of tables.
@@ -23,10 +28,10 @@ class Language:
         given: The condition that a nullable size is not null.
         vector: A vector over the moments.
         choice: The choice between the vector of useful pairs and that of all pairs, by convention.
-        line: The cells of a row of work: module, amount, FLOPs of one and times forward, gradients, recomputed, contraction.
         lines_at: The row for a shared block of work at a path.
         count: The cells of a row of parameters, from name and elements.
         counts_at: The row for a shared block of parameters at a path.
+        line: The cells of a row of work: module, amount, FLOPs of one and times forward, gradients, recomputed, contraction.
     """
 
     printer: Callable[[], CodePrinter]
@@ -36,7 +41,7 @@ class Language:
     given: Callable[[Field], str]
     vector: Callable[[Sequence[str]], str]
     choice: Callable[[str, str], str]
-    line: Line
     lines_at: Callable[[str, str], str]
     count: Callable[[str, str], list[str]]
     counts_at: Callable[[str, str], str]
+    line: Line = no_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Generic, TypeVar
 
 from symflops.emit.code.printer import CodePrinter
@@ -186,7 +186,9 @@ def is_worth(formula: Formula) -> bool:
 
 
 def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
-    """Rows with aligned columns; a cell of more than ``widest`` characters shifts only its own row."""
-    count = len(table[0]) if table else 0
-    widths = [max((len(row[column]) for row in table if len(row[column]) <= widest), default=0) for column in range(count)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    """Rows with aligned columns; a cell of more than ``widest`` characters, a quarter after the first, shifts only its row."""
+    widths = []
+    for column in zip_longest(*table, fillvalue=""):
+        widths.append(max((len(cell) for cell in column if len(cell) <= widest), default=0))
+        widest = widest if len(widths) > 1 else widest // 4
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in table]

@@ -1,5 +1,4 @@
-"""The Python target: a stand-alone estimator module.
+"""The Python target: an estimator module for Python 3.10 or later, which imports what modules share, or holds it.
 
-Standard library only in what it prints, Python 3.10 or later.
 What other languages share belongs to ``emit.code``.
 """

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Any
+import json
+import re
+from collections.abc import Iterator, Sequence, Set
 
 from symflops.emit.code.batches import Summed, columns, stream_rows, summed
 from symflops.emit.code.infix import ATOM, UNARY
+from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.printer import PythonPrinter
-from symflops.model.formula import Apply, Formula, Num, Power, Prod, Sum, Sym, symbols
+from symflops.emit.rendering import tuple_text
+from symflops.model.formula import ONE, Apply, Formula, Num, Power, Prod, Sum, Sym, symbols
 from symflops.model.program import Moment, Program, Statistic
+from symflops.runtime.layouts import implied_streams, inputs_of
 
 
 class MomentPrinter(PythonPrinter):
@@ -49,6 +53,7 @@ class ElementPrinter(PythonPrinter):
 
 
 PRINT = MomentPrinter()
+WIDTH = 112
 
 
 def signature(program: Program) -> str:
@@ -58,12 +63,6 @@ def signature(program: Program) -> str:
         for name, _, variables, optional in stream_rows(program)
     ]
     return ", ".join(["*", *parts]) if parts else ""
-
-
-def slots(program: Program) -> list[str]:
-    """The fields of the moments; raw lengths are among them if some moments depend on sizes."""
-    raw = ["lengths"] if any(moment.sizes for moment in program.moments) else []
-    return ["padded", *raw, *(moment.name for moment in program.moments)]
 
 
 def total(what: Moment | Statistic, program: Program) -> str:
@@ -100,30 +99,93 @@ def over_items(found: Summed) -> str:
     return f"{text} for {', '.join(found.columns)} in zip({', '.join(f'{name}_' for name in found.columns)})"
 
 
-def column_context(program: Program) -> dict[str, Any]:
-    """The names of the template for columns of lengths: the moments of one item, or of whole columns element by element.
+Method = tuple[str, str, str, Sequence[str], str]
+"""A method of an estimator: name, arguments, type, statements before the result, the result."""
 
-    If moments belong to a batch as a whole, there are no ``terms``: no item decides what it adds to them. ``rests`` are the
-    remainders of exact divisions.
-    """
-    printer, names = ElementPrinter(), columns(program)
-    terms = [] if program.whole else [printer.text(moment.formula) for moment in program.moments]
-    inner = [ElementPrinter().text(length.formula) for length in program.inner]
-    text = " ".join((*terms, *printer.rests, *inner))
-    plain_lists, plain_columns = quick(program)
-    return {
-        "columns": [f"{name}_: list[int]" for name in names] or ["*_: list[int]"],
-        "elements": [f"{name}: Any" for name in names] or ["*_: Any"],
-        "terms": terms,
-        "rests": printer.rests,
-        "least": "_least(" in text,
-        "most": "_most(" in text,
-        "inner": inner,
-        "inner_sets": [length.items for length in program.inner],
-        "growing": all(grows(length.formula, set(columns(program))) for length in program.inner),
-        "quick": plain_lists,
-        "quick_columns": plain_columns,
-    }
+
+def methods(program: Program, tables: Tables) -> list[Method]:
+    """The methods that evaluate the formulas of batches."""
+    letters = tables.letters([Sym(name) for moment in program.moments for name in moment.sizes])
+    names = columns(program)
+    elements = ", ".join(["sizes: Any", *([f"{name}: Any" for name in names] or ["*_: Any"])])
+    found = [sums_of(program, letters)]
+    if not program.whole:  # no item decides what it adds to a moment of the batch as a whole
+        printer = ElementPrinter()
+        terms = [printer.text(moment.formula) for moment in program.moments]
+        found.append(("terms", elements, "tuple[Any, ...]", letters, rows(terms)))
+        if printer.rests:
+            found.append(("rests", elements, "tuple[Any, ...]", letters, tuple_text(printer.rests)))
+    inner = [length.formula for length in program.inner]
+    if inner:
+        texts = [ElementPrinter().text(formula) for formula in inner]
+        found.append(("inner", elements, "tuple[Any, ...]", tables.letters(inner), rows(texts)))
+    found += others(program, tables)
+    return [(name, arguments, kind, joined(statements), value) for name, arguments, kind, statements, value in found]
+
+
+def sums_of(program: Program, letters: Sequence[str]) -> Method:
+    """The method that sums up columns of lengths."""
+    arguments = ", ".join(["sizes: Any", *([f"{name}_: list[int]" for name in columns(program)] or ["*_: Any"])])
+    figures = [f"{item.name} = {figure(item, program)}" for item in program.statistics]
+    sums = [total(moment, program) for moment in program.moments]
+    line = f"Moments({', '.join(sums)})"
+    told = "".join(f"\n            {text},  # {moment.name}" for text, moment in zip(sums, program.moments, strict=True))
+    return "sums", arguments, "Moments", [*letters, *figures], line if len(line) < WIDTH else f"Moments({told}\n        )"
+
+
+def others(program: Program, tables: Tables) -> Iterator[Method]:
+    """The methods that tell inputs, implied streams, and trained elements, and that apply coefficients."""
+    inputs = inputs_of(program)
+    if inputs:
+        widths = [PRINT.text(width) if width else "None" for _, _, _, width in inputs]
+        cells = [(*map(json.dumps, texts), width) for (*texts, _), width in zip(inputs, widths, strict=True)]
+        told = [f"{name}: ({to}, {layout}, {width})" for name, to, layout, width in cells]
+        kind = "dict[str, tuple[str, str, int | None]]"
+        yield "inputs", "sizes: Any", kind, tables.letters([width for _, _, _, width in inputs if width]), rows(told, "{}")
+    implied = [f'"{name}": {PRINT.text(either(conditions))}' for name, conditions in implied_streams(program)]
+    if implied:
+        letters = tables.letters([info.when for info in program.inputs if info.when])
+        yield "implied", "sizes: Any", "dict[str, Any]", letters, rows(implied, "{}")
+    partly = [regime for regime in program.regimes if not all(regime.trains)]
+    if partly:
+        scope = Scope(tables, [regime.trainable for regime in partly])
+        scope.share([regime.trainable for regime in partly])
+        told = [f'"{regime.name}": {scope.printer.text(regime.trainable)}' for regime in partly]
+        yield "trained", "sizes: Any", "dict[str, int]", scope.statements, rows(told, "{}")
+    yield "dot", "c: Sequence[int], m: Any", "Any", [], dot(program)
+
+
+def rows(texts: Sequence[str], brackets: str = "()") -> str:
+    """Expressions as a tuple, or as a dictionary, in one line if they fit."""
+    line = tuple_text(texts) if brackets == "()" else f"{brackets[0]}{', '.join(texts)}{brackets[1]}"
+    if len(line) < WIDTH:
+        return line
+    return brackets[0] + "".join(f"\n            {text}," for text in texts) + f"\n        {brackets[1]}"
+
+
+def joined(statements: Sequence[str]) -> list[str]:
+    """Statements, those that read a size several in a line."""
+    lines: list[str] = []
+    for statement in statements:
+        reads = re.fullmatch(r"\w+ = sizes\.\w+", statement)
+        if lines and reads and re.match(r"\w+ = sizes\.\w+(;|$)", lines[-1]) and len(lines[-1]) + len(statement) < WIDTH:
+            lines[-1] += f"; {statement}"
+        else:
+            lines.append(statement)
+    return lines
+
+
+def either(conditions: Sequence[Formula | None]) -> Formula:
+    """0 if no condition holds; None always holds."""
+    known = tuple(condition for condition in conditions if condition is not None)
+    return Sum(known) if known and len(known) == len(conditions) else ONE
+
+
+def dot(program: Program) -> str:
+    """The sum of coefficients times moments, without moments that no work runs over."""
+    used = {position for amount in program.amounts for position, _ in (*amount.useful, *amount.executed)}
+    terms = [f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments) if position in used]
+    return " + ".join(terms) or "0"
 
 
 def grows(formula: Formula, lengths: Set[str]) -> bool:

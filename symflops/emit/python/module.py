@@ -1,31 +1,30 @@
-"""The Python target: a module for Python 3.10 and later that needs only the standard library, so that anyone can vendor it."""
+"""The Python target: a module for Python 3.10 and later, which imports the machinery or, stand-alone, holds it."""
 
 from __future__ import annotations
 
-import inspect
 import json
-import textwrap
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from types import ModuleType
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
-from symflops.emit.code.batches import stream_groups, stream_rows
-from symflops.emit.code.tables import Tables, work_context
+from symflops.emit.code.batches import columns, stream_groups, stream_rows
+from symflops.emit.code.tables import Function, Tables
 from symflops.emit.grouping import grouped
-from symflops.emit.python.batch import column_context, figure, signature, slots, total
+from symflops.emit.python.batch import figure, grows, joined, methods, quick, signature
+from symflops.emit.python.closed_forms import closed_forms
+from symflops.emit.python.machinery import IMPORTS, machinery, with_imports
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
-from symflops.emit.rendering import template
-from symflops.model.formula import ONE, Formula, Num, Sum, Sym
-from symflops.model.program import Case, Field, Program
+from symflops.emit.python.work import Chosen, tensor_tables, work_table
+from symflops.emit.rendering import template, tuple_of, tuple_text
+from symflops.model.formula import Formula, Num
+from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
-from symflops.runtime import census, config
 from symflops.runtime.classes import class_name
-from symflops.runtime.layouts import implied_streams, inputs_of
 
 KINDS = ("guarded", "words")
-MARK = "# ---- what generated modules hold, too\n"
+EMPTY = ("()", "{}", "False")
 PRINT = PythonPrinter()
 TYPES = {
     "number": "int", "count": "int", "entries": "int", "position": "int", "rational": "Fraction", "flag": "bool",
@@ -33,93 +32,159 @@ TYPES = {
 }  # fmt: skip
 
 
-def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
-    """The module of ``program``; the derivation page says what it was verified against."""
+def render(program: Program, version: str, verified: Sequence[Verification] = (), standalone: bool = False) -> str:
+    """The module of ``program``; the derivation page says what it was verified against.
+
+    A module imports what all modules share, unless it is ``standalone``: then it holds that text.
+    """
     tables = Tables(program, PYTHON)
-    context = head_context(program) | size_context(program) | batch_context(program, tables) | work_context(tables)
-    return template("estimator.py.jinja").render(program=program, version=version, print=PRINT.text, **context)
+    work, regimes = work_table(tables)
+    counts, tensors = tensor_tables(tables)
+    context = head_context(program) | size_context(program) | batch_context(program, tables)
+    text = template("estimator.py.jinja").render(
+        program=program,
+        version=version,
+        regime_names=[regime.name for regime in program.regimes],
+        machinery=machinery() if standalone else "",
+        imports=IMPORTS,
+        functions=[replace(work, statements=joined(work.statements)), *map(compact, counts)],
+        columns=column_titles(regimes),
+        regimes=[(name, one, tensors[name]) for name, one in regimes.items()],
+        settings=settings(program, tables),
+        methods=methods(program, tables),
+        **context,
+    )
+    return text if standalone else with_imports(text)
+
+
+def compact(function: Function) -> Function:
+    """A function that counts parameters, with short blocks in one line."""
+    blocks = []
+    for name, rows in function.blocks:
+        line = re.sub("  +", " ", " ".join(rows)).rstrip(",")
+        blocks.append((name, [line] if len(line) < 80 else rows))
+    return replace(function, statements=joined(function.statements), blocks=blocks)
 
 
 def head_context(program: Program) -> dict[str, Any]:
     """The names of the template for the docstring and the constants of a module."""
+    formulas, counts = closed_forms(program)
     return {
-        "formulas": closed_forms(program),
-        "symbols": symbol_table(program),
+        "formulas": formulas,
+        "definitions": [*(f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions), *counts],
         "moments": [(moment, PRINT.text(moment.formula)) for moment in program.moments],
         "moment_sets": [(moment.name, moment.items) for moment in program.moments],
-        "fixed": [(field.attribute, repr(value)) for field, value in fixed_fields(program)],
-        "unseen": any(not line.seen for regime in program.regimes for line in regime.lines),
+        "moment_names": [moment.name for moment in program.moments],
+        "moments_kept": filled([*(moment.name for moment in program.moments), "padded", "lengths"], 32, ", "),
+        "moment_arguments": "".join(f"{moment.name}: int = 0, " for moment in program.moments),
+        "fixed": fixed_fields(program),
     }
 
 
 def size_context(program: Program) -> dict[str, Any]:
     """The names of the template for sizes and the reading of configs."""
-    kinds = {field.kind for field in program.fields}
+    found = arguments(program)
+    computed = [(field.attribute, default(field, program)) for field, _, value in found if value == "None"]
     return {
-        "fields": program.fields,
-        "types": TYPES,
-        "defaults": {field.letter: default(field, program) for field in program.fields},
-        "arguments": arguments(program),
-        "nullable": [field.attribute for field in program.fields if field.nullable and not field.required],
-        "null_values": null_values(program),
-        "reading": repr(program.reading or {}),
-        "config_code": shared_code(config),
-        "census_code": shared_code(census),
-        "null_lists": any(field.kind == "list" and field.nullable for field in program.fields),
-        "fractions": "rational" in kinds,
-        "each": "number or list" in kinds,
-        "classes": list(map(class_name, program.references)),
+        "fields": filled([f"{field_row(field)}," for field in program.fields], 104),
+        "config": config_rows(program),
+        "arguments": found,
+        "derived": [(name, text) for name, text in computed if text != "None"],
+        "assigned": assigned(program),
+        "fractions": any(field.kind == "rational" for field in program.fields),
         "census": census_rows(program),
     }
 
 
-def census_rows(program: Program) -> list[tuple[str, list[tuple[str, str]], list[tuple[str, str]]]]:
+def field_row(field: Field) -> str:
+    """A size as the arguments of ``field_of``: the attribute, its kind, keys that are not its name, the kind of items."""
+    keys = () if field.keys == (field.attribute,) else field.keys
+    cells = [json.dumps(field.attribute), json.dumps(field.kind)]
+    cells += [tuple_of(keys)] if keys or field.items else []
+    return tuple_text([*cells, json.dumps(field.items)] if field.items else cells)
+
+
+def assigned(program: Program) -> list[str]:
+    """Statements that keep the sizes, a few in each line."""
+    names = filled([field.attribute for field in program.fields], 44, ", ")
+    return [f"{', '.join(f'self.{name}' for name in line.split(', '))} = {line}" for line in names]
+
+
+def filled(cells: Iterable[str], width: int, between: str = " ") -> list[str]:
+    """Cells as lines of at most ``width`` characters, or of one cell."""
+    lines: list[str] = []
+    for cell in cells:
+        if lines and len(lines[-1]) + len(between) + len(cell) <= width:
+            lines[-1] += between + cell
+        else:
+            lines.append(cell)
+    return lines
+
+
+def config_rows(program: Program) -> list[tuple[str, str]]:
+    """What a module says of the configs that it reads, as source code by name."""
+    nulls = ", ".join(f"{json.dumps(attribute)}: lambda sizes: {text}" for attribute, text in null_values(program))
+    rows = {
+        "classes": tuple_of(dict.fromkeys(map(class_name, program.references))),
+        "model_types": tuple_of(program.model_types),
+        "required": tuple_of(field.attribute for field in program.fields if field.required),
+        "nullable": tuple_of(field.attribute for field in program.fields if field.nullable and not field.required),
+        "nulls": f"{{{nulls}}}",
+        "reading": repr(program.reading or {}),
+    }
+    return [(name, text) for name, text in rows.items() if text not in EMPTY]
+
+
+def column_titles(regimes: Mapping[str, Chosen]) -> str:
+    """Says what the columns of the work are."""
+    kinds = [", ".join(names) for names in grouped((one.column, name) for name, one in regimes.items()).values()]
+    told = "times forward, times each operand's gradient, times forward again, and what stands behind the module's name"
+    return f"then for {'; for '.join(kinds)}: {told}"
+
+
+def settings(program: Program, tables: Tables) -> list[tuple[str, str]]:
+    """The attributes of an estimator that differ from those of its base, as source code by name."""
+    hidden = {
+        regime.name: tuple(place for place, line in enumerate(regime.lines) if not line.seen) for regime in program.regimes
+    }
+    inner = [length.formula for length in program.inner]
+    pairs, lengths, unseen = dict(program.pairs), dict(program.lengths), dict(program.unseen)
+    told = [f'"{name}": ("{pairs[name]}", "{lengths[name]}", {unseen[name]})' for name in program.conventions]
+    found = {
+        "sized": repr(any(moment.sizes for moment in program.moments)),
+        "fixed": repr(tuple((field.attribute, value) for field, value in fixed_fields(program))),
+        "conventions": f"{{{', '.join(told)}}}",
+        "hidden": repr(hidden) if any(hidden.values()) else "{}",
+        "inner_sets": tuple_of(length.items for length in program.inner),
+        "inner_sized": repr(bool(tables.letters(inner))),
+        "growing": repr(bool(inner) and all(grows(formula, set(columns(program))) for formula in inner)),
+    }
+    return [(name, text) for name, text in found.items() if text not in EMPTY]
+
+
+def census_rows(program: Program) -> list[tuple[str, str]]:
     """Per class its guarded fields, and its fields of words, as source code."""
     known_of: Any = program.census or {}
-    rows = []
-    for name, entry in known_of.items():
-        guarded, words = ([(json.dumps(path), repr(known)) for path, known in entry.get(kind, {}).items()] for kind in KINDS)
-        if guarded or words:
-            rows.append((name, guarded, words))
-    return rows
+    rows = ((name, {kind: entry[kind] for kind in KINDS if entry.get(kind)}) for name, entry in known_of.items())
+    return [(json.dumps(name), repr(entry)) for name, entry in rows if entry]
 
 
 def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
     """The names of the template for batches and their moments."""
-    sums = [total(moment, program) for moment in program.moments]
-    statistics = [figure(item, program) for item in program.statistics]
-    inputs = inputs_of(program)
-    return column_context(program) | {
+    streams = stream_rows(program)
+    plain_lists, plain_columns = quick(program)
+    return {
         "signature": signature(program),
-        "streams": stream_rows(program),
+        "streams": streams,
+        "given": "{" + ", ".join(f'"{name}": {name}' for name, *_ in streams) + "}",
         "groups": stream_groups(program),
         "ones": [stream.name for stream in program.streams if stream.absent],
-        "inputs": [(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in inputs],
-        "input_letters": tables.letters([width for _, _, _, width in inputs if width]),
-        "inner_letters": tables.letters([length.formula for length in program.inner]),
-        "implied": [(name, PRINT.text(either(conditions))) for name, conditions in implied_streams(program)],
-        "implied_letters": tables.letters([info.when for info in program.inputs if info.when]),
+        "figures": [(item, figure(item, program), PRINT.text(item.formula)) for item in program.statistics],
         "sized": any(moment.sizes for moment in program.moments),
-        "moment_letters": tables.letters([Sym(name) for moment in program.moments for name in moment.sizes]),
-        "sums": list(zip(program.moments, sums, strict=True)),
-        "figures": [(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, statistics, strict=True)],
-        "exact": "_exact(" in " ".join((*sums, *statistics)),
-        "slots": slots(program),
-        "dot": dot(program),
+        "quick": plain_lists,
+        "quick_columns": plain_columns,
+        "few": f"len({streams[0][0]}) < 100" if plain_lists and not program.inner else "",
     }
-
-
-def either(conditions: Sequence[Formula | None]) -> Formula:
-    """0 if no condition holds; None always holds."""
-    known = tuple(condition for condition in conditions if condition is not None)
-    return Sum(known) if known and len(known) == len(conditions) else ONE
-
-
-def dot(program: Program) -> str:
-    """The sum of coefficients times moments, without moments that no work runs over."""
-    used = {position for amount in program.amounts for position, _ in (*amount.useful, *amount.executed)}
-    terms = [f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments) if position in used]
-    return " + ".join(terms) or "0"
 
 
 def fixed_fields(program: Program) -> list[tuple[Field, object]]:
@@ -130,37 +195,6 @@ def fixed_fields(program: Program) -> list[tuple[Field, object]]:
 def fixed_sizes(program: Program) -> dict[str, str]:
     """The sizes that decide the structure, by their names in code, as texts that a look-up compares."""
     return {size.attribute: repr(value) for size, value in fixed_fields(program)}
-
-
-def closed_forms(program: Program) -> list[tuple[str, str, list[str]]]:
-    """The closed forms as lines of text: (regime, conventions, lines); conventions with equal forms are merged."""
-    found = grouped(((case.regime, tuple(form_lines(case, program))), case.convention) for case in program.cases)
-    return [(regime, ", ".join(conventions), list(lines)) for (regime, lines), conventions in found.items()]
-
-
-def form_lines(case: Case, program: Program) -> Iterator[str]:
-    """The closed forms of one case as lines of text."""
-    for name, form in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
-        if form:
-            terms = [f"({PRINT.text(formula)}) * {program.moments[position].name}" for position, formula in form]
-            yield from wrapped(name, terms)
-
-
-def wrapped(name: str, terms: Sequence[str]) -> list[str]:
-    """``name = term + term`` as lines, one per term; long terms are folded."""
-    lines = []
-    for number, term in enumerate(terms):
-        head = f"{name:<10} = " if number == 0 else " " * 10 + " + "
-        folded = textwrap.wrap(term, width=104, break_long_words=False, break_on_hyphens=False)
-        lines.append(head + folded[0])
-        lines.extend(" " * 15 + part for part in folded[1:])
-    return lines
-
-
-def symbol_table(program: Program) -> list[str]:
-    """A line per letter: sizes with their config field and meaning, derived sizes with their formula."""
-    lines = [f"{field.letter:<4} {field.attribute}{': ' + field.doc if field.doc else ''}" for field in program.fields]
-    return lines + [f"{item.letter:<4} = {PRINT.text(item.formula)}" for item in program.definitions]
 
 
 def default(field: Field, program: Program) -> str:
@@ -182,12 +216,6 @@ def null_values(program: Program) -> list[tuple[str, str]]:
             plain = isinstance(field.null, (bool, str, tuple))
             found.append((field.attribute, repr(field.null) if plain else printer.text(cast("Formula", field.null))))
     return found
-
-
-@lru_cache(maxsize=1)
-def shared_code(module: ModuleType) -> str:
-    """The functions of a module of the runtime that generated modules hold, too."""
-    return MARK.join(inspect.getsource(module).split(MARK)[1:]).strip()
 
 
 def is_constant(field: Field) -> bool:

@@ -17,10 +17,9 @@ def size(field: Field) -> str:
     return (ABSENT.get(field.kind, "{}") if field.nullable else "{}").format(f"sizes.{field.attribute}")
 
 
-def line(path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str) -> list[str]:
-    """The cells of a row of work."""
-    head, cells = f'("{path}",', (amount, *counts, tuple_text(gradients))
-    return [head, *(f"{cell}," for cell in cells), f"{again}),", f"# {what}"]
+def row(path: str, cells: Sequence[str], what: str) -> list[str]:
+    """The cells of a row of work, with its contraction as a comment."""
+    return [f'("{path}",', *(f"{cell}," for cell in cells[:-1]), f"{cells[-1]}),", f"# {what}"]
 
 
 PYTHON = Language(
@@ -31,8 +30,7 @@ PYTHON = Language(
     given="sizes.{0.attribute} is not None".format,
     vector=tuple_text,
     choice='{} if pairs == "useful" else {}'.format,
-    line=line,
-    lines_at='*_at("{}", {}),'.format,
-    count=lambda name, elements: [f'"{name}":', f"{elements},"],
-    counts_at='**_inside("{}", {}),'.format,
+    lines_at='("{}", {}),'.format,
+    count=lambda name, elements: [f'("{name}",', f"{elements}),"],
+    counts_at='("{}", {}),'.format,
 )

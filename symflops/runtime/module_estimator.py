@@ -1,0 +1,234 @@
+"""The estimator of a generated module: everything but the model's own formulas.
+
+Generated modules import this; those that stand alone hold the text below the line.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from symflops.runtime.module_batch import (
+    BatchFormError,
+    columns_of,
+    differ,
+    listed,
+    too_short_item,
+    vectors_here,
+)
+from symflops.runtime.module_moments import ModelMoments
+from symflops.runtime.module_sizes import OtherStructure, as_tuple, lines_of, tensors_of, total_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Generic, TypeVar
+
+    from symflops.runtime.module_batch import Axes, Columns
+
+# ---- what modules that stand alone hold, too
+if TYPE_CHECKING:
+    S = TypeVar("S")
+    M = TypeVar("M", bound=ModelMoments)
+else:
+    S = M = None
+
+    class Generic:
+        """Takes the types of sizes and moments, which only type checkers read."""
+
+        __slots__ = ()
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+
+class BoundEstimator(Generic[S, M]):
+    """What binds sizes, a regime and a convention to a model's formulas, and reads batches; ``ModelEstimator`` is its whole.
+
+    Modules override what has an underscore.
+    """
+
+    name = ""
+    streams: Mapping[str, bool] = {}
+    sets: Mapping[str, tuple[Axes, ...]] = {}
+    moment_sets: Mapping[str, str] = {}
+    whole: tuple[str, ...] = ()
+
+    _moments: Any = ModelMoments
+    _sized = False  # whether moments depend on sizes
+    _fixed: tuple[tuple[str, Any], ...] = ()  # the sizes that decide the structure
+    _conventions: Mapping[str, tuple[str, str, bool]] = {}  # pairs, lengths, whether unseen work counts
+    _hidden: Mapping[str, tuple[int, ...]] = {}  # per regime the lines that it does not see
+    _regimes: Mapping[str, tuple[Any, ...]] = {}  # work, column, gradients, recomputed, parameters, those of adapters
+    _inner_sets: tuple[str, ...] = ()  # the index set of each inner length
+    _inner_sized = False  # whether inner lengths depend on sizes
+    _growing = False  # whether every inner length grows with each length
+
+    __slots__ = (
+        "_elements", "_lines", "_total", "coefficients", "convention", "padded", "parameters", "regime", "sizes",
+        "trainable_parameters",
+    )  # fmt: skip
+
+    def __init__(self, sizes: S, *, regime: str = "full", convention: str = "symflops") -> None:
+        for attribute, value in self._fixed:
+            given = as_tuple(getattr(sizes, attribute))
+            if given != value:
+                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
+        if regime not in self._regimes:
+            raise ValueError(f"no regime '{regime}'; this module has {', '.join(self._regimes)}")
+        if convention not in self._conventions:
+            raise ValueError(f"no convention '{convention}'; this module has {', '.join(self._conventions)}")
+        self.sizes, self.regime, self.convention = sizes, regime, convention
+        pairs, lengths, unseen = self._conventions[convention]
+        work, column, gradients, recomputed, *counts = self._regimes[regime]
+        self.padded = lengths == "padded"
+        self._lines = lines_of(work(sizes, pairs), column, gradients, recomputed)
+        if not unseen and self._hidden:
+            hidden = self._hidden[regime]
+            self._lines = [line for position, line in enumerate(self._lines) if position not in hidden]
+        self.coefficients = self._bound()
+        self._total = self.coefficients["total"]
+        self._elements = tensors_of(*[count(sizes) for count in counts])
+        self.parameters = total_of(sum(self._elements.values()))
+        self.trainable_parameters = total_of(self._trained(sizes).get(regime, self.parameters))
+
+    def _bound(self) -> dict[str, tuple[int, ...]]:
+        """One coefficient per moment and pass."""
+        costs: dict[tuple[int, ...], list[int]] = {}
+        for _, amount, unit, forward, gradients, again in self._lines:
+            cost = costs.get(amount)
+            if cost is None:
+                cost = costs[amount] = [0, 0, 0]
+            cost[0] += unit * forward
+            cost[1] += unit * sum(gradients)
+            cost[2] += unit * again
+        one, two, three = ([0] * len(self.moment_sets) for _ in range(3))
+        for amount, cost in costs.items():
+            for place, part in enumerate(amount):
+                if part:
+                    one[place] += part * cost[0]
+                    two[place] += part * cost[1]
+                    three[place] += part * cost[2]
+        total = [forward + backward for forward, backward in zip(one, two, strict=True)]
+        return {"forward": tuple(one), "backward": tuple(two), "recomputed": tuple(three), "total": tuple(total)}
+
+    @staticmethod
+    def _sums(*_: Any, **__: Any) -> Any:
+        """The moments of columns of lengths, after the sizes."""
+
+    @staticmethod
+    def _terms(*_: Any, **__: Any) -> tuple[Any, ...]:
+        """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
+        return ()
+
+    @staticmethod
+    def _rests(*_: Any, **__: Any) -> tuple[Any, ...]:
+        """The remainders of divisions of lengths, which must be 0."""
+        return ()
+
+    @staticmethod
+    def _inner(*_: Any, **__: Any) -> tuple[Any, ...]:
+        """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
+        return ()
+
+    @staticmethod
+    def _inputs(*_: Any, **__: Any) -> dict[str, tuple[str, str, int | None]]:
+        return {}
+
+    @staticmethod
+    def _implied(*_: Any, **__: Any) -> dict[str, Any]:
+        return {}
+
+    @staticmethod
+    def _trained(*_: Any, **__: Any) -> dict[str, int]:
+        """The elements that train, of each regime that does not train everything."""
+        return {}
+
+    @staticmethod
+    def _dot(*_: Any, **__: Any) -> Any:
+        """The sum of coefficients times moments."""
+
+    @classmethod
+    def _of_batch(cls, sizes: Any, batch: dict[str, Any]) -> M:
+        """The moments of a batch; without sizes those that depend on them wait for them."""
+        real, padded = cls._read(sizes, batch)
+        waits = sizes is None and cls._sized
+        result: M = cls._moments(lengths=[listed(column) for column in real]) if waits else cls._summed(sizes, real)
+        if any(map(differ, real, padded)):
+            result.padded = cls._moments(lengths=[listed(one) for one in padded]) if waits else cls._summed(sizes, padded)
+        return result
+
+    @classmethod
+    def _read(cls, sizes: Any, batch: dict[str, Any]) -> tuple[Columns, Columns]:
+        """Per axis of all streams the lengths of the items, real and padded; refuses another form with an example."""
+        real: Columns = []
+        padded: Columns = []
+        try:
+            for streams in cls.sets.values():
+                lengths, padding = columns_of(streams, cls.streams, batch)
+                real += lengths
+                padded += padding
+        except BatchFormError as error:
+            example = cls._example(sizes)
+            raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
+        return real, padded
+
+    @classmethod
+    def _example(cls, sizes: Any) -> str:
+        """A batch of two items that the model takes, as text."""
+        rows = [row for streams in cls.sets.values() for row in streams]
+        rows = [row for row in rows if not cls.streams[row[0]]] or rows
+        wide = any(len(axes) > 1 for _, axes, _ in rows)
+        for length in (64, 448, 3360, 32_000) if wide else (1024, 3360, 32_000):
+            shown: dict[str, Any] = {}
+            for name, axes, _ in rows:
+                entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
+                shown[name] = entries if axes else len(entries)
+            try:
+                cls._of_batch(sizes, dict.fromkeys(cls.streams) | shown)
+            except (ValueError, ArithmeticError, LookupError, TypeError):
+                continue
+            return str(shown).replace("'", '"')
+        return ""
+
+    @classmethod
+    def _summed(cls, sizes: Any, columns: Columns) -> M:
+        """The sums over the items, by vectors if there are many and numpy is in use already."""
+        if cls._inner_sets and (sizes is not None or not cls._inner_sized):
+            cls._check(sizes, columns)
+        if not cls.whole and columns and len(columns[0]) > 99 and "numpy" in sys.modules:
+            found = vectors_here()
+            if found is not None:
+                known = sizes if cls._sized else None
+                of = cls._terms, cls._rests, known, cls.sets, cls.moment_sets
+                fast: M = cls._moments(*found.sums(*of, columns))
+                return fast
+        result: M = cls._sums(sizes, *[column if type(column) is list else column.tolist() for column in columns])
+        return result
+
+    @classmethod
+    def _left(cls, sizes: Any, items: str, lengths: Sequence[int]) -> int:
+        return min([int(left) for left, of in zip(cls._inner(sizes, *lengths), cls._inner_sets, strict=True) if of == items])
+
+    @classmethod
+    def _check(cls, sizes: Any, columns: Columns) -> None:
+        """Refuse an item of which the model leaves nothing."""
+        if cls._growing:
+            many = columns and len(columns[0]) > 99 and "numpy" in sys.modules and not cls.whole
+            found = vectors_here() if many else None
+            smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
+            if min(cls._inner(sizes, *smallest)) >= 1:
+                return
+        streams = [(items, name, axes) for items, of in cls.sets.items() for name, axes, _ in of]
+        rows = [(items, name, axis, len(axes)) for items, name, axes in streams for axis in axes or ("",)]
+        for items in dict.fromkeys(cls._inner_sets):
+            mine = [place for place, row in enumerate(rows) if row[0] == items]
+
+            def left(lengths: list[int], items: str = items) -> int:
+                return cls._left(sizes, items, lengths)
+
+            for number, item in enumerate(zip(*[columns[place] for place in mine], strict=True)):
+                lengths = [0] * len(columns)
+                for place, length in zip(mine, item, strict=True):
+                    lengths[place] = int(length)
+                if left(lengths) < 1:
+                    raise ValueError(too_short_item(number, lengths, [(place, rows[place]) for place in mine], left))
