@@ -2,7 +2,7 @@
 # sha256 7edd905448adb8d2ef6fbe7da5591b2545af6729f059c1ad966e57a1c6bf5200  specs/diffusion/autoencoder_kl.yaml
 # sha256 7ee38c10f8e4a360a2ee0cd923d4e6c045c5e9036ca286cf5aab1bb8600d1d2a  specs/blocks/pixel_attention.yaml
 # sha256 1bac24277d6bece6402ca42bc0fa578b76ec954e9a4dc812257a8803c828baa3  specs/blocks/resnet.yaml
-# sha256 ebd880ebb9a7aa1d8b73199de06570fee93dd12b9989c6a9b6ff6f0800d592aa  specs/blocks/self_attention.yaml
+# sha256 539665b25617955702b22d87b6d683abb89f792f1b09b5a2df9b195b997a4df7  specs/blocks/self_attention.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100
 """Image autoencoder of Stable Diffusion and Flux, convolutions to latents and back to pixels: parameters and FLOPs in closed form.

@@ -2,7 +2,7 @@
 # sha256 f8eec40151fab6d196b801366ddabfdd2ca40a1a67b91ddc39988618f67cfea4  specs/language/bamba.yaml
 # sha256 6589d62125e8cf38cad5a0dee3b438d4a39e84f4fe0b9ef324143b66198f1cbb  specs/blocks/causal_conv.yaml
 # sha256 c4118c5cdd3baacbc13f1baa4e10fb1a9ff610672c08d53394670d44ea83035a  specs/blocks/chunked_scan.yaml
-# sha256 d44b49360f6365db450128646594ff12eeee9e3ef5c35351ed2b1776cc207fb4  specs/blocks/decoder_head.yaml
+# sha256 9cb60e352fbfc877303d1492d07c39b61bd70b741d3c1c82b853c7402392109c  specs/blocks/decoder_head.yaml
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # sha256 3e420331570f955d7ed54ee8373ba9e66d15f907be8faab99e643be7d959d89a  specs/blocks/mamba2_mixer.yaml
 # fmt: off

@@ -2,7 +2,7 @@
 # sha256 f09edd5590877ffc0cb16e6a44d603e39481b025aaca0fd4c898ad089bcd8f2f  specs/language/falcon_mamba.yaml
 # sha256 35e5e3db682ab6d5b80f9f94f550e29d8b8d49ac782b3042eb98f20c1072faf4  specs/language/mamba.yaml
 # sha256 6589d62125e8cf38cad5a0dee3b438d4a39e84f4fe0b9ef324143b66198f1cbb  specs/blocks/causal_conv.yaml
-# sha256 d44b49360f6365db450128646594ff12eeee9e3ef5c35351ed2b1776cc207fb4  specs/blocks/decoder_head.yaml
+# sha256 9cb60e352fbfc877303d1492d07c39b61bd70b741d3c1c82b853c7402392109c  specs/blocks/decoder_head.yaml
 # sha256 d5363be78cd5f13f3b25f3431b2176bae2efc2663bc80947c6f2a2ba9517b83e  specs/blocks/mamba_mixer.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100

@@ -3,7 +3,7 @@
 # sha256 a32f8fa6de05205367e87f783d3529814a4b8ecc06b74dd031d444b7dfd2faea  specs/language/gemma2.yaml
 # sha256 be27ed932c9bbc74074f9ca8ad53b3a9ef7903c2e94a8558c6a046af37916a29  specs/language/gemma.yaml
 # sha256 bd1548dae177abdf5c812972b57a39640aaec72b49723b68759e59ea1e3f08cb  specs/language/llama.yaml
-# sha256 d44b49360f6365db450128646594ff12eeee9e3ef5c35351ed2b1776cc207fb4  specs/blocks/decoder_head.yaml
+# sha256 9cb60e352fbfc877303d1492d07c39b61bd70b741d3c1c82b853c7402392109c  specs/blocks/decoder_head.yaml
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100

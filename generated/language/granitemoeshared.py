@@ -2,8 +2,8 @@
 # sha256 b01c1dc29fadc2b669b721f85d0bf0220f02354339984a6f44b4a7a6de886ea3  specs/language/granitemoeshared.yaml
 # sha256 5df0a602d254adf32b058a0fedde298e6ce072723f14299a2123dd704c26e10c  specs/language/granitemoe.yaml
 # sha256 bd1548dae177abdf5c812972b57a39640aaec72b49723b68759e59ea1e3f08cb  specs/language/llama.yaml
-# sha256 d44b49360f6365db450128646594ff12eeee9e3ef5c35351ed2b1776cc207fb4  specs/blocks/decoder_head.yaml
-# sha256 066c3d1ef1212f233ace309c2823500a1cf60e0da07cfac1f1fb758dbb6c03cb  specs/blocks/routed_mlp.yaml
+# sha256 9cb60e352fbfc877303d1492d07c39b61bd70b741d3c1c82b853c7402392109c  specs/blocks/decoder_head.yaml
+# sha256 8cfe581d8bd558d0a8d26413355dadd1936007f46fda7eea430334b83ba5d709  specs/blocks/routed_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100
 """Granite MoE with an expert that every token goes through: parameters and FLOPs in closed form.

@@ -2,7 +2,7 @@
 # sha256 5e83fee5c5eb93fcd96549ade9da27482480a7a6519c1be3c18e472e7648d918  specs/language/ministral.yaml
 # sha256 759b9d9da42e9f27c68df9d6aaa31a81de03967543a934cf2950500fb0d1f94c  specs/language/mistral.yaml
 # sha256 bd1548dae177abdf5c812972b57a39640aaec72b49723b68759e59ea1e3f08cb  specs/language/llama.yaml
-# sha256 d44b49360f6365db450128646594ff12eeee9e3ef5c35351ed2b1776cc207fb4  specs/blocks/decoder_head.yaml
+# sha256 9cb60e352fbfc877303d1492d07c39b61bd70b741d3c1c82b853c7402392109c  specs/blocks/decoder_head.yaml
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100
