@@ -2,235 +2,187 @@
 # sha256 df359f7d9c3af5857a8e5e7e52cd39353e4381d548a97cbbb93c3e166b5da659  specs/diffusion/hidream.yaml
 # sha256 45662aa4349b0990d68933564ab6b30a7c1848dd6a41a5528ca8b3e54b3b068c  specs/blocks/timestep_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """HiDream-I1 transformer, double then single-stream blocks of routed experts, each with the text of its own layer of a language model: parameters and FLOPs in closed form.
 
-Regime 'full', convention symflops, torch, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
-                   2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 12*D) + 2*(S >=
-                   1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) + 2*max(0, S -
-                   1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-                   2*D*(c*((most[0]*most[1])//(p**2))*p**2 + o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
-               + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
-                   2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) +
-                   2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
-               + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
-                   4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*max(0,
-                   S - 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0]) * y
-               + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
-                   8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) +
-                   E) + 2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E) +
-                   2*D*captions[1]) * z
-               + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-               + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-               + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
-               + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k +
-                   G - F) + 2*L*D*(4*D + 3*F + E) + 2*(S >= 1)*D*(4*D + 3*F + E) + 2*max(0, S - 1)*D*(4*D + 3*F + E) +
-                   2*D*p**2*(c + o)) * equal_h_over_p_w_over_p_h_over_p_w_over_p
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-               + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-    backward   = (12*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 12*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 12*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 4*L*D*(4*D*((most[0]*most[1])//(p**2)) +
-                   3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E +
-                   12*D) + 4*(S >= 1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) + 4*max(0, S -
-                   1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-                   2*D*(c*((most[0]*most[1])//(p**2))*p**2 + 2*o*((most[0]*most[1])//(p**2))*p**2 + 8*D + P + 256) -
-                   12*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 12*(S >=
-                   1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 12*max(0, S -
-                   1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 4*L*D*((most[0]*most[1])//(p**2))*E*inferred -
-                   4*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred - 4*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*E*inferred) * n
-               + (12*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 12*(S >=
-                   1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 12*max(0, S -
-                   1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 12*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F
-                   - F*k - G) + 4*L*D*((most[0]*most[1])//(p**2))*E*inferred + 12*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F - F*k - G) + 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred + 12*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*E*inferred + 4*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
-                   2*((most[0]*most[1])//(p**2)) - E) + 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
-                   2*((most[0]*most[1])//(p**2)) - E) + 4*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
-                   2*((most[0]*most[1])//(p**2)) - E) + 2*D*((most[0]*most[1])//(p**2))*p**2*(-c - 2*o)) *
-                   equal_h_over_p_w_over_p
-               + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 4*L*D*(4*D + 3*F +
-                   4*((most[0]*most[1])//(p**2))) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 4*max(0,
-                   S - 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0] - 12*(S >= 1)*D*F*(E >=
-                   1)*k*inferred - 12*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S -
-                   1)*D*E*inferred) * y
-               + (24*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 24*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(16*D + 12*F +
-                   16*((most[0]*most[1])//(p**2)) + captions[1]) + 8*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2))
-                   + E) + 2*max(0, S - 1)*D*(16*D + 12*F + 16*((most[0]*most[1])//(p**2)) + captions[1] + 4*E) +
-                   2*D*captions[1] - 24*(S >= 1)*D*F*(E >= 1)*k*inferred - 24*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 8*(S
-                   >= 1)*D*E*inferred - 8*max(0, S - 1)*D*E*inferred) * z
-               + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-               + (-32*L*D*((most[0]*most[1])//(p**2)) - 32*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 32*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * yy
-               + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * yz
-               + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * zz
-               + (12*L*D*(E >= 1)*(F*k + G - F) + 12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k
-                   + G - F) + 4*L*D*(4*D + 3*F + E) + 4*(S >= 1)*D*(4*D + 3*F + E) + 4*max(0, S - 1)*D*(4*D + 3*F + E) +
-                   2*D*p**2*(c + 2*o) - 12*L*D*F*(E >= 1)*k*inferred - 12*(S >= 1)*D*F*(E >= 1)*k*inferred - 12*max(0, S -
-                   1)*D*F*(E >= 1)*k*inferred - 4*L*D*E*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S - 1)*D*E*inferred)
-                   * equal_h_over_p_w_over_p_h_over_p_w_over_p
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-               + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-
-Regime 'forward', convention symflops, torch, FLOPs per batch:
-
-    forward    = (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
-                   2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 12*D) + 2*(S >=
-                   1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) + 2*max(0, S -
-                   1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-                   2*D*(c*((most[0]*most[1])//(p**2))*p**2 + o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
-               + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
-                   2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) +
-                   2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
-               + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
-                   4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*max(0,
-                   S - 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0]) * y
-               + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
-                   8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) +
-                   E) + 2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E) +
-                   2*D*captions[1]) * z
-               + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-               + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-               + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
-               + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k +
-                   G - F) + 2*L*D*(4*D + 3*F + E) + 2*(S >= 1)*D*(4*D + 3*F + E) + 2*max(0, S - 1)*D*(4*D + 3*F + E) +
-                   2*D*p**2*(c + o)) * equal_h_over_p_w_over_p_h_over_p_w_over_p
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-               + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-
-Regime 'lora', convention symflops, torch, FLOPs per batch:
-
-    forward    = (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
-                   2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-                   2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 12*D +
-                   96*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D*((most[0]*most[1])//(p**2)) +
-                   3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D
-                   + 96*((most[0]*most[1])//(p**2))) + 2*max(0, S - 1)*D*(4*D*((most[0]*most[1])//(p**2)) +
-                   3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D
-                   + 96*((most[0]*most[1])//(p**2))) + 2*D*(c*((most[0]*most[1])//(p**2))*p**2 +
-                   o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
-               + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*(F - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
-                   2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) + 2*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) + 2*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) +
-                   2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
-               + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
-                   4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96) +
-                   2*max(0, S - 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96) + 2*D*captions[0]) * y
-               + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
-                   8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) +
-                   E + 96) + 2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E + 192) +
-                   2*D*captions[1]) * z
-               + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-               + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-               + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
-               + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k +
-                   G - F) + 2*L*D*(4*D + 3*F + E + 96) + 2*(S >= 1)*D*(4*D + 3*F + E + 96) + 2*max(0, S - 1)*D*(4*D + 3*F +
-                   E + 96) + 2*D*p**2*(c + o)) * equal_h_over_p_w_over_p_h_over_p_w_over_p
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-               + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-    backward   = (6*(L >= 1)*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 2*(L >= 1)*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*(3*D + 48 - o*p**2) + 6*(L >= 1)*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(D + 16) + 6*(L >= 1)*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(-D -
-                   16) + 6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*(S >=
-                   2)*D*((most[0]*most[1])//(p**2))*(D + 16) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G -
-                   F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 2*(L >=
-                   1)*D*o*((most[0]*most[1])//(p**2))*p**2 + 6*max(0, L - 1)*D*((most[0]*most[1])//(p**2))*(D + 16) +
-                   2*L*D*((most[0]*most[1])//(p**2))*(D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 144) + 2*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*(o*p**2 + D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 144) + 2*max(0,
-                   S - 1)*D*((most[0]*most[1])//(p**2))*(D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 144) + 6*max(0, S -
-                   2)*D*((most[0]*most[1])//(p**2))*(D + 16) - 6*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred -
-                   6*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 6*max(0, S -
-                   1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 2*L*D*((most[0]*most[1])//(p**2))*E*inferred -
-                   2*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred - 2*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*E*inferred) * n
-               + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(D + 16) +
-                   6*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 6*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E
-                   >= 1)*k*inferred + 6*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 2*(L >= 1)*(S
-                   >= 1)*D*((most[0]*most[1])//(p**2))*(o*p**2 - 3*D - 48) + 6*(L >= 1)*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*(L >= 1)*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(D +
-                   16) + 6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
-                   2*L*D*((most[0]*most[1])//(p**2))*E*inferred + 6*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(-D -
-                   16) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 2*(S >=
-                   1)*D*((most[0]*most[1])//(p**2))*E*inferred + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F
-                   - F*k - G) + 2*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*E*inferred + 6*max(0, L -
-                   1)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 2*L*D*((most[0]*most[1])//(p**2))*(-D - 3*F -
-                   4*((most[0]*most[1])//(p**2)) - E - 144) + 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*(-o*p**2 - D - 3*F -
-                   4*((most[0]*most[1])//(p**2)) - E - 144) + 2*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(-D - 3*F -
-                   4*((most[0]*most[1])//(p**2)) - E - 144) + 6*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) -
-                   2*(L >= 1)*D*o*((most[0]*most[1])//(p**2))*p**2) * equal_h_over_p_w_over_p
-               + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 6*(L >= 1)*(S >= 1)*D*(D + 16) + 6*(L >= 1)*max(0, S -
-                   1)*D*(D + 16) + 6*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 6*(S >= 1)*(S >= 2)*D*(D + 16) + 6*(S >= 1)*D*(E
-                   >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, L - 1)*D**2 + 2*L*D*(D + 3*F +
-                   8*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) +
-                   2*max(0, S - 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 6*max(0, S - 2)*D*(D + 16) -
-                   6*(S >= 1)*D*F*(E >= 1)*k*inferred - 6*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 2*(S >= 1)*D*E*inferred -
-                   2*max(0, S - 1)*D*E*inferred) * y
-               + (12*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 12*(L >= 1)*(S >= 1)*D*(D + 16) + 12*(L >= 1)*max(0, S -
-                   1)*D*(D + 16) + 12*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 12*(S >= 1)*(S >= 2)*D*(D + 16) + 12*(S >=
-                   1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, L - 1)*D**2 +
-                   4*L*D*(D + 3*F + 8*((most[0]*most[1])//(p**2))) + 4*(S >= 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2))
-                   + E + 144) + 4*max(0, S - 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 12*max(0, S -
-                   2)*D*(D + 16) - 12*(S >= 1)*D*F*(E >= 1)*k*inferred - 12*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 4*(S >=
-                   1)*D*E*inferred - 4*max(0, S - 1)*D*E*inferred) * z
-               + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-               + (-32*L*D*((most[0]*most[1])//(p**2)) - 32*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 32*max(0, S -
-                   1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * yy
-               + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * yz
-               + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * zz
-               + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 2*(L >= 1)*(S >= 1)*D*(3*D + 48 - o*p**2) + 6*(L >=
-                   1)*max(0, S - 1)*D*(D + 16) + 6*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 6*L*D*(E >= 1)*(F*k + G - F) + 6*(S
-                   >= 1)*(S >= 2)*D*(D + 16) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G -
-                   F) + 2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 3*F + E + 144) + 2*(S >= 1)*D*(o*p**2
-                   + D + 3*F + E + 144) + 2*max(0, S - 1)*D*(D + 3*F + E + 144) + 6*max(0, S - 2)*D*(D + 16) - 6*L*D*F*(E
-                   >= 1)*k*inferred - 6*(S >= 1)*D*F*(E >= 1)*k*inferred - 6*max(0, S - 1)*D*F*(E >= 1)*k*inferred -
-                   2*L*D*E*inferred - 2*(S >= 1)*D*E*inferred - 2*max(0, S - 1)*D*E*inferred) *
-                   equal_h_over_p_w_over_p_h_over_p_w_over_p
-               + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-               + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-               + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+forward (full, forward under symflops, torch):
+    (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >=
+        1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
+        2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
+        ((most[0]*most[1])//(p**2))*E + 12*D) + 2*(S >= 1)*D*(4*D*((most[0]*most[1])//(p**2)) +
+        3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
+        2*max(0, S - 1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
+        2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
+        2*D*(c*((most[0]*most[1])//(p**2))*p**2 + o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
+    + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F
+        - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
+        2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*(S >=
+        1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) +
+        2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
+    + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
+        4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*max(0, S -
+        1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0]) * y
+    + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
+        8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) +
+        2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E) + 2*D*captions[1]) * z
+    + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
+    + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
+    + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
+    + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) +
+        2*L*D*(4*D + 3*F + E) + 2*(S >= 1)*D*(4*D + 3*F + E) + 2*max(0, S - 1)*D*(4*D + 3*F + E) + 2*D*p**2*(c + o)) *
+        equal_h_over_p_w_over_p_h_over_p_w_over_p
+    + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+    + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+backward (full under symflops, torch):
+    (12*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 12*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >=
+        1)*(F*k + G - F) + 12*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
+        4*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
+        ((most[0]*most[1])//(p**2))*E + 12*D) + 4*(S >= 1)*D*(4*D*((most[0]*most[1])//(p**2)) +
+        3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
+        4*max(0, S - 1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
+        2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
+        2*D*(c*((most[0]*most[1])//(p**2))*p**2 + 2*o*((most[0]*most[1])//(p**2))*p**2 + 8*D + P + 256) -
+        12*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 12*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >=
+        1)*k*inferred - 12*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred -
+        4*L*D*((most[0]*most[1])//(p**2))*E*inferred - 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred - 4*max(0, S
+        - 1)*D*((most[0]*most[1])//(p**2))*E*inferred) * n
+    + (12*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 12*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >=
+        1)*k*inferred + 12*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred +
+        12*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*L*D*((most[0]*most[1])//(p**2))*E*inferred + 12*(S
+        >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred
+        + 12*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*E*inferred + 4*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
+        2*((most[0]*most[1])//(p**2)) - E) + 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
+        2*((most[0]*most[1])//(p**2)) - E) + 4*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
+        2*((most[0]*most[1])//(p**2)) - E) + 2*D*((most[0]*most[1])//(p**2))*p**2*(-c - 2*o)) * equal_h_over_p_w_over_p
+    + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 4*L*D*(4*D + 3*F +
+        4*((most[0]*most[1])//(p**2))) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 4*max(0, S -
+        1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0] - 12*(S >= 1)*D*F*(E >= 1)*k*inferred -
+        12*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S - 1)*D*E*inferred) * y
+    + (24*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 24*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(16*D + 12*F +
+        16*((most[0]*most[1])//(p**2)) + captions[1]) + 8*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) +
+        2*max(0, S - 1)*D*(16*D + 12*F + 16*((most[0]*most[1])//(p**2)) + captions[1] + 4*E) + 2*D*captions[1] - 24*(S
+        >= 1)*D*F*(E >= 1)*k*inferred - 24*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 8*(S >= 1)*D*E*inferred - 8*max(0, S
+        - 1)*D*E*inferred) * z
+    + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
+    + (-32*L*D*((most[0]*most[1])//(p**2)) - 32*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 32*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
+    + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * yy
+    + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * yz
+    + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * zz
+    + (12*L*D*(E >= 1)*(F*k + G - F) + 12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G -
+        F) + 4*L*D*(4*D + 3*F + E) + 4*(S >= 1)*D*(4*D + 3*F + E) + 4*max(0, S - 1)*D*(4*D + 3*F + E) + 2*D*p**2*(c +
+        2*o) - 12*L*D*F*(E >= 1)*k*inferred - 12*(S >= 1)*D*F*(E >= 1)*k*inferred - 12*max(0, S - 1)*D*F*(E >=
+        1)*k*inferred - 4*L*D*E*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S - 1)*D*E*inferred) *
+        equal_h_over_p_w_over_p_h_over_p_w_over_p
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+    + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+    + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+forward (lora under symflops, torch):
+    (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >=
+        1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
+        2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
+        ((most[0]*most[1])//(p**2))*E + 12*D + 96*((most[0]*most[1])//(p**2))) + 2*(S >=
+        1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
+        ((most[0]*most[1])//(p**2))*E + 6*D + 96*((most[0]*most[1])//(p**2))) + 2*max(0, S -
+        1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
+        ((most[0]*most[1])//(p**2))*E + 6*D + 96*((most[0]*most[1])//(p**2))) + 2*D*(c*((most[0]*most[1])//(p**2))*p**2
+        + o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
+    + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F
+        - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
+        2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) + 2*(S >=
+        1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) + 2*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) +
+        2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
+    + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
+        4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96) + 2*max(0, S
+        - 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96) + 2*D*captions[0]) * y
+    + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
+        8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96)
+        + 2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E + 192) + 2*D*captions[1]) * z
+    + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
+    + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
+    + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
+    + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) +
+        2*L*D*(4*D + 3*F + E + 96) + 2*(S >= 1)*D*(4*D + 3*F + E + 96) + 2*max(0, S - 1)*D*(4*D + 3*F + E + 96) +
+        2*D*p**2*(c + o)) * equal_h_over_p_w_over_p_h_over_p_w_over_p
+    + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+    + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+backward (lora under symflops, torch):
+    (6*(L >= 1)*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 2*(L >= 1)*(S >=
+        1)*D*((most[0]*most[1])//(p**2))*(3*D + 48 - o*p**2) + 6*(L >= 1)*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(D
+        + 16) + 6*(L >= 1)*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*L*D*((most[0]*most[1])//(p**2))*(E
+        >= 1)*(F*k + G - F) + 6*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(D + 16) + 6*(S >=
+        1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >=
+        1)*(F*k + G - F) + 2*(L >= 1)*D*o*((most[0]*most[1])//(p**2))*p**2 + 6*max(0, L -
+        1)*D*((most[0]*most[1])//(p**2))*(D + 16) + 2*L*D*((most[0]*most[1])//(p**2))*(D + 3*F +
+        4*((most[0]*most[1])//(p**2)) + E + 144) + 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*(o*p**2 + D + 3*F +
+        4*((most[0]*most[1])//(p**2)) + E + 144) + 2*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(D + 3*F +
+        4*((most[0]*most[1])//(p**2)) + E + 144) + 6*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(D + 16) -
+        6*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 6*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >=
+        1)*k*inferred - 6*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred -
+        2*L*D*((most[0]*most[1])//(p**2))*E*inferred - 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred - 2*max(0, S
+        - 1)*D*((most[0]*most[1])//(p**2))*E*inferred) * n
+    + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(D + 16) + 6*L*D*F*((most[0]*most[1])//(p**2))*(E >=
+        1)*k*inferred + 6*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 6*max(0, S -
+        1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 2*(L >= 1)*(S >=
+        1)*D*((most[0]*most[1])//(p**2))*(o*p**2 - 3*D - 48) + 6*(L >= 1)*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*(L >= 1)*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(D + 16) +
+        6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 2*L*D*((most[0]*most[1])//(p**2))*E*inferred + 6*(S
+        >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F -
+        F*k - G) + 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred + 6*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 2*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*E*inferred + 6*max(0, L - 1)*D*((most[0]*most[1])//(p**2))*(-D - 16) +
+        2*L*D*((most[0]*most[1])//(p**2))*(-D - 3*F - 4*((most[0]*most[1])//(p**2)) - E - 144) + 2*(S >=
+        1)*D*((most[0]*most[1])//(p**2))*(-o*p**2 - D - 3*F - 4*((most[0]*most[1])//(p**2)) - E - 144) + 2*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))*(-D - 3*F - 4*((most[0]*most[1])//(p**2)) - E - 144) + 6*max(0, S -
+        2)*D*((most[0]*most[1])//(p**2))*(-D - 16) - 2*(L >= 1)*D*o*((most[0]*most[1])//(p**2))*p**2) *
+        equal_h_over_p_w_over_p
+    + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 6*(L >= 1)*(S >= 1)*D*(D + 16) + 6*(L >= 1)*max(0, S - 1)*D*(D + 16)
+        + 6*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 6*(S >= 1)*(S >= 2)*D*(D + 16) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) +
+        6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, L - 1)*D**2 + 2*L*D*(D + 3*F +
+        8*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 2*max(0, S -
+        1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 6*max(0, S - 2)*D*(D + 16) - 6*(S >= 1)*D*F*(E >=
+        1)*k*inferred - 6*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 2*(S >= 1)*D*E*inferred - 2*max(0, S -
+        1)*D*E*inferred) * y
+    + (12*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 12*(L >= 1)*(S >= 1)*D*(D + 16) + 12*(L >= 1)*max(0, S - 1)*D*(D +
+        16) + 12*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 12*(S >= 1)*(S >= 2)*D*(D + 16) + 12*(S >= 1)*D*(E >= 1)*(F*k + G
+        - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, L - 1)*D**2 + 4*L*D*(D + 3*F +
+        8*((most[0]*most[1])//(p**2))) + 4*(S >= 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 4*max(0, S -
+        1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 12*max(0, S - 2)*D*(D + 16) - 12*(S >= 1)*D*F*(E >=
+        1)*k*inferred - 12*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S -
+        1)*D*E*inferred) * z
+    + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
+    + (-32*L*D*((most[0]*most[1])//(p**2)) - 32*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 32*max(0, S -
+        1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
+    + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * yy
+    + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * yz
+    + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * zz
+    + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 2*(L >= 1)*(S >= 1)*D*(3*D + 48 - o*p**2) + 6*(L >= 1)*max(0, S -
+        1)*D*(D + 16) + 6*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*(S >= 2)*D*(D +
+        16) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*(L >= 1)*D*o*p**2 +
+        6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 3*F + E + 144) + 2*(S >= 1)*D*(o*p**2 + D + 3*F + E + 144) + 2*max(0, S
+        - 1)*D*(D + 3*F + E + 144) + 6*max(0, S - 2)*D*(D + 16) - 6*L*D*F*(E >= 1)*k*inferred - 6*(S >= 1)*D*F*(E >=
+        1)*k*inferred - 6*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 2*L*D*E*inferred - 2*(S >= 1)*D*E*inferred - 2*max(0,
+        S - 1)*D*E*inferred) * equal_h_over_p_w_over_p_h_over_p_w_over_p
+    + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+    + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+    + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
 
 Moments are sums over the items of a batch:
 
@@ -248,38 +200,24 @@ Moments are sums over the items of a batch:
     equal_h_over_p_w_over_p_h_over_p_w_over_p_z sum of (h//p == w//p)*(h//p)*(w//p)*z over samples
     equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p sum of (h//p == w//p)*(h//p)**2*(w//p)**2 over samples
 
-Sizes:
+Derived from sizes:
 
-    L    num_layers: double-stream blocks
-    S    num_single_layers: single-stream blocks, one at least
-    H    num_attention_heads: attention heads
-    d    attention_head_dim: width of one head
-    c    in_channels: latent channels
-    o    out_channels: predicted channels
-    p    patch_size: side of a patch
-    P    text_emb_dim: width of the pooled text
-    captions caption_channels: widths of the text of T5, and of the language model
-    E    num_routed_experts: routed experts; none: one feed-forward
-    k    num_activated_experts: experts per token
-    most max_resolution: latents that are not square fill this many pixels
-    inferred force_inference_output: experts run without gradients, as in evaluation
-    D    = H*d
-    F    = 256*(-(-((8*D)//3)//256))
-    G    = 256*(-(-((4*D)//3)//256))
+    D = H*d
+    F = 256*(-(-((8*D)//3)//256))
+    G = 256*(-(-((4*D)//3)//256))
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -288,875 +226,88 @@ VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt_t5": False, "prompt": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt_t5", ("y",), 0), ("prompt", ("z",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "equal_h_over_p_w_over_p": "samples", "y": "samples", "z": "samples", "equal_h_over_p_w_over_p_y": "samples", "equal_h_over_p_w_over_p_z": "samples", "yy": "samples", "yz": "samples", "zz": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p_y": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p_z": "samples", "equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p": "samples"}
-_CLASSES = ("HiDreamImageTransformer2DModel",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("num_layers", "count", ("num_layers",), ""),
-    ("num_single_layers", "count", ("num_single_layers",), ""),
-    ("num_attention_heads", "number", ("num_attention_heads",), ""),
-    ("attention_head_dim", "number", ("attention_head_dim",), ""),
-    ("in_channels", "number", ("in_channels",), ""),
-    ("out_channels", "number", ("out_channels",), ""),
-    ("patch_size", "number", ("patch_size",), ""),
-    ("text_emb_dim", "number", ("text_emb_dim",), ""),
-    ("caption_channels", "list", ("caption_channels",), "number"),
-    ("num_routed_experts", "number", ("num_routed_experts",), ""),
-    ("num_activated_experts", "number", ("num_activated_experts",), ""),
-    ("max_resolution", "list", ("max_resolution",), "number"),
-    ("force_inference_output", "flag", ("force_inference_output",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'HiDreamImageTransformer2DModel': {'absent': ['out_channels', 'patch_size', 'caption_channels']}}}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("attention_head_dim", "caption_channels", "force_inference_output", "in_channels", "max_resolution", "num_activated_experts", "num_attention_heads", "num_layers", "num_routed_experts", "num_single_layers", "out_channels", "patch_size", "text_emb_dim")
+    _name = NAME
+    _classes = ("HiDreamImageTransformer2DModel",)
+    _required = ("patch_size", "caption_channels")
+    _reading = {'tables': {'HiDreamImageTransformer2DModel': {'absent': ['out_channels', 'patch_size', 'caption_channels']}}}
+    _fields = (
+        ("num_layers", "count"), ("num_single_layers", "count"), ("num_attention_heads", "number"),
+        ("attention_head_dim", "number"), ("in_channels", "number"), ("out_channels", "number"),
+        ("patch_size", "number"), ("text_emb_dim", "number"), ("caption_channels", "list", (), "number"),
+        ("num_routed_experts", "number"), ("num_activated_experts", "number"),
+        ("max_resolution", "list", (), "number"), ("force_inference_output", "flag"),
+    )
 
     def __init__(
         self,
         *,
-        num_layers: int = 16,
-        num_single_layers: int = 32,
-        num_attention_heads: int = 20,
-        attention_head_dim: int = 128,
-        in_channels: int = 64,
-        out_channels: int | None = None,
-        patch_size: int,
-        text_emb_dim: int = 2048,
-        caption_channels: tuple[Any, ...],
-        num_routed_experts: int = 4,
-        num_activated_experts: int = 2,
-        max_resolution: tuple[Any, ...] = (128, 128),
-        force_inference_output: bool = False,
+        num_layers: int = 16,  # L: double-stream blocks
+        num_single_layers: int = 32,  # S: single-stream blocks, one at least
+        num_attention_heads: int = 20,  # H: attention heads
+        attention_head_dim: int = 128,  # d: width of one head
+        in_channels: int = 64,  # c: latent channels
+        out_channels: int | None = None,  # o: predicted channels
+        patch_size: int,  # p: side of a patch
+        text_emb_dim: int = 2048,  # P: width of the pooled text
+        caption_channels: tuple[Any, ...],  # captions: widths of the text of T5, and of the language model
+        num_routed_experts: int = 4,  # E: routed experts; none: one feed-forward
+        num_activated_experts: int = 2,  # k: experts per token
+        max_resolution: tuple[Any, ...] = (128, 128),  # most: latents that are not square fill this many pixels
+        force_inference_output: bool = False,  # inferred: experts run without gradients, as in evaluation
     ) -> None:
-        self.num_layers = num_layers
-        self.num_single_layers = num_single_layers
-        self.num_attention_heads = num_attention_heads
-        self.attention_head_dim = attention_head_dim
-        self.in_channels = in_channels
         if out_channels is None:
             out_channels = in_channels
-        self.out_channels = out_channels
-        self.patch_size = patch_size
-        self.text_emb_dim = text_emb_dim
-        self.caption_channels = caption_channels
-        self.num_routed_experts = num_routed_experts
-        self.num_activated_experts = num_activated_experts
-        self.max_resolution = max_resolution
-        self.force_inference_output = force_inference_output
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
-
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        for attribute, key in (("patch_size", "patch_size"), ("caption_channels", "caption_channels"), ):
-            if attribute not in found:
-                raise ValueError(f"the config has no '{key}'")
-        return cls(**found)
-
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+        self.num_layers, self.num_single_layers = num_layers, num_single_layers
+        self.num_attention_heads, self.attention_head_dim = num_attention_heads, attention_head_dim
+        self.in_channels, self.out_channels, self.patch_size = in_channels, out_channels, patch_size
+        self.text_emb_dim, self.caption_channels = text_emb_dim, caption_channels
+        self.num_routed_experts, self.num_activated_experts = num_routed_experts, num_activated_experts
+        self.max_resolution, self.force_inference_output = max_resolution, force_inference_output
 
 
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
+    __slots__ = ("n", "equal_h_over_p_w_over_p", "y", "z", "equal_h_over_p_w_over_p_y", "equal_h_over_p_w_over_p_z", "yy", "yz", "zz", "equal_h_over_p_w_over_p_h_over_p_w_over_p", "equal_h_over_p_w_over_p_h_over_p_w_over_p_y", "equal_h_over_p_w_over_p_h_over_p_w_over_p_z", "equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p")
+    _names = __slots__
 
-    __slots__ = ("equal_h_over_p_w_over_p", "equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p", "equal_h_over_p_w_over_p_h_over_p_w_over_p", "equal_h_over_p_w_over_p_h_over_p_w_over_p_y", "equal_h_over_p_w_over_p_h_over_p_w_over_p_z", "equal_h_over_p_w_over_p_y", "equal_h_over_p_w_over_p_z", "lengths", "n", "padded", "y", "yy", "yz", "z", "zz")
-
-    def __init__(
-        self,
-        n: int = 0,
-        equal_h_over_p_w_over_p: int = 0,
-        y: int = 0,
-        z: int = 0,
-        equal_h_over_p_w_over_p_y: int = 0,
-        equal_h_over_p_w_over_p_z: int = 0,
-        yy: int = 0,
-        yz: int = 0,
-        zz: int = 0,
-        equal_h_over_p_w_over_p_h_over_p_w_over_p: int = 0,
-        equal_h_over_p_w_over_p_h_over_p_w_over_p_y: int = 0,
-        equal_h_over_p_w_over_p_h_over_p_w_over_p_z: int = 0,
-        equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p: int = 0,
-        *,
-        padded: Moments | None = None,
-        lengths: Columns | None = None,
-    ) -> None:
-        self.n = n
-        self.equal_h_over_p_w_over_p = equal_h_over_p_w_over_p
-        self.y = y
-        self.z = z
+    def __init__(self, n: int = 0, equal_h_over_p_w_over_p: int = 0, y: int = 0, z: int = 0, equal_h_over_p_w_over_p_y: int = 0, equal_h_over_p_w_over_p_z: int = 0, yy: int = 0, yz: int = 0, zz: int = 0, equal_h_over_p_w_over_p_h_over_p_w_over_p: int = 0, equal_h_over_p_w_over_p_h_over_p_w_over_p_y: int = 0, equal_h_over_p_w_over_p_h_over_p_w_over_p_z: int = 0, equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.equal_h_over_p_w_over_p, self.y, self.z = n, equal_h_over_p_w_over_p, y, z
         self.equal_h_over_p_w_over_p_y = equal_h_over_p_w_over_p_y
-        self.equal_h_over_p_w_over_p_z = equal_h_over_p_w_over_p_z
-        self.yy = yy
-        self.yz = yz
-        self.zz = zz
+        self.equal_h_over_p_w_over_p_z, self.yy = equal_h_over_p_w_over_p_z, yy
+        self.yz, self.zz = yz, zz
         self.equal_h_over_p_w_over_p_h_over_p_w_over_p = equal_h_over_p_w_over_p_h_over_p_w_over_p
         self.equal_h_over_p_w_over_p_h_over_p_w_over_p_y = equal_h_over_p_w_over_p_h_over_p_w_over_p_y
         self.equal_h_over_p_w_over_p_h_over_p_w_over_p_z = equal_h_over_p_w_over_p_h_over_p_w_over_p_z
         self.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p = equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-        self.padded = padded
-        self.lengths = lengths
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.equal_h_over_p_w_over_p + other.equal_h_over_p_w_over_p,
-            self.y + other.y,
-            self.z + other.z,
-            self.equal_h_over_p_w_over_p_y + other.equal_h_over_p_w_over_p_y,
-            self.equal_h_over_p_w_over_p_z + other.equal_h_over_p_w_over_p_z,
-            self.yy + other.yy,
-            self.yz + other.yz,
-            self.zz + other.zz,
-            self.equal_h_over_p_w_over_p_h_over_p_w_over_p + other.equal_h_over_p_w_over_p_h_over_p_w_over_p,
-            self.equal_h_over_p_w_over_p_h_over_p_w_over_p_y + other.equal_h_over_p_w_over_p_h_over_p_w_over_p_y,
-            self.equal_h_over_p_w_over_p_h_over_p_w_over_p_z + other.equal_h_over_p_w_over_p_h_over_p_w_over_p_z,
-            self.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p + other.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p,
-            padded=padded,
-            lengths=_joined(self.lengths, other.lengths),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def bound(self, sizes: Sizes) -> Moments:
-        """The sums, once the sizes are known that some of them depend on."""
-        padded = None if self.padded is None else self.padded.bound(sizes)
-        if self.lengths is None:
-            return self
-        _check(sizes, self.lengths)
-        here = Moments(
-            self.n,
-            self.equal_h_over_p_w_over_p,
-            self.y,
-            self.z,
-            self.equal_h_over_p_w_over_p_y,
-            self.equal_h_over_p_w_over_p_z,
-            self.yy,
-            self.yz,
-            self.zz,
-            self.equal_h_over_p_w_over_p_h_over_p_w_over_p,
-            self.equal_h_over_p_w_over_p_h_over_p_w_over_p_y,
-            self.equal_h_over_p_w_over_p_h_over_p_w_over_p_z,
-            self.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p,
-        )
-        found = here + _sums(sizes, *self.lengths)
-        found.padded = padded
-        return found
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        if self.lengths is not None:
-            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
-        return {
-            "n": self.n,
-            "equal_h_over_p_w_over_p": self.equal_h_over_p_w_over_p,
-            "y": self.y,
-            "z": self.z,
-            "equal_h_over_p_w_over_p_y": self.equal_h_over_p_w_over_p_y,
-            "equal_h_over_p_w_over_p_z": self.equal_h_over_p_w_over_p_z,
-            "yy": self.yy,
-            "yz": self.yz,
-            "zz": self.zz,
-            "equal_h_over_p_w_over_p_h_over_p_w_over_p": self.equal_h_over_p_w_over_p_h_over_p_w_over_p,
-            "equal_h_over_p_w_over_p_h_over_p_w_over_p_y": self.equal_h_over_p_w_over_p_h_over_p_w_over_p_y,
-            "equal_h_over_p_w_over_p_h_over_p_w_over_p_z": self.equal_h_over_p_w_over_p_h_over_p_w_over_p_z,
-            "equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p": self.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+        self.padded, self.lengths = padded, lengths
 
 
 def moments(*, latent: Streams, prompt_t5: Streams, prompt: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: h, w per item of samples.
     ``prompt_t5``: y per item of samples.
     ``prompt``: z per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"latent": latent, "prompt_t5": prompt_t5, "prompt": prompt})
-
-
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch; without sizes those that depend on them wait for them."""
-    real, padded = _read(sizes, batch)
-    if sizes is None:
-        result = Moments(lengths=[_listed(column) for column in real])
-        if any(map(_differ, real, padded)):
-            result.padded = Moments(lengths=[_listed(column) for column in padded])
-        return result
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
-    """The items of two batches together."""
-    if one is None or two is None:
-        return one or two
-    return [left + right for left, right in zip(one, two)]
-
-
-def _summed(sizes: Any, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    if sizes is not None:
-        _check(sizes, columns)
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, sizes, SETS, MOMENTS, columns))
-    return _sums(sizes, *[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(sizes: Sizes, h_: list[int], w_: list[int], y_: list[int], z_: list[int]) -> Moments:
-    p = sizes.patch_size
-    return Moments(
-        len(h_),  # n
-        sum((h//p == w//p) for h, w in zip(h_, w_)),  # equal_h_over_p_w_over_p
-        sum(y_),  # y
-        sum(z_),  # z
-        sum((h//p == w//p)*y for h, w, y in zip(h_, w_, y_)),  # equal_h_over_p_w_over_p_y
-        sum((h//p == w//p)*z for h, w, z in zip(h_, w_, z_)),  # equal_h_over_p_w_over_p_z
-        sum([y*y for y in y_]),  # yy
-        sum(y*z for y, z in zip(y_, z_)),  # yz
-        sum([z*z for z in z_]),  # zz
-        sum((h//p == w//p)*(h//p)*(w//p) for h, w in zip(h_, w_)),  # equal_h_over_p_w_over_p_h_over_p_w_over_p
-        sum((h//p == w//p)*(h//p)*(w//p)*y for h, w, y in zip(h_, w_, y_)),  # equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-        sum((h//p == w//p)*(h//p)*(w//p)*z for h, w, z in zip(h_, w_, z_)),  # equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-        sum((h//p == w//p)*(h//p)**2*(w//p)**2 for h, w in zip(h_, w_)),  # equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-    )
-
-
-def _terms(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    p = sizes.patch_size
-    return (
-        1,
-        (h//p == w//p),
-        y,
-        z,
-        (h//p == w//p)*y,
-        (h//p == w//p)*z,
-        y**2,
-        y*z,
-        z**2,
-        (h//p == w//p)*(h//p)*(w//p),
-        (h//p == w//p)*(h//p)*(w//p)*y,
-        (h//p == w//p)*(h//p)*(w//p)*z,
-        (h//p == w//p)*(h//p)**2*(w//p)**2,
-    )
-
-
-def _rests(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-_INNER = ("samples", "samples")  # the index set of each
-
-
-def _inner(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    p = sizes.patch_size
-    return (
-        h//p,
-        w//p,
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    P = sizes.text_emb_dim
-    captions = sizes.caption_channels
-    E = sizes.num_routed_experts
-    k = sizes.num_activated_experts
-    most = sizes.max_resolution
-    inferred = sizes.force_inference_output
-    D = H*d
-    F = 256*(-(-((8*D)//3)//256))
-    G = 256*(-(-((4*D)//3)//256))
-    part_1 = (most[0]*most[1])//(p**2)
-    part_2 = part_1**2
-    part_3 = 2*part_1
-    part_4 = 4*part_1
-    part_5 = part_1*k
-    part_6 = L*(E >= 1) - L*(E >= 1)*inferred
-    part_7 = L - L*(E >= 1)
-    part_8 = (S >= 1) + max(0, S - 1)
-    part_9 = max(0, S - 1)*(E >= 1)
-    part_10 = (S >= 1)*(E >= 1) + part_9
-    part_11 = (S >= 1)*(E >= 1) + part_9 - (S >= 1)*(E >= 1)*inferred - max(0, S - 1)*(E >= 1)*inferred
-    part_12 = (S >= 1) + max(0, S - 1) - (S >= 1)*(E >= 1) - max(0, S - 1)*(E >= 1)
-    # what a contraction runs over, in multiples of (n, equal_h_over_p_w_over_p, y, z, equal_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_z, yy, yz, zz, equal_h_over_p_w_over_p_h_over_p_w_over_p, equal_h_over_p_w_over_p_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_h_over_p_w_over_p_z, equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p)
-    x_embedder_proj_rows_ = (part_1, -part_1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    prompt_t5_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    block_attn1_to_q_t_rows_ = (0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    block_attn1_pairs_ = (part_2, -part_2, part_3, part_4, -2*part_1, -4*part_1, 1, 4, 4, 0, 2, 4, 1)
-    w1_rows_ = (part_5, -part_1*k, 0, 0, 0, 0, 0, 0, 0, k, 0, 0, 0)
-    block_attn1_to_q_rows_ = (part_1, -part_1, 1, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    w1_rows_2_ = (part_5, -part_1*k, k, 2*k, 0, 0, 0, 0, 0, k, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder.proj",                                      x_embedder_proj_rows_,     2*D*c*p**2,       1,                      (0, 1),                      0),  # y = xW
-        ("t_embedder.timestep_embedder.linear_1",                sample_,                   512*D,            1,                      (0, 1),                      0),  # y = xW
-        ("t_embedder.timestep_embedder.linear_2",                sample_,                   2*D**2,           1,                      (1, 1),                      0),  # y = xW
-        ("p_embedder.pooled_embedder.linear_1",                  sample_,                   2*D*P,            1,                      (0, 1),                      0),  # y = xW
-        ("p_embedder.pooled_embedder.linear_2",                  sample_,                   2*D**2,           1,                      (1, 1),                      0),  # y = xW
-        ("caption_projection.*.linear",                          prompt_t5_,                2*D*captions[0],  1,                      (0, 1),                      0),  # y = xW
-        ("caption_projection.*.linear",                          prompt_,                   2*D*captions[1],  L + max(0, S - 1) + 1,  (0, L + max(0, S - 1) + 1),  0),  # y = xW
-        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   24*D**2,          L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_q",              x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_k",              x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_v",              x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_q_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_k_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_v_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                      0),  # scores = qk
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                      0),  # mix = pv
-        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,     2*D*E,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), L*(E >= 1)),    0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), L*(E >= 1)),    0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), L*(E >= 1)),    0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,     2*D*F,            part_7,                 (part_7, part_7),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,     2*D*F,            part_7,                 (part_7, part_7),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,     2*D*F,            part_7,                 (part_7, part_7),            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, L),                      0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, L),                      0),  # y = xW
-        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   12*D**2,          part_8,                 (part_8, part_8),            0),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_q",              block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_k",              block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_v",              block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_8,                 (part_8, part_8),            0),  # scores = qk
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_8,                 (part_8, part_8),            0),  # mix = pv
-        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,    2*D*E,            part_10,                (part_11, part_11),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,                2*D*F,            part_10,                (part_11, part_11),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,                2*D*F,            part_10,                (part_11, part_11),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,                2*D*F,            part_10,                (part_11, part_11),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,    2*D*G,            part_10,                (part_10, part_10),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,    2*D*G,            part_10,                (part_10, part_10),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,    2*D*G,            part_10,                (part_10, part_10),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,    2*D*F,            part_12,                (part_12, part_12),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,    2*D*F,            part_12,                (part_12, part_12),          0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,    2*D*F,            part_12,                (part_12, part_12),          0),  # y = xW
-        ("final_layer.adaLN_modulation.1",                       sample_,                   4*D**2,           1,                      (1, 1),                      0),  # y = xW
-        ("final_layer.linear",                                   x_embedder_proj_rows_,     2*D*o*p**2,       1,                      (1, 1),                      0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    P = sizes.text_emb_dim
-    captions = sizes.caption_channels
-    E = sizes.num_routed_experts
-    k = sizes.num_activated_experts
-    most = sizes.max_resolution
-    inferred = sizes.force_inference_output
+    return Estimator._of_batch(None, {"latent": latent, "prompt_t5": prompt_t5, "prompt": prompt})
+
+
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    L = sizes.num_layers; S = sizes.num_single_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
+    c = sizes.in_channels; o = sizes.out_channels; p = sizes.patch_size; P = sizes.text_emb_dim
+    captions = sizes.caption_channels; E = sizes.num_routed_experts; k = sizes.num_activated_experts
+    most = sizes.max_resolution; inferred = sizes.force_inference_output
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
     G = 256*(-(-((4*D)//3)//256))
@@ -1184,498 +335,259 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     block_attn1_to_q_rows_ = (part_1, -part_1, 1, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     w1_rows_2_ = (part_5, -part_1*k, k, 2*k, 0, 0, 0, 0, 0, k, 0, 0, 0)
     # what equal modules have in common, each below its own path
-    to_q_1: list[Line] = [
-        ("base_layer",      x_embedder_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("lora_A.default",  x_embedder_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
-        ("lora_B.default",  x_embedder_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    to_q_1: Rows = [
+        ("lora_A.default",  x_embedder_proj_rows_,  32*D,  (),  (L, (max(0, L - 1), L))),  # y = xW
+        ("lora_B.default",  x_embedder_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
-    to_q_2: list[Line] = [
-        ("base_layer",      block_attn1_to_q_rows_,  2*D**2,  part_6,  (part_7, 0),       0),  # y = xW
-        ("lora_A.default",  block_attn1_to_q_rows_,  32*D,    part_6,  (part_7, part_6),  0),  # y = xW
-        ("lora_B.default",  block_attn1_to_q_rows_,  32*D,    part_6,  (part_6, part_6),  0),  # y = xW
+    to_q_2: Rows = [
+        ("lora_A.default",  block_attn1_to_q_rows_,  32*D,  (),  (part_6, (part_7, part_6))),  # y = xW
+        ("lora_B.default",  block_attn1_to_q_rows_,  32*D,  (),  (part_6, (part_6, part_6))),  # y = xW
+    ]
+    # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
+    return [
+        ("x_embedder.proj",                                      x_embedder_proj_rows_,  2*D*c*p**2,       (1, (0, 1)),  (1, (0, 0))),       # y = xW
+        ("t_embedder.timestep_embedder.linear_1",                sample_,     512*D,            (1, (0, 1)),  (1, (0, 0))),       # y = xW
+        ("t_embedder.timestep_embedder.linear_2",                sample_,     2*D**2,           (1, (1, 1)),  (1, (0, 0))),       # y = xW
+        ("p_embedder.pooled_embedder.linear_1",                  sample_,     2*D*P,            (1, (0, 1)),  (1, (0, 0))),       # y = xW
+        ("p_embedder.pooled_embedder.linear_2",                  sample_,     2*D**2,           (1, (1, 1)),  (1, (0, 0))),       # y = xW
+        ("caption_projection.*.linear",                          prompt_t5_,  2*D*captions[0],  (1, (0, 1)),  (1, (0, 0))),       # y = xW
+        ("caption_projection.*.linear",                          prompt_,     2*D*captions[1],  (L + max(0, S - 1) + 1, (0, L + max(0, S - 1) + 1)),  (L + max(0, S - 1) + 1, (0, 0))),  # y = xW
+        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,     24*D**2,          (L, (L, L)),  (L, (0, 0))),       # y = xW
+        ("double_stream_blocks.*.block.attn1.to_q",              x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_q", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_k",              x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_k", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_v",              x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_v", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_q_t",            block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0))),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_k_t",            block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0))),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_v_t",            block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0))),  # y = xW
+        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (L, (L, L)),  (L, (L, L))),       # scores = qk
+        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (L, (L, L)),  (L, (L, L))),       # mix = pv
+        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (L, 0))),       # y = xW
+        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (L, 0))),       # y = xW
+        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,  2*D*E,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,  2*D*G,            (L*(E >= 1), (L*(E >= 1), L*(E >= 1))),  (L*(E >= 1), (L*(E >= 1), 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,  2*D*G,            (L*(E >= 1), (L*(E >= 1), L*(E >= 1))),  (L*(E >= 1), (L*(E >= 1), 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,  2*D*G,            (L*(E >= 1), (L*(E >= 1), L*(E >= 1))),  (L*(E >= 1), (L*(E >= 1), 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,  2*D*F,            (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,  2*D*F,            (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,  2*D*F,            (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),       # y = xW
+        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),       # y = xW
+        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),       # y = xW
+        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,     12*D**2,          (part_6, (part_6, part_6)),  (part_6, (0, 0))),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_q",              block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_q", to_q_2),
+        ("single_stream_blocks.*.block.attn1.to_k",              block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_k", to_q_2),
+        ("single_stream_blocks.*.block.attn1.to_v",              block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_v", to_q_2),
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # scores = qk
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # mix = pv
+        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_6, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,  2*D*E,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,  2*D*F,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,  2*D*F,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,  2*D*F,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,  2*D*G,            (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,  2*D*G,            (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,  2*D*G,            (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,  2*D*F,            (part_13, (part_13, part_13)),  (part_13, (part_13, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,  2*D*F,            (part_13, (part_13, part_13)),  (part_13, (part_13, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,  2*D*F,            (part_13, (part_13, part_13)),  (part_13, (part_13, 0))),  # y = xW
+        ("final_layer.adaLN_modulation.1",                       sample_,     4*D**2,           (1, (1, 1)),  (1, (0, 0))),       # y = xW
+        ("final_layer.linear",                                   x_embedder_proj_rows_,  2*D*o*p**2,       (1, (1, 1)),  (1, ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0))),  # y = xW
+    ]
+
+
+def _parameters(sizes: Sizes) -> Counts:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_layers; S = sizes.num_single_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
+    c = sizes.in_channels; o = sizes.out_channels; p = sizes.patch_size; P = sizes.text_emb_dim
+    captions = sizes.caption_channels; E = sizes.num_routed_experts
+    D = H*d
+    F = 256*(-(-((8*D)//3)//256))
+    G = 256*(-(-((4*D)//3)//256))
+    part_1 = L*D*F - L*D*F*(E >= 1)
+    part_2 = max(0, S - 1)*D*F*E
+    part_3 = max(0, S - 1)*D*G*(E >= 1)
+    part_4 = (S >= 1)*D*G*(E >= 1)
+    part_5 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
+    part_6 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
+    linear_2_1: Counts = [("weight", D**2), ("bias", D)]
+    to_q_1: Counts = [("weight", L*D**2), ("bias", L*D)]
+    to_q_2: Counts = [
+        ("weight",  max(0, S - 1)*D**2 + (S >= 1)*D**2),
+        ("bias",    max(0, S - 1)*D + (S >= 1)*D),
     ]
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder.proj",                                      x_embedder_proj_rows_,     2*D*c*p**2,       1,                      (0, 0),                                        0),  # y = xW
-        ("t_embedder.timestep_embedder.linear_1",                sample_,                   512*D,            1,                      (0, 0),                                        0),  # y = xW
-        ("t_embedder.timestep_embedder.linear_2",                sample_,                   2*D**2,           1,                      (0, 0),                                        0),  # y = xW
-        ("p_embedder.pooled_embedder.linear_1",                  sample_,                   2*D*P,            1,                      (0, 0),                                        0),  # y = xW
-        ("p_embedder.pooled_embedder.linear_2",                  sample_,                   2*D**2,           1,                      (0, 0),                                        0),  # y = xW
-        ("caption_projection.*.linear",                          prompt_t5_,                2*D*captions[0],  1,                      (0, 0),                                        0),  # y = xW
-        ("caption_projection.*.linear",                          prompt_,                   2*D*captions[1],  L + max(0, S - 1) + 1,  (0, 0),                                        0),  # y = xW
-        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   24*D**2,          L,                      (0, 0),                                        0),  # y = xW
-        *_at("double_stream_blocks.*.block.attn1.to_q", to_q_1),
-        *_at("double_stream_blocks.*.block.attn1.to_k", to_q_1),
-        *_at("double_stream_blocks.*.block.attn1.to_v", to_q_1),
-        ("double_stream_blocks.*.block.attn1.to_q_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (max(0, L - 1), 0),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_k_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (max(0, L - 1), 0),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_v_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (max(0, L - 1), 0),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                                        0),  # scores = qk
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                                        0),  # mix = pv
-        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,     2*D**2,           L,                      (L, 0),                                        0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, 0),                                        0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,     2*D*E,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), 0),                               0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), 0),                               0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), 0),                               0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,     2*D*F,            part_9,                 (part_9, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,     2*D*F,            part_9,                 (part_9, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,     2*D*F,            part_9,                 (part_9, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, 0),                                        0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, 0),                                        0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, 0),                                        0),  # y = xW
-        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   12*D**2,          part_6,                 (0, 0),                                        0),  # y = xW
-        *_at("single_stream_blocks.*.block.attn1.to_q", to_q_2),
-        *_at("single_stream_blocks.*.block.attn1.to_k", to_q_2),
-        *_at("single_stream_blocks.*.block.attn1.to_v", to_q_2),
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_6,                 (part_6, part_6),                              0),  # scores = qk
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_6,                 (part_6, part_6),                              0),  # mix = pv
-        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,    2*D**2,           part_6,                 (part_6, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,    2*D*E,            part_11,                (part_12, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,                2*D*F,            part_11,                (part_12, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,                2*D*F,            part_11,                (part_12, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,                2*D*F,            part_11,                (part_12, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,    2*D*G,            part_11,                (part_11, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,    2*D*G,            part_11,                (part_11, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,    2*D*G,            part_11,                (part_11, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,    2*D*F,            part_13,                (part_13, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,    2*D*F,            part_13,                (part_13, 0),                                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,    2*D*F,            part_13,                (part_13, 0),                                  0),  # y = xW
-        ("final_layer.adaLN_modulation.1",                       sample_,                   4*D**2,           1,                      (0, 0),                                        0),  # y = xW
-        ("final_layer.linear",                                   x_embedder_proj_rows_,     2*D*o*p**2,       1,                      ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),  0),  # y = xW
+        ("x_embedder.proj.weight",                                      D*c*p**2),
+        ("x_embedder.proj.bias",                                        D),
+        ("t_embedder.timestep_embedder.linear_1.weight",                256*D),
+        ("t_embedder.timestep_embedder.linear_1.bias",                  D),
+        ("t_embedder.timestep_embedder.linear_2", linear_2_1),
+        ("p_embedder.pooled_embedder.linear_1.weight",                  D*P),
+        ("p_embedder.pooled_embedder.linear_1.bias",                    D),
+        ("p_embedder.pooled_embedder.linear_2", linear_2_1),
+        ("caption_projection.*.linear.weight",                          D*captions[0] + D*captions[1] + L*D*captions[1] + max(0, S - 1)*D*captions[1]),
+        ("double_stream_blocks.*.block.adaLN_modulation.1.weight",      12*L*D**2),
+        ("double_stream_blocks.*.block.adaLN_modulation.1.bias",        12*L*D),
+        ("double_stream_blocks.*.block.attn1.to_q", to_q_1),
+        ("double_stream_blocks.*.block.attn1.q_rms_norm.weight",        L*D),
+        ("double_stream_blocks.*.block.attn1.to_k", to_q_1),
+        ("double_stream_blocks.*.block.attn1.k_rms_norm.weight",        L*D),
+        ("double_stream_blocks.*.block.attn1.to_v", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_q_t", to_q_1),
+        ("double_stream_blocks.*.block.attn1.q_rms_norm_t.weight",      L*D),
+        ("double_stream_blocks.*.block.attn1.to_k_t", to_q_1),
+        ("double_stream_blocks.*.block.attn1.k_rms_norm_t.weight",      L*D),
+        ("double_stream_blocks.*.block.attn1.to_v_t", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_out", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_out_t", to_q_1),
+        ("double_stream_blocks.*.block.ff_i.gate.weight",               L*D*E),
+        ("double_stream_blocks.*.block.ff_i.experts.*.w1.weight",       L*D*F*E),
+        ("double_stream_blocks.*.block.ff_i.experts.*.w3.weight",       L*D*F*E),
+        ("double_stream_blocks.*.block.ff_i.experts.*.w2.weight",       L*D*F*E),
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w1.weight",  L*D*G*(E >= 1)),
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w3.weight",  L*D*G*(E >= 1)),
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w2.weight",  L*D*G*(E >= 1)),
+        ("double_stream_blocks.*.block.ff_i.w1.weight",                 part_1),
+        ("double_stream_blocks.*.block.ff_i.w3.weight",                 part_1),
+        ("double_stream_blocks.*.block.ff_i.w2.weight",                 part_1),
+        ("double_stream_blocks.*.block.ff_t.w1.weight",                 L*D*F),
+        ("double_stream_blocks.*.block.ff_t.w3.weight",                 L*D*F),
+        ("double_stream_blocks.*.block.ff_t.w2.weight",                 L*D*F),
+        ("single_stream_blocks.*.block.adaLN_modulation.1.weight",      6*max(0, S - 1)*D**2 + 6*(S >= 1)*D**2),
+        ("single_stream_blocks.*.block.adaLN_modulation.1.bias",        6*max(0, S - 1)*D + 6*(S >= 1)*D),
+        ("single_stream_blocks.*.block.attn1.to_q", to_q_2),
+        ("single_stream_blocks.*.block.attn1.q_rms_norm.weight",        max(0, S - 1)*D + (S >= 1)*D),
+        ("single_stream_blocks.*.block.attn1.to_k", to_q_2),
+        ("single_stream_blocks.*.block.attn1.k_rms_norm.weight",        max(0, S - 1)*D + (S >= 1)*D),
+        ("single_stream_blocks.*.block.attn1.to_v", to_q_2),
+        ("single_stream_blocks.*.block.attn1.to_out", to_q_2),
+        ("single_stream_blocks.*.block.ff_i.gate.weight",               max(0, S - 1)*D*E + (S >= 1)*D*E),
+        ("single_stream_blocks.*.block.ff_i.experts.*.w1.weight",       part_2 + (S >= 1)*D*F*E),
+        ("single_stream_blocks.*.block.ff_i.experts.*.w3.weight",       part_2 + (S >= 1)*D*F*E),
+        ("single_stream_blocks.*.block.ff_i.experts.*.w2.weight",       part_2 + (S >= 1)*D*F*E),
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w1.weight",  part_3 + part_4),
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w3.weight",  part_3 + part_4),
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w2.weight",  part_3 + part_4),
+        ("single_stream_blocks.*.block.ff_i.w1.weight",                 part_5 + part_6),
+        ("single_stream_blocks.*.block.ff_i.w3.weight",                 part_5 + part_6),
+        ("single_stream_blocks.*.block.ff_i.w2.weight",                 part_5 + part_6),
+        ("final_layer.adaLN_modulation.1.weight",                       2*D**2),
+        ("final_layer.adaLN_modulation.1.bias",                         2*D),
+        ("final_layer.linear.weight",                                   D*o*p**2),
+        ("final_layer.linear.bias",                                     o*p**2),
     ]
 
 
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    P = sizes.text_emb_dim
-    captions = sizes.caption_channels
-    E = sizes.num_routed_experts
+    L = sizes.num_layers; S = sizes.num_single_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
     D = H*d
-    F = 256*(-(-((8*D)//3)//256))
-    G = 256*(-(-((4*D)//3)//256))
-    part_1 = L*D*F - L*D*F*(E >= 1)
-    part_2 = max(0, S - 1)*D*F*E
-    part_3 = max(0, S - 1)*D*G*(E >= 1)
-    part_4 = (S >= 1)*D*G*(E >= 1)
-    part_5 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
-    part_6 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
-    linear_2_1 = {
-        "weight":  D**2,
-        "bias":    D,
-    }
-    to_q_1 = {
-        "weight":  L*D**2,
-        "bias":    L*D,
-    }
-    to_q_2 = {
-        "weight":  max(0, S - 1)*D**2 + (S >= 1)*D**2,
-        "bias":    max(0, S - 1)*D + (S >= 1)*D,
-    }
-    return {
-        "x_embedder.proj.weight":                                      D*c*p**2,
-        "x_embedder.proj.bias":                                        D,
-        "t_embedder.timestep_embedder.linear_1.weight":                256*D,
-        "t_embedder.timestep_embedder.linear_1.bias":                  D,
-        **_inside("t_embedder.timestep_embedder.linear_2", linear_2_1),
-        "p_embedder.pooled_embedder.linear_1.weight":                  D*P,
-        "p_embedder.pooled_embedder.linear_1.bias":                    D,
-        **_inside("p_embedder.pooled_embedder.linear_2", linear_2_1),
-        "caption_projection.*.linear.weight":                          D*captions[0] + D*captions[1] + L*D*captions[1] + max(0, S - 1)*D*captions[1],
-        "double_stream_blocks.*.block.adaLN_modulation.1.weight":      12*L*D**2,
-        "double_stream_blocks.*.block.adaLN_modulation.1.bias":        12*L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_q", to_q_1),
-        "double_stream_blocks.*.block.attn1.q_rms_norm.weight":        L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_k", to_q_1),
-        "double_stream_blocks.*.block.attn1.k_rms_norm.weight":        L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_v", to_q_1),
-        **_inside("double_stream_blocks.*.block.attn1.to_q_t", to_q_1),
-        "double_stream_blocks.*.block.attn1.q_rms_norm_t.weight":      L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_k_t", to_q_1),
-        "double_stream_blocks.*.block.attn1.k_rms_norm_t.weight":      L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_v_t", to_q_1),
-        **_inside("double_stream_blocks.*.block.attn1.to_out", to_q_1),
-        **_inside("double_stream_blocks.*.block.attn1.to_out_t", to_q_1),
-        "double_stream_blocks.*.block.ff_i.gate.weight":               L*D*E,
-        "double_stream_blocks.*.block.ff_i.experts.*.w1.weight":       L*D*F*E,
-        "double_stream_blocks.*.block.ff_i.experts.*.w3.weight":       L*D*F*E,
-        "double_stream_blocks.*.block.ff_i.experts.*.w2.weight":       L*D*F*E,
-        "double_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  L*D*G*(E >= 1),
-        "double_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  L*D*G*(E >= 1),
-        "double_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  L*D*G*(E >= 1),
-        "double_stream_blocks.*.block.ff_i.w1.weight":                 part_1,
-        "double_stream_blocks.*.block.ff_i.w3.weight":                 part_1,
-        "double_stream_blocks.*.block.ff_i.w2.weight":                 part_1,
-        "double_stream_blocks.*.block.ff_t.w1.weight":                 L*D*F,
-        "double_stream_blocks.*.block.ff_t.w3.weight":                 L*D*F,
-        "double_stream_blocks.*.block.ff_t.w2.weight":                 L*D*F,
-        "single_stream_blocks.*.block.adaLN_modulation.1.weight":      6*max(0, S - 1)*D**2 + 6*(S >= 1)*D**2,
-        "single_stream_blocks.*.block.adaLN_modulation.1.bias":        6*max(0, S - 1)*D + 6*(S >= 1)*D,
-        **_inside("single_stream_blocks.*.block.attn1.to_q", to_q_2),
-        "single_stream_blocks.*.block.attn1.q_rms_norm.weight":        max(0, S - 1)*D + (S >= 1)*D,
-        **_inside("single_stream_blocks.*.block.attn1.to_k", to_q_2),
-        "single_stream_blocks.*.block.attn1.k_rms_norm.weight":        max(0, S - 1)*D + (S >= 1)*D,
-        **_inside("single_stream_blocks.*.block.attn1.to_v", to_q_2),
-        **_inside("single_stream_blocks.*.block.attn1.to_out", to_q_2),
-        "single_stream_blocks.*.block.ff_i.gate.weight":               max(0, S - 1)*D*E + (S >= 1)*D*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w1.weight":       part_2 + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w3.weight":       part_2 + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w2.weight":       part_2 + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  part_3 + part_4,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  part_3 + part_4,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  part_3 + part_4,
-        "single_stream_blocks.*.block.ff_i.w1.weight":                 part_5 + part_6,
-        "single_stream_blocks.*.block.ff_i.w3.weight":                 part_5 + part_6,
-        "single_stream_blocks.*.block.ff_i.w2.weight":                 part_5 + part_6,
-        "final_layer.adaLN_modulation.1.weight":                       2*D**2,
-        "final_layer.adaLN_modulation.1.bias":                         2*D,
-        "final_layer.linear.weight":                                   D*o*p**2,
-        "final_layer.linear.bias":                                     o*p**2,
+    to_q_1: Counts = [("lora_A.default.weight", 16*L*D), ("lora_B.default.weight", 16*L*D)]
+    to_q_2: Counts = [
+        ("lora_A.default.weight",  16*max(0, S - 1)*D + 16*(S >= 1)*D),
+        ("lora_B.default.weight",  16*max(0, S - 1)*D + 16*(S >= 1)*D),
+    ]
+    return [
+        ("double_stream_blocks.*.block.attn1.to_q", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_k", to_q_1),
+        ("double_stream_blocks.*.block.attn1.to_v", to_q_1),
+        ("single_stream_blocks.*.block.attn1.to_q", to_q_2),
+        ("single_stream_blocks.*.block.attn1.to_k", to_q_2),
+        ("single_stream_blocks.*.block.attn1.to_v", to_q_2),
+    ]
+
+
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
+
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _sized = True
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples")
+    _inner_sized = True
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, h_: list[int], w_: list[int], y_: list[int], z_: list[int]) -> Moments:
+        p = sizes.patch_size
+        return Moments(
+            len(h_),  # n
+            sum((h//p == w//p) for h, w in zip(h_, w_)),  # equal_h_over_p_w_over_p
+            sum(y_),  # y
+            sum(z_),  # z
+            sum((h//p == w//p)*y for h, w, y in zip(h_, w_, y_)),  # equal_h_over_p_w_over_p_y
+            sum((h//p == w//p)*z for h, w, z in zip(h_, w_, z_)),  # equal_h_over_p_w_over_p_z
+            sum([y*y for y in y_]),  # yy
+            sum(y*z for y, z in zip(y_, z_)),  # yz
+            sum([z*z for z in z_]),  # zz
+            sum((h//p == w//p)*(h//p)*(w//p) for h, w in zip(h_, w_)),  # equal_h_over_p_w_over_p_h_over_p_w_over_p
+            sum((h//p == w//p)*(h//p)*(w//p)*y for h, w, y in zip(h_, w_, y_)),  # equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+            sum((h//p == w//p)*(h//p)*(w//p)*z for h, w, z in zip(h_, w_, z_)),  # equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+            sum((h//p == w//p)*(h//p)**2*(w//p)**2 for h, w in zip(h_, w_)),  # equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+        )
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
-    """Elements per parameter, all copies together."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    P = sizes.text_emb_dim
-    captions = sizes.caption_channels
-    E = sizes.num_routed_experts
-    D = H*d
-    F = 256*(-(-((8*D)//3)//256))
-    G = 256*(-(-((4*D)//3)//256))
-    part_1 = L*D*F - L*D*F*(E >= 1)
-    part_2 = max(0, S - 1)*D*F*E
-    part_3 = max(0, S - 1)*D*G*(E >= 1)
-    part_4 = (S >= 1)*D*G*(E >= 1)
-    part_5 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
-    part_6 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
-    linear_2_1 = {
-        "weight":  D**2,
-        "bias":    D,
-    }
-    base_layer_1 = {
-        "weight":  L*D**2,
-        "bias":    L*D,
-    }
-    to_q_1 = {
-        **_inside("base_layer", base_layer_1),
-        "lora_A.default.weight":  16*L*D,
-        "lora_B.default.weight":  16*L*D,
-    }
-    base_layer_2 = {
-        "weight":  max(0, S - 1)*D**2 + (S >= 1)*D**2,
-        "bias":    max(0, S - 1)*D + (S >= 1)*D,
-    }
-    to_q_2 = {
-        **_inside("base_layer", base_layer_2),
-        "lora_A.default.weight":  16*max(0, S - 1)*D + 16*(S >= 1)*D,
-        "lora_B.default.weight":  16*max(0, S - 1)*D + 16*(S >= 1)*D,
-    }
-    return {
-        "x_embedder.proj.weight":                                      D*c*p**2,
-        "x_embedder.proj.bias":                                        D,
-        "t_embedder.timestep_embedder.linear_1.weight":                256*D,
-        "t_embedder.timestep_embedder.linear_1.bias":                  D,
-        **_inside("t_embedder.timestep_embedder.linear_2", linear_2_1),
-        "p_embedder.pooled_embedder.linear_1.weight":                  D*P,
-        "p_embedder.pooled_embedder.linear_1.bias":                    D,
-        **_inside("p_embedder.pooled_embedder.linear_2", linear_2_1),
-        "caption_projection.*.linear.weight":                          D*captions[0] + D*captions[1] + L*D*captions[1] + max(0, S - 1)*D*captions[1],
-        "double_stream_blocks.*.block.adaLN_modulation.1.weight":      12*L*D**2,
-        "double_stream_blocks.*.block.adaLN_modulation.1.bias":        12*L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_q", to_q_1),
-        "double_stream_blocks.*.block.attn1.q_rms_norm.weight":        L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_k", to_q_1),
-        "double_stream_blocks.*.block.attn1.k_rms_norm.weight":        L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_v", to_q_1),
-        **_inside("double_stream_blocks.*.block.attn1.to_q_t", base_layer_1),
-        "double_stream_blocks.*.block.attn1.q_rms_norm_t.weight":      L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_k_t", base_layer_1),
-        "double_stream_blocks.*.block.attn1.k_rms_norm_t.weight":      L*D,
-        **_inside("double_stream_blocks.*.block.attn1.to_v_t", base_layer_1),
-        **_inside("double_stream_blocks.*.block.attn1.to_out", base_layer_1),
-        **_inside("double_stream_blocks.*.block.attn1.to_out_t", base_layer_1),
-        "double_stream_blocks.*.block.ff_i.gate.weight":               L*D*E,
-        "double_stream_blocks.*.block.ff_i.experts.*.w1.weight":       L*D*F*E,
-        "double_stream_blocks.*.block.ff_i.experts.*.w3.weight":       L*D*F*E,
-        "double_stream_blocks.*.block.ff_i.experts.*.w2.weight":       L*D*F*E,
-        "double_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  L*D*G*(E >= 1),
-        "double_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  L*D*G*(E >= 1),
-        "double_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  L*D*G*(E >= 1),
-        "double_stream_blocks.*.block.ff_i.w1.weight":                 part_1,
-        "double_stream_blocks.*.block.ff_i.w3.weight":                 part_1,
-        "double_stream_blocks.*.block.ff_i.w2.weight":                 part_1,
-        "double_stream_blocks.*.block.ff_t.w1.weight":                 L*D*F,
-        "double_stream_blocks.*.block.ff_t.w3.weight":                 L*D*F,
-        "double_stream_blocks.*.block.ff_t.w2.weight":                 L*D*F,
-        "single_stream_blocks.*.block.adaLN_modulation.1.weight":      6*max(0, S - 1)*D**2 + 6*(S >= 1)*D**2,
-        "single_stream_blocks.*.block.adaLN_modulation.1.bias":        6*max(0, S - 1)*D + 6*(S >= 1)*D,
-        **_inside("single_stream_blocks.*.block.attn1.to_q", to_q_2),
-        "single_stream_blocks.*.block.attn1.q_rms_norm.weight":        max(0, S - 1)*D + (S >= 1)*D,
-        **_inside("single_stream_blocks.*.block.attn1.to_k", to_q_2),
-        "single_stream_blocks.*.block.attn1.k_rms_norm.weight":        max(0, S - 1)*D + (S >= 1)*D,
-        **_inside("single_stream_blocks.*.block.attn1.to_v", to_q_2),
-        **_inside("single_stream_blocks.*.block.attn1.to_out", base_layer_2),
-        "single_stream_blocks.*.block.ff_i.gate.weight":               max(0, S - 1)*D*E + (S >= 1)*D*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w1.weight":       part_2 + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w3.weight":       part_2 + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w2.weight":       part_2 + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  part_3 + part_4,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  part_3 + part_4,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  part_3 + part_4,
-        "single_stream_blocks.*.block.ff_i.w1.weight":                 part_5 + part_6,
-        "single_stream_blocks.*.block.ff_i.w3.weight":                 part_5 + part_6,
-        "single_stream_blocks.*.block.ff_i.w2.weight":                 part_5 + part_6,
-        "final_layer.adaLN_modulation.1.weight":                       2*D**2,
-        "final_layer.adaLN_modulation.1.bias":                         2*D,
-        "final_layer.linear.weight":                                   D*o*p**2,
-        "final_layer.linear.bias":                                     o*p**2,
-    }
+    @staticmethod
+    def _terms(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
+        p = sizes.patch_size
+        return (
+            1,
+            (h//p == w//p),
+            y,
+            z,
+            (h//p == w//p)*y,
+            (h//p == w//p)*z,
+            y**2,
+            y*z,
+            z**2,
+            (h//p == w//p)*(h//p)*(w//p),
+            (h//p == w//p)*(h//p)*(w//p)*y,
+            (h//p == w//p)*(h//p)*(w//p)*z,
+            (h//p == w//p)*(h//p)**2*(w//p)**2,
+        )
 
+    @staticmethod
+    def _inner(sizes: Any, h: Any, w: Any, y: Any, z: Any) -> tuple[Any, ...]:
+        p = sizes.patch_size
+        return (h//p, w//p)
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
-
-
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    D = H*d
-    found: int = 96*L*D + 96*(S >= 1)*D + 96*max(0, S - 1)*D
-    return found
-
-
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.in_channels
-    captions = sizes.caption_channels
-    return {
-        "hidden_states": ("latent", "b c h w", c),
-        "encoder_hidden_states_t5": ("prompt_t5", "b y c", captions[0]),
-        "encoder_hidden_states_llama3": ("prompt", "layer b z c", captions[1]),
-    }
-
-
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
-
-
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.in_channels; captions = sizes.caption_channels
+        return {
+            "hidden_states": ("latent", "b c h w", c),
+            "encoder_hidden_states_t5": ("prompt_t5", "b y c", captions[0]),
+            "encoder_hidden_states_llama3": ("prompt", "layer b z c", captions[1]),
         }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        L = sizes.num_layers; S = sizes.num_single_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
+        D = H*d
+        return {"forward": 0, "lora": 96*L*D + 96*(S >= 1)*D + 96*max(0, S - 1)*D}
+
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.equal_h_over_p_w_over_p + c[2] * m.y + c[3] * m.z + c[4] * m.equal_h_over_p_w_over_p_y + c[5] * m.equal_h_over_p_w_over_p_z + c[6] * m.yy + c[7] * m.yz + c[8] * m.zz + c[9] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p + c[10] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p_y + c[11] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p_z + c[12] * m.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
 
     def moments(self, *, latent: Streams, prompt_t5: Streams, prompt: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
-        return _moments(self.sizes, {"latent": latent, "prompt_t5": prompt_t5, "prompt": prompt})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"latent": latent, "prompt_t5": prompt_t5, "prompt": prompt})
 
     def per_item(self, *, latent: Streams, prompt_t5: Streams, prompt: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"latent": latent, "prompt_t5": prompt_t5, "prompt": prompt}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        _check(self.sizes, columns)
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        if m.lengths is not None:
-            m = m.bound(self.sizes)
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.equal_h_over_p_w_over_p + c[2] * m.y + c[3] * m.z + c[4] * m.equal_h_over_p_w_over_p_y + c[5] * m.equal_h_over_p_w_over_p_z + c[6] * m.yy + c[7] * m.yz + c[8] * m.zz + c[9] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p + c[10] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p_y + c[11] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p_z + c[12] * m.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**hidream**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        m = m.bound(self.sizes)
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        m = m.bound(self.sizes)
-        return _total(c[0] * m.n + c[1] * m.equal_h_over_p_w_over_p + c[2] * m.y + c[3] * m.z + c[4] * m.equal_h_over_p_w_over_p_y + c[5] * m.equal_h_over_p_w_over_p_z + c[6] * m.yy + c[7] * m.yz + c[8] * m.zz + c[9] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p + c[10] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p_y + c[11] * m.equal_h_over_p_w_over_p_h_over_p_w_over_p_z + c[12] * m.equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"latent": latent, "prompt_t5": prompt_t5, "prompt": prompt})

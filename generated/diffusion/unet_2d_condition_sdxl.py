@@ -9,153 +9,120 @@
 # sha256 00e9ebc60e0917e71c38b0a683c1ad24fe771f26374c3b63090519df6bb9a1cb  specs/blocks/transformer_2d.yaml
 # sha256 e9840229a131245ca4952535598c7be34cb7ef3f8a5bc2074318eed97a2eaae7  specs/blocks/unet_attention.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """UNet of Stable Diffusion, residual blocks and transformers with attention to text, at several resolutions with skips: parameters and FLOPs in closed form.
 
-Structure 'sdxl': of models with the sizes in ``_FIXED``.
+Structure 'sdxl': of models with the sizes in ``Estimator._fixed``.
 
-Regime 'full', convention symflops, torch, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (2560*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 5120*E*has_middle*((shift ==
-                   "scale_shift") + 1) + 2*S*has_g*g + 2*E*(kinds == "projection")*(E + W) + 2*E*W*(kinds ==
-                   "simple_projection") + 2*E*(kinds == "timestep")*(E + W) + 2*E*(2*E + S + 11200*(shift == "scale_shift")
-                   + P + 11200)) * n
-               + (104857600*(middle == "CrossAttnDownBlock2D") + 104857600*(middle == "CrossAttnUpBlock2D") +
-                   10485760*(middle == "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") +
-                   104857600*(middle == "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") +
-                   4096*has_J*J + 576716800) * y
-               + (13107200*(middle == "AttnDownBlock2D") + 13107200*(middle == "AttnUpBlock2D") + 596377600*(middle ==
-                   "CrossAttnDownBlock2D") + 596377600*(middle == "CrossAttnUpBlock2D") + 13107200*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 13107200*(middle == "SimpleCrossAttnUpBlock2D") + 596377600*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 13107200*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle
-                   + 3362816000 - 6553600*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle ==
-                   "UNetMidBlock2D")) * x_3
-               + (288563200) * x
-               + (640*(9*c + 9*o + 54080)) * hw
-               + (51200*(middle == "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000) * x_3_y
-               + (25600) * xy
-               + (5120*(middle == "AttnDownBlock2D") + 5120*(middle == "AttnUpBlock2D") + 51200*(middle ==
-                   "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000 - 5120*(middle ==
-                   "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
-               + (25600) * xx
-    backward   = (5120*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 10240*E*has_middle*((shift ==
-                   "scale_shift") + 1) + 2*S*has_g*(E + g) + 2*E*(kinds == "projection")*(2*E + W) + 2*E*W*(kinds ==
-                   "simple_projection") + 2*E*(kinds == "timestep")*(2*E + W) + 2*E*(4*E + S + 22400*(shift ==
-                   "scale_shift") + P + 22400)) * n
-               + (104857600*(middle == "CrossAttnDownBlock2D")*has_J + 104857600*(middle == "CrossAttnUpBlock2D")*has_J +
-                   10485760*(middle == "SimpleCrossAttnDownBlock2D")*has_J + 10485760*(middle ==
-                   "SimpleCrossAttnDownBlock2D")*(cross_norm == "group_norm") + 10485760*(middle ==
-                   "SimpleCrossAttnUpBlock2D")*has_J + 10485760*(middle == "SimpleCrossAttnUpBlock2D")*(cross_norm ==
-                   "group_norm") + 104857600*(middle == "UNetMidBlock2DCrossAttn")*has_J + 10485760*(middle ==
-                   "UNetMidBlock2DSimpleCrossAttn")*has_J + 10485760*(middle ==
-                   "UNetMidBlock2DSimpleCrossAttn")*(cross_norm == "group_norm") + 104857600*(middle ==
-                   "CrossAttnDownBlock2D") + 104857600*(middle == "CrossAttnUpBlock2D") + 10485760*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") + 104857600*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") + 4096*has_J*(J +
-                   140800) + 576716800 - 10485760*(middle == "SimpleCrossAttnDownBlock2D")*has_J*(cross_norm ==
-                   "group_norm") - 10485760*(middle == "SimpleCrossAttnUpBlock2D")*has_J*(cross_norm == "group_norm") -
-                   10485760*(middle == "UNetMidBlock2DSimpleCrossAttn")*has_J*(cross_norm == "group_norm")) * y
-               + (26214400*(middle == "AttnDownBlock2D") + 26214400*(middle == "AttnUpBlock2D") + 1192755200*(middle ==
-                   "CrossAttnDownBlock2D") + 1192755200*(middle == "CrossAttnUpBlock2D") + 26214400*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 26214400*(middle == "SimpleCrossAttnUpBlock2D") + 1192755200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 26214400*(middle == "UNetMidBlock2DSimpleCrossAttn") + 235929600*has_middle
-                   + 6725632000 - 13107200*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 117964800*(middle ==
-                   "UNetMidBlock2D")) * x_3
-               + (577126400) * x
-               + (640*(9*c + 18*o + 108160)) * hw
-               + (102400*(middle == "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000) * x_3_y
-               + (51200) * xy
-               + (10240*(middle == "AttnDownBlock2D") + 10240*(middle == "AttnUpBlock2D") + 102400*(middle ==
-                   "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000 - 10240*(middle
-                   == "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
-               + (51200) * xx
-
-Regime 'forward', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2560*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 5120*E*has_middle*((shift ==
-                   "scale_shift") + 1) + 2*S*has_g*g + 2*E*(kinds == "projection")*(E + W) + 2*E*W*(kinds ==
-                   "simple_projection") + 2*E*(kinds == "timestep")*(E + W) + 2*E*(2*E + S + 11200*(shift == "scale_shift")
-                   + P + 11200)) * n
-               + (104857600*(middle == "CrossAttnDownBlock2D") + 104857600*(middle == "CrossAttnUpBlock2D") +
-                   10485760*(middle == "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") +
-                   104857600*(middle == "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") +
-                   4096*has_J*J + 576716800) * y
-               + (13107200*(middle == "AttnDownBlock2D") + 13107200*(middle == "AttnUpBlock2D") + 596377600*(middle ==
-                   "CrossAttnDownBlock2D") + 596377600*(middle == "CrossAttnUpBlock2D") + 13107200*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 13107200*(middle == "SimpleCrossAttnUpBlock2D") + 596377600*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 13107200*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle
-                   + 3362816000 - 6553600*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle ==
-                   "UNetMidBlock2D")) * x_3
-               + (288563200) * x
-               + (640*(9*c + 9*o + 54080)) * hw
-               + (51200*(middle == "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000) * x_3_y
-               + (25600) * xy
-               + (5120*(middle == "AttnDownBlock2D") + 5120*(middle == "AttnUpBlock2D") + 51200*(middle ==
-                   "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000 - 5120*(middle ==
-                   "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
-               + (25600) * xx
-
-Regime 'lora', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2560*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 5120*E*has_middle*((shift ==
-                   "scale_shift") + 1) + 2*S*has_g*g + 2*E*(kinds == "projection")*(E + W) + 2*E*W*(kinds ==
-                   "simple_projection") + 2*E*(kinds == "timestep")*(E + W) + 2*E*(2*E + S + 11200*(shift == "scale_shift")
-                   + P + 11200)) * n
-               + (106987520*(middle == "CrossAttnDownBlock2D") + 106987520*(middle == "CrossAttnUpBlock2D") +
-                   10485760*(middle == "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") +
-                   106987520*(middle == "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") +
-                   4096*has_J*J + 589086720) * y
-               + (13434880*(middle == "AttnDownBlock2D") + 13434880*(middle == "AttnUpBlock2D") + 601292800*(middle ==
-                   "CrossAttnDownBlock2D") + 601292800*(middle == "CrossAttnUpBlock2D") + 13434880*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 13434880*(middle == "SimpleCrossAttnUpBlock2D") + 601292800*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 13434880*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle
-                   + 3387392000 - 6717440*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle ==
-                   "UNetMidBlock2D")) * x_3
-               + (291020800) * x
-               + (640*(9*c + 9*o + 54080)) * hw
-               + (51200*(middle == "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000) * x_3_y
-               + (25600) * xy
-               + (5120*(middle == "AttnDownBlock2D") + 5120*(middle == "AttnUpBlock2D") + 51200*(middle ==
-                   "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000 - 5120*(middle ==
-                   "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
-               + (25600) * xx
-    backward   = (2949120*(middle == "CrossAttnDownBlock2D") + 2949120*(middle == "CrossAttnUpBlock2D") + 2949120*(middle
-                   == "UNetMidBlock2DCrossAttn") + 16875520) * y
-               + (13762560*(middle == "AttnDownBlock2D") + 13762560*(middle == "AttnUpBlock2D") + 606208000*(middle ==
-                   "CrossAttnDownBlock2D") + 606208000*(middle == "CrossAttnUpBlock2D") + 13762560*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 13762560*(middle == "SimpleCrossAttnUpBlock2D") + 606208000*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 13762560*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle
-                   + 3411968000 - 6881280*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle ==
-                   "UNetMidBlock2D")) * x_3
-               + (276828160) * x
-               + (640*(9*o + 42560)) * hw
-               + (102400*(middle == "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000 - 5120*(middle
-                   == "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_y
-               + (51200) * xy
-               + (10240*(middle == "AttnDownBlock2D") + 10240*(middle == "AttnUpBlock2D") + 102400*(middle ==
-                   "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
-                   "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
-                   "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000 - 10240*(middle
-                   == "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
-               + (51200) * xx
+forward (full, forward under symflops, torch):
+    (2560*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 5120*E*has_middle*((shift ==
+        "scale_shift") + 1) + 2*S*has_g*g + 2*E*(kinds == "projection")*(E + W) + 2*E*W*(kinds == "simple_projection") +
+        2*E*(kinds == "timestep")*(E + W) + 2*E*(2*E + S + 11200*(shift == "scale_shift") + P + 11200)) * n
+    + (104857600*(middle == "CrossAttnDownBlock2D") + 104857600*(middle == "CrossAttnUpBlock2D") + 10485760*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") + 104857600*(middle ==
+        "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") + 4096*has_J*J + 576716800) *
+        y
+    + (13107200*(middle == "AttnDownBlock2D") + 13107200*(middle == "AttnUpBlock2D") + 596377600*(middle ==
+        "CrossAttnDownBlock2D") + 596377600*(middle == "CrossAttnUpBlock2D") + 13107200*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 13107200*(middle == "SimpleCrossAttnUpBlock2D") + 596377600*(middle ==
+        "UNetMidBlock2DCrossAttn") + 13107200*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle +
+        3362816000 - 6553600*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle == "UNetMidBlock2D"))
+        * x_3
+    + (288563200) * x
+    + (640*(9*c + 9*o + 54080)) * hw
+    + (51200*(middle == "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
+        "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000) * x_3_y
+    + (25600) * xy
+    + (5120*(middle == "AttnDownBlock2D") + 5120*(middle == "AttnUpBlock2D") + 51200*(middle ==
+        "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle == "SimpleCrossAttnDownBlock2D")
+        + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle == "UNetMidBlock2DCrossAttn") + 5120*(middle ==
+        "UNetMidBlock2DSimpleCrossAttn") + 256000 - 5120*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
+    + (25600) * xx
+backward (full under symflops, torch):
+    (5120*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 10240*E*has_middle*((shift ==
+        "scale_shift") + 1) + 2*S*has_g*(E + g) + 2*E*(kinds == "projection")*(2*E + W) + 2*E*W*(kinds ==
+        "simple_projection") + 2*E*(kinds == "timestep")*(2*E + W) + 2*E*(4*E + S + 22400*(shift == "scale_shift") + P +
+        22400)) * n
+    + (104857600*(middle == "CrossAttnDownBlock2D")*has_J + 104857600*(middle == "CrossAttnUpBlock2D")*has_J +
+        10485760*(middle == "SimpleCrossAttnDownBlock2D")*has_J + 10485760*(middle ==
+        "SimpleCrossAttnDownBlock2D")*(cross_norm == "group_norm") + 10485760*(middle ==
+        "SimpleCrossAttnUpBlock2D")*has_J + 10485760*(middle == "SimpleCrossAttnUpBlock2D")*(cross_norm == "group_norm")
+        + 104857600*(middle == "UNetMidBlock2DCrossAttn")*has_J + 10485760*(middle ==
+        "UNetMidBlock2DSimpleCrossAttn")*has_J + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn")*(cross_norm ==
+        "group_norm") + 104857600*(middle == "CrossAttnDownBlock2D") + 104857600*(middle == "CrossAttnUpBlock2D") +
+        10485760*(middle == "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") +
+        104857600*(middle == "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") +
+        4096*has_J*(J + 140800) + 576716800 - 10485760*(middle == "SimpleCrossAttnDownBlock2D")*has_J*(cross_norm ==
+        "group_norm") - 10485760*(middle == "SimpleCrossAttnUpBlock2D")*has_J*(cross_norm == "group_norm") -
+        10485760*(middle == "UNetMidBlock2DSimpleCrossAttn")*has_J*(cross_norm == "group_norm")) * y
+    + (26214400*(middle == "AttnDownBlock2D") + 26214400*(middle == "AttnUpBlock2D") + 1192755200*(middle ==
+        "CrossAttnDownBlock2D") + 1192755200*(middle == "CrossAttnUpBlock2D") + 26214400*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 26214400*(middle == "SimpleCrossAttnUpBlock2D") + 1192755200*(middle ==
+        "UNetMidBlock2DCrossAttn") + 26214400*(middle == "UNetMidBlock2DSimpleCrossAttn") + 235929600*has_middle +
+        6725632000 - 13107200*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 117964800*(middle ==
+        "UNetMidBlock2D")) * x_3
+    + (577126400) * x
+    + (640*(9*c + 18*o + 108160)) * hw
+    + (102400*(middle == "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
+        "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000) * x_3_y
+    + (51200) * xy
+    + (10240*(middle == "AttnDownBlock2D") + 10240*(middle == "AttnUpBlock2D") + 102400*(middle ==
+        "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
+        "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000 - 10240*(middle ==
+        "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
+    + (51200) * xx
+forward (lora under symflops, torch):
+    (2560*E*(middle == "UNetMidBlock2D")*(-(shift == "scale_shift") - 1) + 5120*E*has_middle*((shift ==
+        "scale_shift") + 1) + 2*S*has_g*g + 2*E*(kinds == "projection")*(E + W) + 2*E*W*(kinds == "simple_projection") +
+        2*E*(kinds == "timestep")*(E + W) + 2*E*(2*E + S + 11200*(shift == "scale_shift") + P + 11200)) * n
+    + (106987520*(middle == "CrossAttnDownBlock2D") + 106987520*(middle == "CrossAttnUpBlock2D") + 10485760*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 10485760*(middle == "SimpleCrossAttnUpBlock2D") + 106987520*(middle ==
+        "UNetMidBlock2DCrossAttn") + 10485760*(middle == "UNetMidBlock2DSimpleCrossAttn") + 4096*has_J*J + 589086720) *
+        y
+    + (13434880*(middle == "AttnDownBlock2D") + 13434880*(middle == "AttnUpBlock2D") + 601292800*(middle ==
+        "CrossAttnDownBlock2D") + 601292800*(middle == "CrossAttnUpBlock2D") + 13434880*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 13434880*(middle == "SimpleCrossAttnUpBlock2D") + 601292800*(middle ==
+        "UNetMidBlock2DCrossAttn") + 13434880*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle +
+        3387392000 - 6717440*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle == "UNetMidBlock2D"))
+        * x_3
+    + (291020800) * x
+    + (640*(9*c + 9*o + 54080)) * hw
+    + (51200*(middle == "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle ==
+        "UNetMidBlock2DCrossAttn") + 5120*(middle == "UNetMidBlock2DSimpleCrossAttn") + 256000) * x_3_y
+    + (25600) * xy
+    + (5120*(middle == "AttnDownBlock2D") + 5120*(middle == "AttnUpBlock2D") + 51200*(middle ==
+        "CrossAttnDownBlock2D") + 51200*(middle == "CrossAttnUpBlock2D") + 5120*(middle == "SimpleCrossAttnDownBlock2D")
+        + 5120*(middle == "SimpleCrossAttnUpBlock2D") + 51200*(middle == "UNetMidBlock2DCrossAttn") + 5120*(middle ==
+        "UNetMidBlock2DSimpleCrossAttn") + 256000 - 5120*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
+    + (25600) * xx
+backward (lora under symflops, torch):
+    (2949120*(middle == "CrossAttnDownBlock2D") + 2949120*(middle == "CrossAttnUpBlock2D") + 2949120*(middle ==
+        "UNetMidBlock2DCrossAttn") + 16875520) * y
+    + (13762560*(middle == "AttnDownBlock2D") + 13762560*(middle == "AttnUpBlock2D") + 606208000*(middle ==
+        "CrossAttnDownBlock2D") + 606208000*(middle == "CrossAttnUpBlock2D") + 13762560*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 13762560*(middle == "SimpleCrossAttnUpBlock2D") + 606208000*(middle ==
+        "UNetMidBlock2DCrossAttn") + 13762560*(middle == "UNetMidBlock2DSimpleCrossAttn") + 117964800*has_middle +
+        3411968000 - 6881280*(middle == "UNetMidBlock2DSimpleCrossAttn")*alone - 58982400*(middle == "UNetMidBlock2D"))
+        * x_3
+    + (276828160) * x
+    + (640*(9*o + 42560)) * hw
+    + (102400*(middle == "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
+        "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000 - 5120*(middle ==
+        "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_y
+    + (51200) * xy
+    + (10240*(middle == "AttnDownBlock2D") + 10240*(middle == "AttnUpBlock2D") + 102400*(middle ==
+        "CrossAttnDownBlock2D") + 102400*(middle == "CrossAttnUpBlock2D") + 10240*(middle ==
+        "SimpleCrossAttnDownBlock2D") + 10240*(middle == "SimpleCrossAttnUpBlock2D") + 102400*(middle ==
+        "UNetMidBlock2DCrossAttn") + 10240*(middle == "UNetMidBlock2DSimpleCrossAttn") + 512000 - 10240*(middle ==
+        "UNetMidBlock2DSimpleCrossAttn")*alone) * x_3_x_3
+    + (51200) * xx
 
 Moments are sums over the items of a batch:
 
@@ -169,55 +136,24 @@ Moments are sums over the items of a batch:
     x_3_x_3  sum of (((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 over samples
     xx       sum of ((h + 1)//2)**2*((w + 1)//2)**2 over samples
 
-Sizes:
+Derived from sizes:
 
-    c    in_channels: latent channels
-    o    out_channels: predicted channels
-    blocks block_out_channels: channels at each resolution
-    n    layers_per_block: residual blocks at each resolution (one more on the way up)
-    downs down_block_types: kind of block at each resolution on the way down
-    ups  up_block_types: kind of block at each resolution on the way up
-    middle mid_block_type: kind of block between (null for none)
-    d    attention_head_dim: attention heads, at each resolution or at all
-    L    transformer_layers_per_block: layers of each transformer, at each resolution or at all
-    R    reverse_transformer_layers_per_block: the same on the way up (null: as on the way down)
-    X    cross_attention_dim: width of the context
-    J    encoder_hid_dim: width of the text encoder (null: that of the context)
-    only only_cross_attention: no attention of pixels to each other, at each resolution or at all
-    alone mid_block_only_cross_attention: the same of the block between
-    cross_norm cross_attention_norm: a norm of the context before attention to it beside pixels
-    linear use_linear_projection: linears lead to transformers and back, not convolutions
-    e    time_embedding_dim: width of the embedding of a timestep (null: from the first channels)
-    sinusoids time_embedding_type: how a timestep becomes a vector
-    g    time_cond_proj_dim: width of what is added to a timestep, as a guidance scale
-    late timestep_post_act: an activation after the embedding of a timestep
-    final time_embedding_act_fn: an activation after all that is added to it
-    shift resnet_time_scale_shift: whether the timestep only shifts, or scales as well
-    kinds class_embed_type: how a class becomes a vector (null for a table)
-    classes num_class_embeds: classes of the table (null for none)
-    joined class_embeddings_concat: classes are put beside the timestep and not added
-    more addition_embed_type: 'text_time' for pooled text and image sizes beside the timestep
-    P    projection_class_embeddings_input_dim: width of classes or of pooled text and sizes
-    ki   conv_in_kernel: side of the kernel of the first convolution
-    ko   conv_out_kernel: side of the kernel of the last convolution
-    border downsample_padding: rows added on both sides before each halving (0 adds one at the end)
-    E    = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
-    S    = E*(sinusoids == "fourier") + 320 - 320*(sinusoids == "fourier")
-    W    = S*(kinds == "identity")*(kinds == "projection")*has_P + S*(kinds == "identity")*(kinds == "simple_projection")*has_P + (kinds == "projection")*has_P*P + (kinds == "simple_projection")*has_P*P + E*(kinds == "identity") + S - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds == "simple_projection")*has_P - S*(kinds == "projection")*has_P - S*(kinds == "simple_projection")*has_P - S*(kinds == "identity")
+    E = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
+    S = E*(sinusoids == "fourier") + 320 - 320*(sinusoids == "fourier")
+    W = S*(kinds == "identity")*(kinds == "projection")*has_P + S*(kinds == "identity")*(kinds == "simple_projection")*has_P + (kinds == "projection")*has_P*P + (kinds == "simple_projection")*has_P*P + E*(kinds == "identity") + S - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds == "simple_projection")*has_P - S*(kinds == "projection")*has_P - S*(kinds == "simple_projection")*has_P - S*(kinds == "identity")
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
@@ -226,1162 +162,126 @@ VARIANT: str | None = "sdxl"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "x_3": "samples", "x": "samples", "hw": "samples", "x_3_y": "samples", "xy": "samples", "x_3_x_3": "samples", "xx": "samples"}
-_FIXED: tuple[tuple[str, Any], ...] = (
-    ("block_out_channels", (320, 640, 1280)),
-    ("down_block_types", ('DownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D')),
-    ("up_block_types", ('CrossAttnUpBlock2D', 'CrossAttnUpBlock2D', 'UpBlock2D')),
-    ("transformer_layers_per_block", (1, 2, 10)),
-    ("attention_head_dim", (5, 10, 20)),
-    ("cross_attention_dim", 2048),
-    ("use_linear_projection", True),
-    ("addition_embed_type", 'text_time'),
-    ("layers_per_block", 2),
-    ("only_cross_attention", False),
-    ("class_embeddings_concat", False),
-    ("conv_in_kernel", 3),
-    ("downsample_padding", 1),
-    ("reverse_transformer_layers_per_block", None),
-    ("conv_out_kernel", 3),
-)
-_CLASSES = ("UNet2DConditionModel",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("in_channels", "number", ("in_channels",), ""),
-    ("out_channels", "number", ("out_channels",), ""),
-    ("block_out_channels", "list", ("block_out_channels",), "number"),
-    ("layers_per_block", "any", ("layers_per_block",), ""),
-    ("down_block_types", "list", ("down_block_types",), "text"),
-    ("up_block_types", "list", ("up_block_types",), "text"),
-    ("mid_block_type", "text", ("mid_block_type",), ""),
-    ("attention_head_dim", "any", ("attention_head_dim",), ""),
-    ("transformer_layers_per_block", "any", ("transformer_layers_per_block",), ""),
-    ("reverse_transformer_layers_per_block", "list", ("reverse_transformer_layers_per_block",), ""),
-    ("cross_attention_dim", "any", ("cross_attention_dim",), ""),
-    ("encoder_hid_dim", "number", ("encoder_hid_dim",), ""),
-    ("only_cross_attention", "any", ("only_cross_attention",), ""),
-    ("mid_block_only_cross_attention", "flag", ("mid_block_only_cross_attention",), ""),
-    ("cross_attention_norm", "text", ("cross_attention_norm",), ""),
-    ("use_linear_projection", "flag", ("use_linear_projection",), ""),
-    ("time_embedding_dim", "number", ("time_embedding_dim",), ""),
-    ("time_embedding_type", "text", ("time_embedding_type",), ""),
-    ("time_cond_proj_dim", "number", ("time_cond_proj_dim",), ""),
-    ("timestep_post_act", "text", ("timestep_post_act",), ""),
-    ("time_embedding_act_fn", "text", ("time_embedding_act_fn",), ""),
-    ("resnet_time_scale_shift", "text", ("resnet_time_scale_shift",), ""),
-    ("class_embed_type", "text", ("class_embed_type",), ""),
-    ("num_class_embeds", "number", ("num_class_embeds",), ""),
-    ("class_embeddings_concat", "flag", ("class_embeddings_concat",), ""),
-    ("addition_embed_type", "text", ("addition_embed_type",), ""),
-    ("projection_class_embeddings_input_dim", "number", ("projection_class_embeddings_input_dim",), ""),
-    ("conv_in_kernel", "number", ("conv_in_kernel",), ""),
-    ("conv_out_kernel", "number", ("conv_out_kernel",), ""),
-    ("downsample_padding", "number", ("downsample_padding",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'UNet2DConditionModel': {'absent': ['reverse_transformer_layers_per_block', 'encoder_hid_dim', 'time_embedding_dim', 'time_cond_proj_dim', 'timestep_post_act', 'time_embedding_act_fn', 'class_embed_type', 'num_class_embeds', 'addition_embed_type', 'projection_class_embeddings_input_dim']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "UNet2DConditionModel": {
-        "guarded": {
-            "num_attention_heads": {'values': [None]},
-            "dual_cross_attention": {'values': [False, None]},
-        },
-        "words": {
-            "down_block_types": ['AttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D', 'SimpleCrossAttnDownBlock2D'],
-            "mid_block_type": ['UNetMidBlock2D', 'UNetMidBlock2DCrossAttn', 'UNetMidBlock2DSimpleCrossAttn'],
-            "up_block_types": ['AttnUpBlock2D', 'CrossAttnUpBlock2D', 'ResnetUpsampleBlock2D', 'SimpleCrossAttnUpBlock2D', 'UpBlock2D'],
-            "act_fn": ['gelu', 'mish', 'relu', 'silu', 'swish'],
-            "encoder_hid_dim_type": ['text_proj'],
-            "class_embed_type": ['identity', 'projection', 'simple_projection', 'timestep'],
-            "addition_embed_type": ['text_time'],
-            "resnet_time_scale_shift": ['default', 'scale_shift'],
-            "time_embedding_type": ['fourier', 'positional'],
-            "time_embedding_act_fn": ['gelu', 'mish', 'relu', 'silu', 'swish'],
-            "timestep_post_act": ['gelu', 'mish', 'relu', 'silu', 'swish'],
-            "attention_type": ['default'],
-            "cross_attention_norm": ['group_norm'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("addition_embed_type", "attention_head_dim", "block_out_channels", "class_embed_type", "class_embeddings_concat", "conv_in_kernel", "conv_out_kernel", "cross_attention_dim", "cross_attention_norm", "down_block_types", "downsample_padding", "encoder_hid_dim", "in_channels", "layers_per_block", "mid_block_only_cross_attention", "mid_block_type", "num_class_embeds", "only_cross_attention", "out_channels", "projection_class_embeddings_input_dim", "resnet_time_scale_shift", "reverse_transformer_layers_per_block", "time_cond_proj_dim", "time_embedding_act_fn", "time_embedding_dim", "time_embedding_type", "timestep_post_act", "transformer_layers_per_block", "up_block_types", "use_linear_projection")
+    _name = NAME
+    _classes = ("UNet2DConditionModel",)
+    _nullable = ("mid_block_type", "reverse_transformer_layers_per_block", "encoder_hid_dim", "cross_attention_norm", "time_embedding_dim", "time_cond_proj_dim", "timestep_post_act", "time_embedding_act_fn", "class_embed_type", "num_class_embeds", "addition_embed_type", "projection_class_embeddings_input_dim")
+    _nulls = {"mid_block_only_cross_attention": lambda sizes: (sizes.only_cross_attention == 1)}
+    _reading = {'tables': {'UNet2DConditionModel': {'absent': ['reverse_transformer_layers_per_block', 'encoder_hid_dim', 'time_embedding_dim', 'time_cond_proj_dim', 'timestep_post_act', 'time_embedding_act_fn', 'class_embed_type', 'num_class_embeds', 'addition_embed_type', 'projection_class_embeddings_input_dim']}}}
+    _fields = (
+        ("in_channels", "number"), ("out_channels", "number"), ("block_out_channels", "list", (), "number"),
+        ("layers_per_block", "any"), ("down_block_types", "list", (), "text"),
+        ("up_block_types", "list", (), "text"), ("mid_block_type", "text"), ("attention_head_dim", "any"),
+        ("transformer_layers_per_block", "any"), ("reverse_transformer_layers_per_block", "list"),
+        ("cross_attention_dim", "any"), ("encoder_hid_dim", "number"), ("only_cross_attention", "any"),
+        ("mid_block_only_cross_attention", "flag"), ("cross_attention_norm", "text"),
+        ("use_linear_projection", "flag"), ("time_embedding_dim", "number"), ("time_embedding_type", "text"),
+        ("time_cond_proj_dim", "number"), ("timestep_post_act", "text"), ("time_embedding_act_fn", "text"),
+        ("resnet_time_scale_shift", "text"), ("class_embed_type", "text"), ("num_class_embeds", "number"),
+        ("class_embeddings_concat", "flag"), ("addition_embed_type", "text"),
+        ("projection_class_embeddings_input_dim", "number"), ("conv_in_kernel", "number"),
+        ("conv_out_kernel", "number"), ("downsample_padding", "number"),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "UNet2DConditionModel": {'guarded': {'num_attention_heads': {'values': [None]}, 'dual_cross_attention': {'values': [False, None]}}, 'words': {'down_block_types': ['AttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D', 'SimpleCrossAttnDownBlock2D'], 'mid_block_type': ['UNetMidBlock2D', 'UNetMidBlock2DCrossAttn', 'UNetMidBlock2DSimpleCrossAttn'], 'up_block_types': ['AttnUpBlock2D', 'CrossAttnUpBlock2D', 'ResnetUpsampleBlock2D', 'SimpleCrossAttnUpBlock2D', 'UpBlock2D'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'encoder_hid_dim_type': ['text_proj'], 'class_embed_type': ['identity', 'projection', 'simple_projection', 'timestep'], 'addition_embed_type': ['text_time'], 'resnet_time_scale_shift': ['default', 'scale_shift'], 'time_embedding_type': ['fourier', 'positional'], 'time_embedding_act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'timestep_post_act': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'attention_type': ['default'], 'cross_attention_norm': ['group_norm']}},
+    }
 
     def __init__(
         self,
         *,
-        in_channels: int = 4,
-        out_channels: int = 4,
-        block_out_channels: tuple[Any, ...] = (320, 640, 1280, 1280),
-        layers_per_block: Any = 2,
-        down_block_types: tuple[Any, ...] = ('CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D'),
-        up_block_types: tuple[Any, ...] = ('UpBlock2D', 'CrossAttnUpBlock2D', 'CrossAttnUpBlock2D', 'CrossAttnUpBlock2D'),
-        mid_block_type: str | None = 'UNetMidBlock2DCrossAttn',
-        attention_head_dim: Any = 8,
-        transformer_layers_per_block: Any = 1,
-        reverse_transformer_layers_per_block: tuple[Any, ...] | None = None,
-        cross_attention_dim: Any = 1280,
-        encoder_hid_dim: int | None = None,
-        only_cross_attention: Any = False,
-        mid_block_only_cross_attention: bool = False,
-        cross_attention_norm: str | None = None,
-        use_linear_projection: bool = False,
-        time_embedding_dim: int | None = None,
-        time_embedding_type: str = 'positional',
-        time_cond_proj_dim: int | None = None,
-        timestep_post_act: str | None = None,
-        time_embedding_act_fn: str | None = None,
-        resnet_time_scale_shift: str = 'default',
-        class_embed_type: str | None = None,
-        num_class_embeds: int | None = None,
-        class_embeddings_concat: bool = False,
-        addition_embed_type: str | None = None,
-        projection_class_embeddings_input_dim: int | None = None,
-        conv_in_kernel: int = 3,
-        conv_out_kernel: int = 3,
-        downsample_padding: int = 1,
+        in_channels: int = 4,  # c: latent channels
+        out_channels: int = 4,  # o: predicted channels
+        block_out_channels: tuple[Any, ...] = (320, 640, 1280, 1280),  # blocks: channels at each resolution
+        layers_per_block: Any = 2,  # n: residual blocks at each resolution (one more on the way up)
+        down_block_types: tuple[Any, ...] = ('CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D'),  # downs: kind of block at each resolution on the way down
+        up_block_types: tuple[Any, ...] = ('UpBlock2D', 'CrossAttnUpBlock2D', 'CrossAttnUpBlock2D', 'CrossAttnUpBlock2D'),  # ups: kind of block at each resolution on the way up
+        mid_block_type: str | None = 'UNetMidBlock2DCrossAttn',  # middle: kind of block between (null for none)
+        attention_head_dim: Any = 8,  # d: attention heads, at each resolution or at all
+        transformer_layers_per_block: Any = 1,  # L: layers of each transformer, at each resolution or at all
+        reverse_transformer_layers_per_block: tuple[Any, ...] | None = None,  # R: the same on the way up (null: as on the way down)
+        cross_attention_dim: Any = 1280,  # X: width of the context
+        encoder_hid_dim: int | None = None,  # J: width of the text encoder (null: that of the context)
+        only_cross_attention: Any = False,  # only: no attention of pixels to each other, at each resolution or at all
+        mid_block_only_cross_attention: bool = False,  # alone: the same of the block between
+        cross_attention_norm: str | None = None,  # cross_norm: a norm of the context before attention to it beside pixels
+        use_linear_projection: bool = False,  # linear: linears lead to transformers and back, not convolutions
+        time_embedding_dim: int | None = None,  # e: width of the embedding of a timestep (null: from the first channels)
+        time_embedding_type: str = 'positional',  # sinusoids: how a timestep becomes a vector
+        time_cond_proj_dim: int | None = None,  # g: width of what is added to a timestep, as a guidance scale
+        timestep_post_act: str | None = None,  # late: an activation after the embedding of a timestep
+        time_embedding_act_fn: str | None = None,  # final: an activation after all that is added to it
+        resnet_time_scale_shift: str = 'default',  # shift: whether the timestep only shifts, or scales as well
+        class_embed_type: str | None = None,  # kinds: how a class becomes a vector (null for a table)
+        num_class_embeds: int | None = None,  # classes: classes of the table (null for none)
+        class_embeddings_concat: bool = False,  # joined: classes are put beside the timestep and not added
+        addition_embed_type: str | None = None,  # more: 'text_time' for pooled text and image sizes beside the timestep
+        projection_class_embeddings_input_dim: int | None = None,  # P: width of classes or of pooled text and sizes
+        conv_in_kernel: int = 3,  # ki: side of the kernel of the first convolution
+        conv_out_kernel: int = 3,  # ko: side of the kernel of the last convolution
+        downsample_padding: int = 1,  # border: rows added on both sides before each halving (0 adds one at the end)
     ) -> None:
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.block_out_channels = block_out_channels
-        self.layers_per_block = layers_per_block
-        self.down_block_types = down_block_types
-        self.up_block_types = up_block_types
-        self.mid_block_type = mid_block_type
-        self.attention_head_dim = attention_head_dim
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.block_out_channels, self.layers_per_block = block_out_channels, layers_per_block
+        self.down_block_types, self.up_block_types = down_block_types, up_block_types
+        self.mid_block_type, self.attention_head_dim = mid_block_type, attention_head_dim
         self.transformer_layers_per_block = transformer_layers_per_block
         self.reverse_transformer_layers_per_block = reverse_transformer_layers_per_block
-        self.cross_attention_dim = cross_attention_dim
-        self.encoder_hid_dim = encoder_hid_dim
+        self.cross_attention_dim, self.encoder_hid_dim = cross_attention_dim, encoder_hid_dim
         self.only_cross_attention = only_cross_attention
         self.mid_block_only_cross_attention = mid_block_only_cross_attention
-        self.cross_attention_norm = cross_attention_norm
-        self.use_linear_projection = use_linear_projection
-        self.time_embedding_dim = time_embedding_dim
-        self.time_embedding_type = time_embedding_type
-        self.time_cond_proj_dim = time_cond_proj_dim
-        self.timestep_post_act = timestep_post_act
+        self.cross_attention_norm, self.use_linear_projection = cross_attention_norm, use_linear_projection
+        self.time_embedding_dim, self.time_embedding_type = time_embedding_dim, time_embedding_type
+        self.time_cond_proj_dim, self.timestep_post_act = time_cond_proj_dim, timestep_post_act
         self.time_embedding_act_fn = time_embedding_act_fn
-        self.resnet_time_scale_shift = resnet_time_scale_shift
-        self.class_embed_type = class_embed_type
-        self.num_class_embeds = num_class_embeds
-        self.class_embeddings_concat = class_embeddings_concat
+        self.resnet_time_scale_shift, self.class_embed_type = resnet_time_scale_shift, class_embed_type
+        self.num_class_embeds, self.class_embeddings_concat = num_class_embeds, class_embeddings_concat
         self.addition_embed_type = addition_embed_type
         self.projection_class_embeddings_input_dim = projection_class_embeddings_input_dim
-        self.conv_in_kernel = conv_in_kernel
-        self.conv_out_kernel = conv_out_kernel
+        self.conv_in_kernel, self.conv_out_kernel = conv_in_kernel, conv_out_kernel
         self.downsample_padding = downsample_padding
 
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        nulls: list[str] = []
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("mid_block_type", "reverse_transformer_layers_per_block", "encoder_hid_dim", "cross_attention_norm", "time_embedding_dim", "time_cond_proj_dim", "timestep_post_act", "time_embedding_act_fn", "class_embed_type", "num_class_embeds", "addition_embed_type", "projection_class_embeddings_input_dim") and is_null(config, keys):
-                found[attribute] = None
-            elif attribute in _NULLS and is_null(config, keys):
-                nulls.append(attribute)
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        for attribute in nulls:
-            found[attribute] = _NULLS[attribute](cls(**found))
-        return cls(**found)
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+    __slots__ = ("n", "y", "x_3", "x", "hw", "x_3_y", "xy", "x_3_x_3", "xx")
+    _names = __slots__
 
-
-_NULLS: dict[str, Callable[[Sizes], Any]] = {
-    "mid_block_only_cross_attention": lambda sizes: (sizes.only_cross_attention == 1),
-}
-
-
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
-
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
-
-    __slots__ = ("hw", "n", "padded", "x", "x_3", "x_3_x_3", "x_3_y", "xx", "xy", "y")
-
-    def __init__(
-        self,
-        n: int = 0,
-        y: int = 0,
-        x_3: int = 0,
-        x: int = 0,
-        hw: int = 0,
-        x_3_y: int = 0,
-        xy: int = 0,
-        x_3_x_3: int = 0,
-        xx: int = 0,
-        *,
-        padded: Moments | None = None,
-    ) -> None:
-        self.n = n
-        self.y = y
-        self.x_3 = x_3
-        self.x = x
-        self.hw = hw
-        self.x_3_y = x_3_y
-        self.xy = xy
-        self.x_3_x_3 = x_3_x_3
-        self.xx = xx
-        self.padded = padded
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.y + other.y,
-            self.x_3 + other.x_3,
-            self.x + other.x,
-            self.hw + other.hw,
-            self.x_3_y + other.x_3_y,
-            self.xy + other.xy,
-            self.x_3_x_3 + other.x_3_x_3,
-            self.xx + other.xx,
-            padded=padded,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        return {
-            "n": self.n,
-            "y": self.y,
-            "x_3": self.x_3,
-            "x": self.x,
-            "hw": self.hw,
-            "x_3_y": self.x_3_y,
-            "xy": self.xy,
-            "x_3_x_3": self.x_3_x_3,
-            "xx": self.xx,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+    def __init__(self, n: int = 0, y: int = 0, x_3: int = 0, x: int = 0, hw: int = 0, x_3_y: int = 0, xy: int = 0, x_3_x_3: int = 0, xx: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.y, self.x_3, self.x, self.hw, self.x_3_y, self.xy = n, y, x_3, x, hw, x_3_y, xy
+        self.x_3_x_3, self.xx, self.padded, self.lengths = x_3_x_3, xx, padded, lengths
 
 
 def moments(*, latent: Streams, prompt: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: h, w per item of samples.
     ``prompt``: y per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"latent": latent, "prompt": prompt})
+    return Estimator._of_batch(None, {"latent": latent, "prompt": prompt})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch."""
-    real, padded = _read(sizes, batch)
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    _check(sizes, columns)
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
-    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(h_: list[int], w_: list[int], y_: list[int]) -> Moments:
-    return Moments(
-        len(h_),  # n
-        sum(y_),  # y
-        sum((((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) for h, w in zip(h_, w_)),  # x_3
-        sum(((h + 1)//2)*((w + 1)//2) for h, w in zip(h_, w_)),  # x
-        sum(h*w for h, w in zip(h_, w_)),  # hw
-        sum((((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y for h, w, y in zip(h_, w_, y_)),  # x_3_y
-        sum(((h + 1)//2)*((w + 1)//2)*y for h, w, y in zip(h_, w_, y_)),  # xy
-        sum((((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 for h, w in zip(h_, w_)),  # x_3_x_3
-        sum(((h + 1)//2)**2*((w + 1)//2)**2 for h, w in zip(h_, w_)),  # xx
-    )
-
-
-def _terms(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    return (
-        1,
-        y,
-        (((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2),
-        ((h + 1)//2)*((w + 1)//2),
-        h*w,
-        (((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y,
-        ((h + 1)//2)*((w + 1)//2)*y,
-        (((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2,
-        ((h + 1)//2)**2*((w + 1)//2)**2,
-    )
-
-
-def _rests(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-_INNER = ("samples", "samples")  # the index set of each
-
-
-def _inner(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    return (
-        h,
-        w,
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-
-
-class _Null(tuple[object, ...]):
-    """A list that is null: it counts as 0, and so do its items."""
-
-    def __getitem__(self, index: Any) -> Any:
-        return 0
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    middle = sizes.mid_block_type
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    c = sizes.in_channels; o = sizes.out_channels; middle = sizes.mid_block_type
     has_middle = sizes.mid_block_type is not None
     J = sizes.encoder_hid_dim or 0
     has_J = sizes.encoder_hid_dim is not None
-    alone = sizes.mid_block_only_cross_attention
-    cross_norm = sizes.cross_attention_norm
+    alone = sizes.mid_block_only_cross_attention; cross_norm = sizes.cross_attention_norm
     e = sizes.time_embedding_dim or 0
     has_e = sizes.time_embedding_dim is not None
     sinusoids = sizes.time_embedding_type
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
-    P = sizes.projection_class_embeddings_input_dim or 0
-    has_P = sizes.projection_class_embeddings_input_dim is not None
-    E = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
-    S = E*(sinusoids == "fourier") + 320 - 320*(sinusoids == "fourier")
-    W = S*(kinds == "identity")*(kinds == "projection")*has_P + S*(kinds == "identity")*(kinds == "simple_projection")*has_P + (kinds == "projection")*has_P*P + (kinds == "simple_projection")*has_P*P + E*(kinds == "identity") + S - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds == "simple_projection")*has_P - S*(kinds == "projection")*has_P - S*(kinds == "simple_projection")*has_P - S*(kinds == "identity")
-    case_1 = shift == "scale_shift"
-    part_1 = 640*E*case_1 + 640*E
-    case_2 = middle == "CrossAttnDownBlock2D"
-    case_3 = middle == "CrossAttnUpBlock2D"
-    case_4 = middle == "UNetMidBlock2DCrossAttn"
-    part_2 = case_2 + case_3 + case_4
-    part_3 = case_2*has_J + case_3*has_J + case_4*has_J
-    part_4 = 2560*E*case_1 + 2560*E
-    case_5 = kinds == "simple_projection"
-    part_5 = 1280*E*case_1 + 1280*E
-    case_6 = middle == "AttnDownBlock2D"
-    case_7 = middle == "AttnUpBlock2D"
-    case_8 = middle == "SimpleCrossAttnDownBlock2D"
-    case_9 = middle == "SimpleCrossAttnUpBlock2D"
-    case_10 = middle == "UNetMidBlock2DSimpleCrossAttn"
-    part_6 = case_6 + case_7 + case_8 + case_9 + case_10
-    part_7 = case_6 + case_7 + case_8 + case_9 + case_10 - case_10*alone
-    part_8 = case_8 + case_9 + case_10
-    case_11 = cross_norm == "group_norm"
-    part_9 = case_8*has_J + case_8*case_11 + case_9*has_J + case_9*case_11 + case_10*has_J + case_10*case_11 - case_8*has_J*case_11 - case_9*has_J*case_11 - case_10*has_J*case_11
-    part_10 = case_8 + case_9 + case_10 - case_10*alone
-    part_11 = has_middle - (middle == "UNetMidBlock2D")
-    # what a contraction runs over, in multiples of (n, y, x_3, x, hw, x_3_y, xy, x_3_x_3, xx)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
-    conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    x_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
-    xx_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    xy_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    x_3_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    x_3_x_3_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
-    x_3_y_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
-    mid_block_attentions_0_pairs_ = (0, 0, 0, 0, 0, 1, 0, 1, 0)
-    # what equal modules have in common, each below its own path
-    resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
-    ]
-    transformer_blocks_1: list[Line] = [
-        ("attn1.to_q",      x_,       819200,   1,  (1, 1),      0),  # y = xW
-        ("attn1.to_k",      x_,       819200,   1,  (1, 1),      0),  # y = xW
-        ("attn1.to_v",      x_,       819200,   1,  (1, 1),      0),  # y = xW
-        ("attn1",           xx_,      1280,     1,  (1, 1),      0),  # scores = qk
-        ("attn1",           xx_,      1280,     1,  (1, 1),      0),  # mix = pv
-        ("attn1.to_out.0",  x_,       819200,   1,  (1, 1),      0),  # y = xW
-        ("attn2.to_q",      x_,       819200,   1,  (1, 1),      0),  # y = xW
-        ("attn2.to_k",      prompt_,  2621440,  1,  (has_J, 1),  0),  # y = xW
-        ("attn2.to_v",      prompt_,  2621440,  1,  (has_J, 1),  0),  # y = xW
-        ("attn2",           xy_,      1280,     1,  (1, 1),      0),  # scores = qk
-        ("attn2",           xy_,      1280,     1,  (1, 1),      0),  # mix = pv
-        ("attn2.to_out.0",  x_,       819200,   1,  (1, 1),      0),  # y = xW
-        ("ff.net.0.proj",   x_,       6553600,  1,  (1, 1),      0),  # y = xW
-        ("ff.net.2",        x_,       3276800,  1,  (1, 1),      0),  # y = xW
-    ]
-    attentions_1: list[Line] = [
-        ("proj_in",   x_,  819200,  1,  (1, 1),  0),  # y = xW
-        *_at("transformer_blocks.0", transformer_blocks_1),
-        *_at("transformer_blocks.1", transformer_blocks_1),
-        ("proj_out",  x_,  819200,  1,  (1, 1),  0),  # y = xW
-    ]
-    transformer_blocks_2: list[Line] = [
-        ("attn1.to_q",      x_3_,      3276800,   1,  (1, 1),      0),  # y = xW
-        ("attn1.to_k",      x_3_,      3276800,   1,  (1, 1),      0),  # y = xW
-        ("attn1.to_v",      x_3_,      3276800,   1,  (1, 1),      0),  # y = xW
-        ("attn1",           x_3_x_3_,  2560,      1,  (1, 1),      0),  # scores = qk
-        ("attn1",           x_3_x_3_,  2560,      1,  (1, 1),      0),  # mix = pv
-        ("attn1.to_out.0",  x_3_,      3276800,   1,  (1, 1),      0),  # y = xW
-        ("attn2.to_q",      x_3_,      3276800,   1,  (1, 1),      0),  # y = xW
-        ("attn2.to_k",      prompt_,   5242880,   1,  (has_J, 1),  0),  # y = xW
-        ("attn2.to_v",      prompt_,   5242880,   1,  (has_J, 1),  0),  # y = xW
-        ("attn2",           x_3_y_,    2560,      1,  (1, 1),      0),  # scores = qk
-        ("attn2",           x_3_y_,    2560,      1,  (1, 1),      0),  # mix = pv
-        ("attn2.to_out.0",  x_3_,      3276800,   1,  (1, 1),      0),  # y = xW
-        ("ff.net.0.proj",   x_3_,      26214400,  1,  (1, 1),      0),  # y = xW
-        ("ff.net.2",        x_3_,      13107200,  1,  (1, 1),      0),  # y = xW
-    ]
-    attentions_2: list[Line] = [
-        ("proj_in",   x_3_,  3276800,  1,  (1, 1),  0),  # y = xW
-        *_at("transformer_blocks.0", transformer_blocks_2),
-        *_at("transformer_blocks.1", transformer_blocks_2),
-        *_at("transformer_blocks.2", transformer_blocks_2),
-        *_at("transformer_blocks.3", transformer_blocks_2),
-        *_at("transformer_blocks.4", transformer_blocks_2),
-        *_at("transformer_blocks.5", transformer_blocks_2),
-        *_at("transformer_blocks.6", transformer_blocks_2),
-        *_at("transformer_blocks.7", transformer_blocks_2),
-        *_at("transformer_blocks.8", transformer_blocks_2),
-        *_at("transformer_blocks.9", transformer_blocks_2),
-        ("proj_out",  x_3_,  3276800,  1,  (1, 1),  0),  # y = xW
-    ]
-    transformer_blocks_3: list[Line] = [
-        ("attn1.to_q",      x_3_,      3276800,   part_2,  (part_2, part_2),  0),  # y = xW
-        ("attn1.to_k",      x_3_,      3276800,   part_2,  (part_2, part_2),  0),  # y = xW
-        ("attn1.to_v",      x_3_,      3276800,   part_2,  (part_2, part_2),  0),  # y = xW
-        ("attn1",           x_3_x_3_,  2560,      part_2,  (part_2, part_2),  0),  # scores = qk
-        ("attn1",           x_3_x_3_,  2560,      part_2,  (part_2, part_2),  0),  # mix = pv
-        ("attn1.to_k",      prompt_,   5242880,   0,       (0, 0),            0),  # y = xW
-        ("attn1.to_v",      prompt_,   5242880,   0,       (0, 0),            0),  # y = xW
-        ("attn1",           x_3_y_,    2560,      0,       (0, 0),            0),  # scores = qk
-        ("attn1",           x_3_y_,    2560,      0,       (0, 0),            0),  # mix = pv
-        ("attn1.to_out.0",  x_3_,      3276800,   part_2,  (part_2, part_2),  0),  # y = xW
-        ("attn2.to_q",      x_3_,      3276800,   part_2,  (part_2, part_2),  0),  # y = xW
-        ("attn2.to_k",      prompt_,   5242880,   part_2,  (part_3, part_2),  0),  # y = xW
-        ("attn2.to_v",      prompt_,   5242880,   part_2,  (part_3, part_2),  0),  # y = xW
-        ("attn2",           x_3_y_,    2560,      part_2,  (part_2, part_2),  0),  # scores = qk
-        ("attn2",           x_3_y_,    2560,      part_2,  (part_2, part_2),  0),  # mix = pv
-        ("attn2.to_out.0",  x_3_,      3276800,   part_2,  (part_2, part_2),  0),  # y = xW
-        ("ff.net.0.proj",   x_3_,      26214400,  part_2,  (part_2, part_2),  0),  # y = xW
-        ("ff.net.2",        x_3_,      13107200,  part_2,  (part_2, part_2),  0),  # y = xW
-    ]
-    resnets_2: list[Line] = [
-        ("conv1",          x_3_,     58982400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_4,    1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_3_,     29491200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  x_3_,     6553600,   1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_3: list[Line] = [
-        ("conv1",          conv_in_rows_,  3686400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,  409600,   1,  (1, 1),  0),  # y = xW
-    ]
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.cond_proj",               sample_,                        2*S*g,                                   has_g,                                            (0, has_g),                                            0),  # y = xW
-        ("time_embedding.linear_1",                sample_,                        2*E*S,                                   1,                                                (has_g, 1),                                            0),  # y = xW
-        ("time_embedding.linear_2",                sample_,                        2*E**2,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("add_embedding.linear_1",                 sample_,                        2*E*P,                                   1,                                                (0, 1),                                                0),  # y = xW
-        ("add_embedding.linear_2",                 sample_,                        2*E**2,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("class_embedding",                        sample_,                        2*E*W,                                   case_5,                                           (0, case_5),                                           0),  # y = xW
-        ("class_embedding.linear_1",               sample_,                        2*E*W,                                   (kinds == "projection") + (kinds == "timestep"),  (0, (kinds == "projection") + (kinds == "timestep")),  0),  # y = xW
-        ("class_embedding.linear_2",               sample_,                        2*E**2,                                  (kinds == "projection") + (kinds == "timestep"),  ((kinds == "projection") + (kinds == "timestep"), (kinds == "projection") + (kinds == "timestep")),  0),  # y = xW
-        ("encoder_hid_proj",                       prompt_,                        4096*has_J*J + 8388608 - 8388608*has_J,  has_J,                                            (0, has_J),                                            0),  # y = xW
-        ("conv_in",                                conv_in_rows_,                  5760*c,                                  1,                                                (0, 1),                                                0),  # y = xW
-        *_at("down_blocks.0.resnets.0", resnets_1),
-        *_at("down_blocks.0.resnets.1", resnets_1),
-        ("down_blocks.0.downsamplers.0.conv",      x_,                             1843200,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",          x_,                             3686400,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",  sample_,                        part_5,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",          x_,                             7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",  x_,                             409600,                                  1,                                                (1, 1),                                                0),  # y = xW
-        *_at("down_blocks.1.attentions.0", attentions_1),
-        ("down_blocks.1.resnets.1.conv1",          x_,                             7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",  sample_,                        part_5,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",          x_,                             7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        *_at("down_blocks.1.attentions.1", attentions_1),
-        ("down_blocks.1.downsamplers.0.conv",      x_3_,                           7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",          x_3_,                           14745600,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",  sample_,                        part_4,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",          x_3_,                           29491200,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",  x_3_,                           1638400,                                 1,                                                (1, 1),                                                0),  # y = xW
-        *_at("down_blocks.2.attentions.0", attentions_2),
-        ("down_blocks.2.resnets.1.conv1",          x_3_,                           29491200,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",  sample_,                        part_4,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",          x_3_,                           29491200,                                1,                                                (1, 1),                                                0),  # y = xW
-        *_at("down_blocks.2.attentions.1", attentions_2),
-        ("mid_block.resnets.0.conv1",              x_3_,                           29491200,                                has_middle,                                       (has_middle, has_middle),                              0),  # y = xW
-        ("mid_block.resnets.0.time_emb_proj",      sample_,                        part_4,                                  has_middle,                                       (has_middle, has_middle),                              0),  # y = xW
-        ("mid_block.resnets.0.conv2",              x_3_,                           29491200,                                has_middle,                                       (has_middle, has_middle),                              0),  # y = xW
-        ("mid_block.attentions.0.to_q",            x_3_,                           3276800,                                 part_6,                                           (part_6, part_6),                                      0),  # y = xW
-        ("mid_block.attentions.0.to_k",            x_3_,                           3276800,                                 part_7,                                           (part_7, part_7),                                      0),  # y = xW
-        ("mid_block.attentions.0.to_v",            x_3_,                           3276800,                                 part_7,                                           (part_7, part_7),                                      0),  # y = xW
-        ("mid_block.attentions.0",                 x_3_x_3_,                       2560,                                    case_6 + case_7,                                  (case_6 + case_7, case_6 + case_7),                    0),  # scores = qk
-        ("mid_block.attentions.0",                 x_3_x_3_,                       2560,                                    case_6 + case_7,                                  (case_6 + case_7, case_6 + case_7),                    0),  # mix = pv
-        ("mid_block.attentions.0.to_out.0",        x_3_,                           3276800,                                 part_6,                                           (part_6, part_6),                                      0),  # y = xW
-        ("mid_block.attentions.0.proj_in",         x_3_,                           3276800,                                 part_2,                                           (part_2, part_2),                                      0),  # y = xW
-        *_at("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
-        ("mid_block.attentions.0.proj_out",        x_3_,                           3276800,                                 part_2,                                           (part_2, part_2),                                      0),  # y = xW
-        ("mid_block.attentions.0.add_k_proj",      prompt_,                        5242880,                                 part_8,                                           (part_9, part_8),                                      0),  # y = xW
-        ("mid_block.attentions.0.add_v_proj",      prompt_,                        5242880,                                 part_8,                                           (part_9, part_8),                                      0),  # y = xW
-        ("mid_block.attentions.0",                 mid_block_attentions_0_pairs_,  2560,                                    part_10,                                          (part_10, part_10),                                    0),  # scores = qk
-        ("mid_block.attentions.0",                 mid_block_attentions_0_pairs_,  2560,                                    part_10,                                          (part_10, part_10),                                    0),  # mix = pv
-        ("mid_block.attentions.0",                 x_3_y_,                         2560,                                    case_10*alone,                                    (case_10*alone, case_10*alone),                        0),  # scores = qk
-        ("mid_block.attentions.0",                 x_3_y_,                         2560,                                    case_10*alone,                                    (case_10*alone, case_10*alone),                        0),  # mix = pv
-        ("mid_block.resnets.1.conv1",              x_3_,                           29491200,                                part_11,                                          (part_11, part_11),                                    0),  # y = xW
-        ("mid_block.resnets.1.time_emb_proj",      sample_,                        part_4,                                  part_11,                                          (part_11, part_11),                                    0),  # y = xW
-        ("mid_block.resnets.1.conv2",              x_3_,                           29491200,                                part_11,                                          (part_11, part_11),                                    0),  # y = xW
-        *_at("up_blocks.0.resnets.0", resnets_2),
-        *_at("up_blocks.0.attentions.0", attentions_2),
-        *_at("up_blocks.0.resnets.1", resnets_2),
-        *_at("up_blocks.0.attentions.1", attentions_2),
-        ("up_blocks.0.resnets.2.conv1",            x_3_,                           44236800,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.0.resnets.2.time_emb_proj",    sample_,                        part_4,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.0.resnets.2.conv2",            x_3_,                           29491200,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.0.resnets.2.conv_shortcut",    x_3_,                           4915200,                                 1,                                                (1, 1),                                                0),  # y = xW
-        *_at("up_blocks.0.attentions.2", attentions_2),
-        ("up_blocks.0.upsamplers.0.conv",          x_,                             29491200,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.0.conv1",            x_,                             22118400,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.0.time_emb_proj",    sample_,                        part_5,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.0.conv2",            x_,                             7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.0.conv_shortcut",    x_,                             2457600,                                 1,                                                (1, 1),                                                0),  # y = xW
-        *_at("up_blocks.1.attentions.0", attentions_1),
-        ("up_blocks.1.resnets.1.conv1",            x_,                             14745600,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.1.time_emb_proj",    sample_,                        part_5,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.1.conv2",            x_,                             7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.1.conv_shortcut",    x_,                             1638400,                                 1,                                                (1, 1),                                                0),  # y = xW
-        *_at("up_blocks.1.attentions.1", attentions_1),
-        ("up_blocks.1.resnets.2.conv1",            x_,                             11059200,                                1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",    sample_,                        part_5,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",            x_,                             7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",    x_,                             1228800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        *_at("up_blocks.1.attentions.2", attentions_1),
-        ("up_blocks.1.upsamplers.0.conv",          conv_in_rows_,                  7372800,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",            conv_in_rows_,                  5529600,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",    sample_,                        part_1,                                  1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",            conv_in_rows_,                  1843200,                                 1,                                                (1, 1),                                                0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",    conv_in_rows_,                  614400,                                  1,                                                (1, 1),                                                0),  # y = xW
-        *_at("up_blocks.2.resnets.1", resnets_3),
-        *_at("up_blocks.2.resnets.2", resnets_3),
-        ("conv_out",                               conv_in_rows_,                  5760*o,                                  1,                                                (1, 1),                                                0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    middle = sizes.mid_block_type
-    has_middle = sizes.mid_block_type is not None
-    J = sizes.encoder_hid_dim or 0
-    has_J = sizes.encoder_hid_dim is not None
-    alone = sizes.mid_block_only_cross_attention
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    g = sizes.time_cond_proj_dim or 0
-    has_g = sizes.time_cond_proj_dim is not None
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
+    shift = sizes.resnet_time_scale_shift; kinds = sizes.class_embed_type
     P = sizes.projection_class_embeddings_input_dim or 0
     has_P = sizes.projection_class_embeddings_input_dim is not None
     E = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
@@ -1396,12 +296,19 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     case_6 = middle == "UNetMidBlock2DSimpleCrossAttn"
     part_2 = case_2 + case_3 + case_4 + case_5 + case_6
     part_3 = case_2 + case_3 + case_4 + case_5 + case_6 - case_6*alone
-    part_4 = (middle == "CrossAttnDownBlock2D") + (middle == "CrossAttnUpBlock2D") + (middle == "UNetMidBlock2DCrossAttn")
-    part_5 = 2560*E*case_1 + 2560*E
-    part_6 = 1280*E*case_1 + 1280*E
-    part_7 = case_4 + case_5 + case_6
-    part_8 = case_4 + case_5 + case_6 - case_6*alone
-    part_9 = has_middle - (middle == "UNetMidBlock2D")
+    case_7 = middle == "CrossAttnDownBlock2D"
+    case_8 = middle == "CrossAttnUpBlock2D"
+    case_9 = middle == "UNetMidBlock2DCrossAttn"
+    part_4 = case_7 + case_8 + case_9
+    part_5 = case_7*has_J + case_8*has_J + case_9*has_J
+    part_6 = 2560*E*case_1 + 2560*E
+    case_10 = kinds == "simple_projection"
+    part_7 = 1280*E*case_1 + 1280*E
+    part_8 = case_4 + case_5 + case_6
+    case_11 = cross_norm == "group_norm"
+    part_9 = case_4*has_J + case_4*case_11 + case_5*has_J + case_5*case_11 + case_6*has_J + case_6*case_11 - case_4*has_J*case_11 - case_5*has_J*case_11 - case_6*has_J*case_11
+    part_10 = case_4 + case_5 + case_6 - case_6*alone
+    part_11 = has_middle - (middle == "UNetMidBlock2D")
     # what a contraction runs over, in multiples of (n, y, x_3, x, hw, x_3_y, xy, x_3_x_3, xx)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     prompt_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
@@ -1414,286 +321,306 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     x_3_y_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
     mid_block_attentions_0_pairs_ = (0, 0, 0, 0, 0, 1, 0, 1, 0)
     # what equal modules have in common, each below its own path
-    resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,  1843200,  1,  (0, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (0, 0),  0),  # y = xW
+    resnets_1: Rows = [
+        ("conv1",          conv_in_rows_,  1843200,  (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  (1, (1, 1)),  (1, (0, 0))),  # y = xW
     ]
-    to_q_1: list[Line] = [
-        ("base_layer",      x_,  819200,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  x_,  20480,   1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  x_,  20480,   1,  (1, 1),  0),  # y = xW
+    to_q_1: Rows = [
+        ("lora_A.default",  x_,  20480,  (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  x_,  20480,  (),  (1, (1, 1))),  # y = xW
     ]
-    to_out_1: list[Line] = [
-        ("base_layer",      x_,  819200,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  x_,  20480,   1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  x_,  20480,   1,  (1, 1),  0),  # y = xW
+    module_1: Rows = [
+        ("lora_A.default",  x_,  20480,  (),  (1, (1, 1))),  # y = xW
+        ("lora_B.default",  x_,  20480,  (),  (1, (1, 1))),  # y = xW
     ]
-    to_k_1: list[Line] = [
-        ("base_layer",      prompt_,  2621440,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  prompt_,  65536,    1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  prompt_,  20480,    1,  (1, 1),  0),  # y = xW
+    to_out_1: Rows = [
+        ("0",  x_,  819200,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0", module_1),
     ]
-    attn2_1: list[Line] = [
-        *_at("to_q", to_out_1),
-        *_at("to_k", to_k_1),
-        *_at("to_v", to_k_1),
+    to_k_1: Rows = [
+        ("lora_A.default",  prompt_,  65536,  (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  prompt_,  20480,  (),  (1, (1, 1))),  # y = xW
     ]
-    net_1: list[Line] = [
-        ("0.proj",  x_,  6553600,  1,  (1, 0),  0),  # y = xW
-        ("2",       x_,  3276800,  1,  (1, 0),  0),  # y = xW
+    attn2_1: Rows = [
+        ("to_q",  x_,       819200,   (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", module_1),
+        ("to_k",  prompt_,  2621440,  (1, (has_J, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_k_1),
+        ("to_v",  prompt_,  2621440,  (1, (has_J, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_k_1),
     ]
-    transformer_blocks_1: list[Line] = [
-        *_at("attn1.to_q", to_out_1),
-        *_at("attn1.to_k", to_out_1),
-        *_at("attn1.to_v", to_out_1),
-        ("attn1",  xx_,  1280,  1,  (1, 1),  0),  # scores = qk
-        ("attn1",  xx_,  1280,  1,  (1, 1),  0),  # mix = pv
-        *_at("attn1.to_out.0", to_out_1),
-        *_at("attn2", attn2_1),
-        ("attn2",  xy_,  1280,  1,  (1, 1),  0),  # scores = qk
-        ("attn2",  xy_,  1280,  1,  (1, 1),  0),  # mix = pv
-        *_at("attn2.to_out.0", to_out_1),
-        *_at("ff.net", net_1),
+    net_1: Rows = [
+        ("0.proj",  x_,  6553600,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("2",       x_,  3276800,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    attentions_1: list[Line] = [
-        ("proj_in",   x_,  819200,  1,  (1, 0),  0),  # y = xW
-        *_at("transformer_blocks.0", transformer_blocks_1),
-        *_at("transformer_blocks.1", transformer_blocks_1),
-        ("proj_out",  x_,  819200,  1,  (1, 0),  0),  # y = xW
+    transformer_blocks_1: Rows = [
+        ("attn1.to_q",  x_,   819200,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_q", module_1),
+        ("attn1.to_k",  x_,   819200,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_k", module_1),
+        ("attn1.to_v",  x_,   819200,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_v", module_1),
+        ("attn1",       xx_,  1280,    (1, (1, 1)),  (1, (1, 1))),  # scores = qk
+        ("attn1",       xx_,  1280,    (1, (1, 1)),  (1, (1, 1))),  # mix = pv
+        ("attn1.to_out", to_out_1),
+        ("attn2", attn2_1),
+        ("attn2",       xy_,  1280,    (1, (1, 1)),  (1, (1, 1))),  # scores = qk
+        ("attn2",       xy_,  1280,    (1, (1, 1)),  (1, (1, 1))),  # mix = pv
+        ("attn2.to_out", to_out_1),
+        ("ff.net", net_1),
     ]
-    to_q_2: list[Line] = [
-        ("base_layer",      x_3_,  3276800,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  x_3_,  40960,    1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  x_3_,  40960,    1,  (1, 1),  0),  # y = xW
+    attentions_1: Rows = [
+        ("proj_in",   x_,  819200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("transformer_blocks.0", transformer_blocks_1),
+        ("transformer_blocks.1", transformer_blocks_1),
+        ("proj_out",  x_,  819200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    to_k_2: list[Line] = [
-        ("base_layer",      prompt_,  5242880,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  prompt_,  65536,    1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  prompt_,  40960,    1,  (1, 1),  0),  # y = xW
+    to_q_2: Rows = [
+        ("lora_A.default",  x_3_,  40960,  (),  (1, (1, 1))),  # y = xW
+        ("lora_B.default",  x_3_,  40960,  (),  (1, (1, 1))),  # y = xW
     ]
-    transformer_blocks_2: list[Line] = [
-        *_at("attn1.to_q", to_q_2),
-        *_at("attn1.to_k", to_q_2),
-        *_at("attn1.to_v", to_q_2),
-        ("attn1",          x_3_x_3_,  2560,      1,  (1, 1),  0),  # scores = qk
-        ("attn1",          x_3_x_3_,  2560,      1,  (1, 1),  0),  # mix = pv
-        *_at("attn1.to_out.0", to_q_2),
-        *_at("attn2.to_q", to_q_2),
-        *_at("attn2.to_k", to_k_2),
-        *_at("attn2.to_v", to_k_2),
-        ("attn2",          x_3_y_,    2560,      1,  (1, 1),  0),  # scores = qk
-        ("attn2",          x_3_y_,    2560,      1,  (1, 1),  0),  # mix = pv
-        *_at("attn2.to_out.0", to_q_2),
-        ("ff.net.0.proj",  x_3_,      26214400,  1,  (1, 0),  0),  # y = xW
-        ("ff.net.2",       x_3_,      13107200,  1,  (1, 0),  0),  # y = xW
+    to_out_2: Rows = [
+        ("0",  x_3_,  3276800,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_2),
     ]
-    attentions_2: list[Line] = [
-        ("proj_in",   x_3_,  3276800,  1,  (1, 0),  0),  # y = xW
-        *_at("transformer_blocks.0", transformer_blocks_2),
-        *_at("transformer_blocks.1", transformer_blocks_2),
-        *_at("transformer_blocks.2", transformer_blocks_2),
-        *_at("transformer_blocks.3", transformer_blocks_2),
-        *_at("transformer_blocks.4", transformer_blocks_2),
-        *_at("transformer_blocks.5", transformer_blocks_2),
-        *_at("transformer_blocks.6", transformer_blocks_2),
-        *_at("transformer_blocks.7", transformer_blocks_2),
-        *_at("transformer_blocks.8", transformer_blocks_2),
-        *_at("transformer_blocks.9", transformer_blocks_2),
-        ("proj_out",  x_3_,  3276800,  1,  (1, 0),  0),  # y = xW
+    to_k_2: Rows = [
+        ("lora_A.default",  prompt_,  65536,  (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  prompt_,  40960,  (),  (1, (1, 1))),  # y = xW
     ]
-    to_q_3: list[Line] = [
-        ("base_layer",      x_3_,  3276800,  part_2,  (part_2, 0),       0),  # y = xW
-        ("lora_A.default",  x_3_,  40960,    part_2,  (part_2, part_2),  0),  # y = xW
-        ("lora_B.default",  x_3_,  40960,    part_2,  (part_2, part_2),  0),  # y = xW
+    transformer_blocks_2: Rows = [
+        ("attn1.to_q",     x_3_,      3276800,   (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_q", to_q_2),
+        ("attn1.to_k",     x_3_,      3276800,   (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_k", to_q_2),
+        ("attn1.to_v",     x_3_,      3276800,   (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_v", to_q_2),
+        ("attn1",          x_3_x_3_,  2560,      (1, (1, 1)),      (1, (1, 1))),  # scores = qk
+        ("attn1",          x_3_x_3_,  2560,      (1, (1, 1)),      (1, (1, 1))),  # mix = pv
+        ("attn1.to_out", to_out_2),
+        ("attn2.to_q",     x_3_,      3276800,   (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn2.to_q", to_q_2),
+        ("attn2.to_k",     prompt_,   5242880,   (1, (has_J, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("attn2.to_k", to_k_2),
+        ("attn2.to_v",     prompt_,   5242880,   (1, (has_J, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("attn2.to_v", to_k_2),
+        ("attn2",          x_3_y_,    2560,      (1, (1, 1)),      (1, (1, 1))),  # scores = qk
+        ("attn2",          x_3_y_,    2560,      (1, (1, 1)),      (1, (1, 1))),  # mix = pv
+        ("attn2.to_out", to_out_2),
+        ("ff.net.0.proj",  x_3_,      26214400,  (1, (1, 1)),      (1, (1, 0))),  # y = xW
+        ("ff.net.2",       x_3_,      13107200,  (1, (1, 1)),      (1, (1, 0))),  # y = xW
     ]
-    to_k_3: list[Line] = [
-        ("base_layer",      x_3_,  3276800,  part_3,  (part_3, 0),       0),  # y = xW
-        ("lora_A.default",  x_3_,  40960,    part_3,  (part_3, part_3),  0),  # y = xW
-        ("lora_B.default",  x_3_,  40960,    part_3,  (part_3, part_3),  0),  # y = xW
+    attentions_2: Rows = [
+        ("proj_in",   x_3_,  3276800,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("transformer_blocks.0", transformer_blocks_2),
+        ("transformer_blocks.1", transformer_blocks_2),
+        ("transformer_blocks.2", transformer_blocks_2),
+        ("transformer_blocks.3", transformer_blocks_2),
+        ("transformer_blocks.4", transformer_blocks_2),
+        ("transformer_blocks.5", transformer_blocks_2),
+        ("transformer_blocks.6", transformer_blocks_2),
+        ("transformer_blocks.7", transformer_blocks_2),
+        ("transformer_blocks.8", transformer_blocks_2),
+        ("transformer_blocks.9", transformer_blocks_2),
+        ("proj_out",  x_3_,  3276800,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    to_q_4: list[Line] = [
-        ("base_layer",      x_3_,  3276800,  part_4,  (part_4, 0),       0),  # y = xW
-        ("lora_A.default",  x_3_,  40960,    part_4,  (part_4, part_4),  0),  # y = xW
-        ("lora_B.default",  x_3_,  40960,    part_4,  (part_4, part_4),  0),  # y = xW
+    to_q_3: Rows = [
+        ("lora_A.default",  x_3_,  40960,  (),  (part_2, (part_2, part_2))),  # y = xW
+        ("lora_B.default",  x_3_,  40960,  (),  (part_2, (part_2, part_2))),  # y = xW
     ]
-    to_k_4: list[Line] = [
-        ("base_layer",      prompt_,  5242880,  0,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  prompt_,  65536,    0,  (0, 0),  0),  # y = xW
-        ("lora_B.default",  prompt_,  40960,    0,  (0, 0),  0),  # y = xW
+    to_k_3: Rows = [
+        ("lora_A.default",  x_3_,  40960,  (),  (part_3, (part_3, part_3))),  # y = xW
+        ("lora_B.default",  x_3_,  40960,  (),  (part_3, (part_3, part_3))),  # y = xW
     ]
-    to_k_5: list[Line] = [
-        ("base_layer",      prompt_,  5242880,  part_4,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  prompt_,  65536,    part_4,  (0, part_4),       0),  # y = xW
-        ("lora_B.default",  prompt_,  40960,    part_4,  (part_4, part_4),  0),  # y = xW
+    to_q_4: Rows = [
+        ("lora_A.default",  x_3_,  40960,  (),  (part_4, (part_4, part_4))),  # y = xW
+        ("lora_B.default",  x_3_,  40960,  (),  (part_4, (part_4, part_4))),  # y = xW
     ]
-    transformer_blocks_3: list[Line] = [
-        *_at("attn1.to_q", to_q_4),
-        *_at("attn1.to_k", to_q_4),
-        *_at("attn1.to_v", to_q_4),
-        ("attn1",          x_3_x_3_,  2560,      part_4,  (part_4, part_4),  0),  # scores = qk
-        ("attn1",          x_3_x_3_,  2560,      part_4,  (part_4, part_4),  0),  # mix = pv
-        *_at("attn1.to_k", to_k_4),
-        *_at("attn1.to_v", to_k_4),
-        ("attn1",          x_3_y_,    2560,      0,       (0, 0),            0),  # scores = qk
-        ("attn1",          x_3_y_,    2560,      0,       (0, 0),            0),  # mix = pv
-        *_at("attn1.to_out.0", to_q_4),
-        *_at("attn2.to_q", to_q_4),
-        *_at("attn2.to_k", to_k_5),
-        *_at("attn2.to_v", to_k_5),
-        ("attn2",          x_3_y_,    2560,      part_4,  (part_4, part_4),  0),  # scores = qk
-        ("attn2",          x_3_y_,    2560,      part_4,  (part_4, part_4),  0),  # mix = pv
-        *_at("attn2.to_out.0", to_q_4),
-        ("ff.net.0.proj",  x_3_,      26214400,  part_4,  (part_4, 0),       0),  # y = xW
-        ("ff.net.2",       x_3_,      13107200,  part_4,  (part_4, 0),       0),  # y = xW
+    to_k_4: Rows = [
+        ("lora_A.default",  prompt_,  65536,  (),  (0, (0, 0))),  # y = xW
+        ("lora_B.default",  prompt_,  40960,  (),  (0, (0, 0))),  # y = xW
     ]
-    resnets_2: list[Line] = [
-        ("conv1",          x_3_,     58982400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,    1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_3_,     29491200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  x_3_,     6553600,   1,  (1, 0),  0),  # y = xW
+    to_out_3: Rows = [
+        ("0",  x_3_,  3276800,  (part_4, (part_4, part_4)),  (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_4),
     ]
-    resnets_3: list[Line] = [
-        ("conv1",          conv_in_rows_,  3686400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,  409600,   1,  (1, 0),  0),  # y = xW
+    to_k_5: Rows = [
+        ("lora_A.default",  prompt_,  65536,  (),  (part_4, (0, part_4))),  # y = xW
+        ("lora_B.default",  prompt_,  40960,  (),  (part_4, (part_4, part_4))),  # y = xW
     ]
+    transformer_blocks_3: Rows = [
+        ("attn1.to_q",     x_3_,      3276800,   (part_4, (part_4, part_4)),  (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_q", to_q_4),
+        ("attn1.to_k",     x_3_,      3276800,   (part_4, (part_4, part_4)),  (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_k", to_q_4),
+        ("attn1.to_v",     x_3_,      3276800,   (part_4, (part_4, part_4)),  (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_v", to_q_4),
+        ("attn1",          x_3_x_3_,  2560,      (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # scores = qk
+        ("attn1",          x_3_x_3_,  2560,      (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # mix = pv
+        ("attn1.to_k",     prompt_,   5242880,   (0, (0, 0)),  (0, (0, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_k", to_k_4),
+        ("attn1.to_v",     prompt_,   5242880,   (0, (0, 0)),  (0, (0, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_v", to_k_4),
+        ("attn1",          x_3_y_,    2560,      (0, (0, 0)),  (0, (0, 0))),  # scores = qk
+        ("attn1",          x_3_y_,    2560,      (0, (0, 0)),  (0, (0, 0))),  # mix = pv
+        ("attn1.to_out", to_out_3),
+        ("attn2.to_q",     x_3_,      3276800,   (part_4, (part_4, part_4)),  (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("attn2.to_q", to_q_4),
+        ("attn2.to_k",     prompt_,   5242880,   (part_4, (part_5, part_4)),  (part_4, (0, 0), 0, ".base_layer")),  # y = xW
+        ("attn2.to_k", to_k_5),
+        ("attn2.to_v",     prompt_,   5242880,   (part_4, (part_5, part_4)),  (part_4, (0, 0), 0, ".base_layer")),  # y = xW
+        ("attn2.to_v", to_k_5),
+        ("attn2",          x_3_y_,    2560,      (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # scores = qk
+        ("attn2",          x_3_y_,    2560,      (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # mix = pv
+        ("attn2.to_out", to_out_3),
+        ("ff.net.0.proj",  x_3_,      26214400,  (part_4, (part_4, part_4)),  (part_4, (part_4, 0))),  # y = xW
+        ("ff.net.2",       x_3_,      13107200,  (part_4, (part_4, part_4)),  (part_4, (part_4, 0))),  # y = xW
+    ]
+    resnets_2: Rows = [
+        ("conv1",          x_3_,     58982400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,    (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_3_,     29491200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  x_3_,     6553600,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
+    ]
+    resnets_3: Rows = [
+        ("conv1",          conv_in_rows_,  3686400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  409600,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
+    ]
+    # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.cond_proj",                               sample_,                        2*S*g,                                   has_g,                                            (0, 0),                              0),  # y = xW
-        ("time_embedding.linear_1",                                sample_,                        2*E*S,                                   1,                                                (0, 0),                              0),  # y = xW
-        ("time_embedding.linear_2",                                sample_,                        2*E**2,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("add_embedding.linear_1",                                 sample_,                        2*E*P,                                   1,                                                (0, 0),                              0),  # y = xW
-        ("add_embedding.linear_2",                                 sample_,                        2*E**2,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("class_embedding",                                        sample_,                        2*E*W,                                   (kinds == "simple_projection"),                   (0, 0),                              0),  # y = xW
-        ("class_embedding.linear_1",                               sample_,                        2*E*W,                                   (kinds == "projection") + (kinds == "timestep"),  (0, 0),                              0),  # y = xW
-        ("class_embedding.linear_2",                               sample_,                        2*E**2,                                  (kinds == "projection") + (kinds == "timestep"),  (0, 0),                              0),  # y = xW
-        ("encoder_hid_proj",                                       prompt_,                        4096*has_J*J + 8388608 - 8388608*has_J,  has_J,                                            (0, 0),                              0),  # y = xW
-        ("conv_in",                                                conv_in_rows_,                  5760*c,                                  1,                                                (0, 0),                              0),  # y = xW
-        *_at("down_blocks.0.resnets.0", resnets_1),
-        *_at("down_blocks.0.resnets.1", resnets_1),
-        ("down_blocks.0.downsamplers.0.conv",                      x_,                             1843200,                                 1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                          x_,                             3686400,                                 1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",                  sample_,                        part_6,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                          x_,                             7372800,                                 1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",                  x_,                             409600,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.1.attentions.0.proj_in",                     x_,                             819200,                                  1,                                                (0, 0),                              0),  # y = xW
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q", to_q_1),
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_k", to_q_1),
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_v", to_q_1),
-        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1",  xx_,                            1280,                                    1,                                                (1, 1),                              0),  # scores = qk
-        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1",  xx_,                            1280,                                    1,                                                (1, 1),                              0),  # mix = pv
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_out.0", to_out_1),
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.attn2", attn2_1),
-        ("down_blocks.1.attentions.0.transformer_blocks.0.attn2",  xy_,                            1280,                                    1,                                                (1, 1),                              0),  # scores = qk
-        ("down_blocks.1.attentions.0.transformer_blocks.0.attn2",  xy_,                            1280,                                    1,                                                (1, 1),                              0),  # mix = pv
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_out.0", to_out_1),
-        *_at("down_blocks.1.attentions.0.transformer_blocks.0.ff.net", net_1),
-        *_at("down_blocks.1.attentions.0.transformer_blocks.1", transformer_blocks_1),
-        ("down_blocks.1.attentions.0.proj_out",                    x_,                             819200,                                  1,                                                (1, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.1.conv1",                          x_,                             7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",                  sample_,                        part_6,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                          x_,                             7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        *_at("down_blocks.1.attentions.1", attentions_1),
-        ("down_blocks.1.downsamplers.0.conv",                      x_3_,                           7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",                          x_3_,                           14745600,                                1,                                                (1, 0),                              0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",                  sample_,                        part_5,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",                          x_3_,                           29491200,                                1,                                                (1, 0),                              0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",                  x_3_,                           1638400,                                 1,                                                (1, 0),                              0),  # y = xW
-        *_at("down_blocks.2.attentions.0", attentions_2),
-        ("down_blocks.2.resnets.1.conv1",                          x_3_,                           29491200,                                1,                                                (1, 0),                              0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",                  sample_,                        part_5,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",                          x_3_,                           29491200,                                1,                                                (1, 0),                              0),  # y = xW
-        *_at("down_blocks.2.attentions.1", attentions_2),
-        ("mid_block.resnets.0.conv1",                              x_3_,                           29491200,                                has_middle,                                       (has_middle, 0),                     0),  # y = xW
-        ("mid_block.resnets.0.time_emb_proj",                      sample_,                        part_5,                                  has_middle,                                       (0, 0),                              0),  # y = xW
-        ("mid_block.resnets.0.conv2",                              x_3_,                           29491200,                                has_middle,                                       (has_middle, 0),                     0),  # y = xW
-        *_at("mid_block.attentions.0.to_q", to_q_3),
-        *_at("mid_block.attentions.0.to_k", to_k_3),
-        *_at("mid_block.attentions.0.to_v", to_k_3),
-        ("mid_block.attentions.0",                                 x_3_x_3_,                       2560,                                    case_2 + case_3,                                  (case_2 + case_3, case_2 + case_3),  0),  # scores = qk
-        ("mid_block.attentions.0",                                 x_3_x_3_,                       2560,                                    case_2 + case_3,                                  (case_2 + case_3, case_2 + case_3),  0),  # mix = pv
-        *_at("mid_block.attentions.0.to_out.0", to_q_3),
-        ("mid_block.attentions.0.proj_in",                         x_3_,                           3276800,                                 part_4,                                           (part_4, 0),                         0),  # y = xW
-        *_at("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
-        *_at("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
-        ("mid_block.attentions.0.proj_out",                        x_3_,                           3276800,                                 part_4,                                           (part_4, 0),                         0),  # y = xW
-        ("mid_block.attentions.0.add_k_proj",                      prompt_,                        5242880,                                 part_7,                                           (0, 0),                              0),  # y = xW
-        ("mid_block.attentions.0.add_v_proj",                      prompt_,                        5242880,                                 part_7,                                           (0, 0),                              0),  # y = xW
-        ("mid_block.attentions.0",                                 mid_block_attentions_0_pairs_,  2560,                                    part_8,                                           (part_8, part_8),                    0),  # scores = qk
-        ("mid_block.attentions.0",                                 mid_block_attentions_0_pairs_,  2560,                                    part_8,                                           (part_8, part_8),                    0),  # mix = pv
-        ("mid_block.attentions.0",                                 x_3_y_,                         2560,                                    case_6*alone,                                     (case_6*alone, 0),                   0),  # scores = qk
-        ("mid_block.attentions.0",                                 x_3_y_,                         2560,                                    case_6*alone,                                     (case_6*alone, 0),                   0),  # mix = pv
-        ("mid_block.resnets.1.conv1",                              x_3_,                           29491200,                                part_9,                                           (part_9, 0),                         0),  # y = xW
-        ("mid_block.resnets.1.time_emb_proj",                      sample_,                        part_5,                                  part_9,                                           (0, 0),                              0),  # y = xW
-        ("mid_block.resnets.1.conv2",                              x_3_,                           29491200,                                part_9,                                           (part_9, 0),                         0),  # y = xW
-        *_at("up_blocks.0.resnets.0", resnets_2),
-        *_at("up_blocks.0.attentions.0", attentions_2),
-        *_at("up_blocks.0.resnets.1", resnets_2),
-        *_at("up_blocks.0.attentions.1", attentions_2),
-        ("up_blocks.0.resnets.2.conv1",                            x_3_,                           44236800,                                1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.0.resnets.2.time_emb_proj",                    sample_,                        part_5,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("up_blocks.0.resnets.2.conv2",                            x_3_,                           29491200,                                1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.0.resnets.2.conv_shortcut",                    x_3_,                           4915200,                                 1,                                                (1, 0),                              0),  # y = xW
-        *_at("up_blocks.0.attentions.2", attentions_2),
-        ("up_blocks.0.upsamplers.0.conv",                          x_,                             29491200,                                1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.0.conv1",                            x_,                             22118400,                                1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.0.time_emb_proj",                    sample_,                        part_6,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.0.conv2",                            x_,                             7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.0.conv_shortcut",                    x_,                             2457600,                                 1,                                                (1, 0),                              0),  # y = xW
-        *_at("up_blocks.1.attentions.0", attentions_1),
-        ("up_blocks.1.resnets.1.conv1",                            x_,                             14745600,                                1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.1.time_emb_proj",                    sample_,                        part_6,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.1.conv2",                            x_,                             7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.1.conv_shortcut",                    x_,                             1638400,                                 1,                                                (1, 0),                              0),  # y = xW
-        *_at("up_blocks.1.attentions.1", attentions_1),
-        ("up_blocks.1.resnets.2.conv1",                            x_,                             11059200,                                1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",                    sample_,                        part_6,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",                            x_,                             7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",                    x_,                             1228800,                                 1,                                                (1, 0),                              0),  # y = xW
-        *_at("up_blocks.1.attentions.2", attentions_1),
-        ("up_blocks.1.upsamplers.0.conv",                          conv_in_rows_,                  7372800,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",                            conv_in_rows_,                  5529600,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",                    sample_,                        part_1,                                  1,                                                (0, 0),                              0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",                            conv_in_rows_,                  1843200,                                 1,                                                (1, 0),                              0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",                    conv_in_rows_,                  614400,                                  1,                                                (1, 0),                              0),  # y = xW
-        *_at("up_blocks.2.resnets.1", resnets_3),
-        *_at("up_blocks.2.resnets.2", resnets_3),
-        ("conv_out",                                               conv_in_rows_,                  5760*o,                                  1,                                                (1, 0),                              0),  # y = xW
+        ("time_embedding.cond_proj",                                    sample_,        2*S*g,     (has_g, (0, has_g)),  (has_g, (0, 0))),   # y = xW
+        ("time_embedding.linear_1",                                     sample_,        2*E*S,     (1, (has_g, 1)),  (1, (0, 0))),       # y = xW
+        ("time_embedding.linear_2",                                     sample_,        2*E**2,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("add_embedding.linear_1",                                      sample_,        2*E*P,     (1, (0, 1)),      (1, (0, 0))),       # y = xW
+        ("add_embedding.linear_2",                                      sample_,        2*E**2,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("class_embedding",                                             sample_,        2*E*W,     (case_10, (0, case_10)),  (case_10, (0, 0))),  # y = xW
+        ("class_embedding.linear_1",                                    sample_,        2*E*W,     ((kinds == "projection") + (kinds == "timestep"), (0, (kinds == "projection") + (kinds == "timestep"))),  ((kinds == "projection") + (kinds == "timestep"), (0, 0))),  # y = xW
+        ("class_embedding.linear_2",                                    sample_,        2*E**2,    ((kinds == "projection") + (kinds == "timestep"), ((kinds == "projection") + (kinds == "timestep"), (kinds == "projection") + (kinds == "timestep"))),  ((kinds == "projection") + (kinds == "timestep"), (0, 0))),  # y = xW
+        ("encoder_hid_proj",                                            prompt_,        4096*has_J*J + 8388608 - 8388608*has_J,  (has_J, (0, has_J)),  (has_J, (0, 0))),   # y = xW
+        ("conv_in",                                                     conv_in_rows_,  5760*c,    (1, (0, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.0.resnets.0", resnets_1),
+        ("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.downsamplers.0.conv",                           x_,             1843200,   (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.conv1",                               x_,             3686400,   (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",                       sample_,        part_7,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.conv2",                               x_,             7372800,   (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",                       x_,             409600,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.attentions.0.proj_in",                          x_,             819200,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q",  x_,             819200,    (1, (1, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q", to_q_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_k",  x_,             819200,    (1, (1, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_k", to_q_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_v",  x_,             819200,    (1, (1, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_v", to_q_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1",       xx_,            1280,      (1, (1, 1)),      (1, (1, 1))),       # scores = qk
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1",       xx_,            1280,      (1, (1, 1)),      (1, (1, 1))),       # mix = pv
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_out", to_out_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn2", attn2_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn2",       xy_,            1280,      (1, (1, 1)),      (1, (1, 1))),       # scores = qk
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn2",       xy_,            1280,      (1, (1, 1)),      (1, (1, 1))),       # mix = pv
+        ("down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_out", to_out_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.0.ff.net", net_1),
+        ("down_blocks.1.attentions.0.transformer_blocks.1", transformer_blocks_1),
+        ("down_blocks.1.attentions.0.proj_out",                         x_,             819200,    (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.1.resnets.1.conv1",                               x_,             7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",                       sample_,        part_7,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.1.conv2",                               x_,             7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.1.attentions.1", attentions_1),
+        ("down_blocks.1.downsamplers.0.conv",                           x_3_,           7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.2.resnets.0.conv1",                               x_3_,           14745600,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.2.resnets.0.time_emb_proj",                       sample_,        part_6,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.2.resnets.0.conv2",                               x_3_,           29491200,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.2.resnets.0.conv_shortcut",                       x_3_,           1638400,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.2.attentions.0", attentions_2),
+        ("down_blocks.2.resnets.1.conv1",                               x_3_,           29491200,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.2.resnets.1.time_emb_proj",                       sample_,        part_6,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("down_blocks.2.resnets.1.conv2",                               x_3_,           29491200,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("down_blocks.2.attentions.1", attentions_2),
+        ("mid_block.resnets.0.conv1",                                   x_3_,           29491200,  (has_middle, (has_middle, has_middle)),  (has_middle, (has_middle, 0))),  # y = xW
+        ("mid_block.resnets.0.time_emb_proj",                           sample_,        part_6,    (has_middle, (has_middle, has_middle)),  (has_middle, (0, 0))),  # y = xW
+        ("mid_block.resnets.0.conv2",                                   x_3_,           29491200,  (has_middle, (has_middle, has_middle)),  (has_middle, (has_middle, 0))),  # y = xW
+        ("mid_block.attentions.0.to_q",                                 x_3_,           3276800,   (part_2, (part_2, part_2)),  (part_2, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_q", to_q_3),
+        ("mid_block.attentions.0.to_k",                                 x_3_,           3276800,   (part_3, (part_3, part_3)),  (part_3, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_k", to_k_3),
+        ("mid_block.attentions.0.to_v",                                 x_3_,           3276800,   (part_3, (part_3, part_3)),  (part_3, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_v", to_k_3),
+        ("mid_block.attentions.0",                                      x_3_x_3_,       2560,      (case_2 + case_3, (case_2 + case_3, case_2 + case_3)),  (case_2 + case_3, (case_2 + case_3, case_2 + case_3))),  # scores = qk
+        ("mid_block.attentions.0",                                      x_3_x_3_,       2560,      (case_2 + case_3, (case_2 + case_3, case_2 + case_3)),  (case_2 + case_3, (case_2 + case_3, case_2 + case_3))),  # mix = pv
+        ("mid_block.attentions.0.to_out.0",                             x_3_,           3276800,   (part_2, (part_2, part_2)),  (part_2, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_out.0", to_q_3),
+        ("mid_block.attentions.0.proj_in",                              x_3_,           3276800,   (part_4, (part_4, part_4)),  (part_4, (part_4, 0))),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
+        ("mid_block.attentions.0.proj_out",                             x_3_,           3276800,   (part_4, (part_4, part_4)),  (part_4, (part_4, 0))),  # y = xW
+        ("mid_block.attentions.0.add_k_proj",                           prompt_,        5242880,   (part_8, (part_9, part_8)),  (part_8, (0, 0))),  # y = xW
+        ("mid_block.attentions.0.add_v_proj",                           prompt_,        5242880,   (part_8, (part_9, part_8)),  (part_8, (0, 0))),  # y = xW
+        ("mid_block.attentions.0",                                      mid_block_attentions_0_pairs_,  2560,      (part_10, (part_10, part_10)),  (part_10, (part_10, part_10))),  # scores = qk
+        ("mid_block.attentions.0",                                      mid_block_attentions_0_pairs_,  2560,      (part_10, (part_10, part_10)),  (part_10, (part_10, part_10))),  # mix = pv
+        ("mid_block.attentions.0",                                      x_3_y_,         2560,      (case_6*alone, (case_6*alone, case_6*alone)),  (case_6*alone, (case_6*alone, 0))),  # scores = qk
+        ("mid_block.attentions.0",                                      x_3_y_,         2560,      (case_6*alone, (case_6*alone, case_6*alone)),  (case_6*alone, (case_6*alone, 0))),  # mix = pv
+        ("mid_block.resnets.1.conv1",                                   x_3_,           29491200,  (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
+        ("mid_block.resnets.1.time_emb_proj",                           sample_,        part_6,    (part_11, (part_11, part_11)),  (part_11, (0, 0))),  # y = xW
+        ("mid_block.resnets.1.conv2",                                   x_3_,           29491200,  (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
+        ("up_blocks.0.resnets.0", resnets_2),
+        ("up_blocks.0.attentions.0", attentions_2),
+        ("up_blocks.0.resnets.1", resnets_2),
+        ("up_blocks.0.attentions.1", attentions_2),
+        ("up_blocks.0.resnets.2.conv1",                                 x_3_,           44236800,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.0.resnets.2.time_emb_proj",                         sample_,        part_6,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("up_blocks.0.resnets.2.conv2",                                 x_3_,           29491200,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.0.resnets.2.conv_shortcut",                         x_3_,           4915200,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.0.attentions.2", attentions_2),
+        ("up_blocks.0.upsamplers.0.conv",                               x_,             29491200,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.0.conv1",                                 x_,             22118400,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.0.time_emb_proj",                         sample_,        part_7,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("up_blocks.1.resnets.0.conv2",                                 x_,             7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.0.conv_shortcut",                         x_,             2457600,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.attentions.0", attentions_1),
+        ("up_blocks.1.resnets.1.conv1",                                 x_,             14745600,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.1.time_emb_proj",                         sample_,        part_7,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("up_blocks.1.resnets.1.conv2",                                 x_,             7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.1.conv_shortcut",                         x_,             1638400,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.attentions.1", attentions_1),
+        ("up_blocks.1.resnets.2.conv1",                                 x_,             11059200,  (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.2.time_emb_proj",                         sample_,        part_7,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("up_blocks.1.resnets.2.conv2",                                 x_,             7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.2.conv_shortcut",                         x_,             1228800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.1.attentions.2", attentions_1),
+        ("up_blocks.1.upsamplers.0.conv",                               conv_in_rows_,  7372800,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.0.conv1",                                 conv_in_rows_,  5529600,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.0.time_emb_proj",                         sample_,        part_1,    (1, (1, 1)),      (1, (0, 0))),       # y = xW
+        ("up_blocks.2.resnets.0.conv2",                                 conv_in_rows_,  1843200,   (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.0.conv_shortcut",                         conv_in_rows_,  614400,    (1, (1, 1)),      (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.1", resnets_3),
+        ("up_blocks.2.resnets.2", resnets_3),
+        ("conv_out",                                                    conv_in_rows_,  5760*o,    (1, (1, 1)),      (1, (1, 0))),       # y = xW
     ]
 
 
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    middle = sizes.mid_block_type
+    c = sizes.in_channels; o = sizes.out_channels; middle = sizes.mid_block_type
     has_middle = sizes.mid_block_type is not None
     J = sizes.encoder_hid_dim or 0
     has_J = sizes.encoder_hid_dim is not None
-    alone = sizes.mid_block_only_cross_attention
-    cross_norm = sizes.cross_attention_norm
+    alone = sizes.mid_block_only_cross_attention; cross_norm = sizes.cross_attention_norm
     e = sizes.time_embedding_dim or 0
     has_e = sizes.time_embedding_dim is not None
     sinusoids = sizes.time_embedding_type
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
+    shift = sizes.resnet_time_scale_shift; kinds = sizes.class_embed_type
     has_kinds = sizes.class_embed_type is not None
     classes = sizes.num_class_embeds or 0
     has_classes = sizes.num_class_embeds is not None
@@ -1724,1052 +651,478 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     part_7 = 1280*E*has_middle*case_1
     case_14 = cross_norm == "group_norm"
     part_8 = 2048*case_4*case_14 + 2048*case_5*case_14 + 2048*case_6*case_14
-    linear_2_1 = {
-        "weight":  E**2,
-        "bias":    E,
-    }
-    norm1_1 = {
-        "weight":  320,
-        "bias":    320,
-    }
-    conv1_1 = {
-        "weight":  921600,
-        "bias":    320,
-    }
-    time_emb_proj_1 = {
-        "weight":  320*E*case_1 + 320*E,
-        "bias":    320*case_1 + 320,
-    }
-    resnets_1 = {
-        **_inside("norm1", norm1_1),
-        **_inside("conv1", conv1_1),
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-    }
-    time_emb_proj_2 = {
-        "weight":  640*E*case_1 + 640*E,
-        "bias":    640*case_1 + 640,
-    }
-    norm2_1 = {
-        "weight":  640,
-        "bias":    640,
-    }
-    conv2_1 = {
-        "weight":  3686400,
-        "bias":    640,
-    }
-    proj_in_1 = {
-        "weight":  409600,
-        "bias":    640,
-    }
-    transformer_blocks_1 = {
-        **_inside("norm1", norm2_1),
-        "attn1.to_q.weight":     409600,
-        "attn1.to_k.weight":     409600,
-        "attn1.to_v.weight":     409600,
-        **_inside("attn1.to_out.0", proj_in_1),
-        **_inside("norm2", norm2_1),
-        "attn2.to_q.weight":     409600,
-        "attn2.to_k.weight":     1310720,
-        "attn2.to_v.weight":     1310720,
-        **_inside("attn2.to_out.0", proj_in_1),
-        **_inside("norm3", norm2_1),
-        "ff.net.0.proj.weight":  3276800,
-        "ff.net.0.proj.bias":    5120,
-        "ff.net.2.weight":       1638400,
-        "ff.net.2.bias":         640,
-    }
-    attentions_1 = {
-        **_inside("norm", norm2_1),
-        **_inside("proj_in", proj_in_1),
-        **_inside("transformer_blocks.0", transformer_blocks_1),
-        **_inside("transformer_blocks.1", transformer_blocks_1),
-        **_inside("proj_out", proj_in_1),
-    }
-    time_emb_proj_3 = {
-        "weight":  1280*E*case_1 + 1280*E,
-        "bias":    1280*case_1 + 1280,
-    }
-    norm2_2 = {
-        "weight":  1280,
-        "bias":    1280,
-    }
-    conv2_2 = {
-        "weight":  14745600,
-        "bias":    1280,
-    }
-    proj_in_2 = {
-        "weight":  1638400,
-        "bias":    1280,
-    }
-    transformer_blocks_2 = {
-        **_inside("norm1", norm2_2),
-        "attn1.to_q.weight":     1638400,
-        "attn1.to_k.weight":     1638400,
-        "attn1.to_v.weight":     1638400,
-        **_inside("attn1.to_out.0", proj_in_2),
-        **_inside("norm2", norm2_2),
-        "attn2.to_q.weight":     1638400,
-        "attn2.to_k.weight":     2621440,
-        "attn2.to_v.weight":     2621440,
-        **_inside("attn2.to_out.0", proj_in_2),
-        **_inside("norm3", norm2_2),
-        "ff.net.0.proj.weight":  13107200,
-        "ff.net.0.proj.bias":    10240,
-        "ff.net.2.weight":       6553600,
-        "ff.net.2.bias":         1280,
-    }
-    attentions_2 = {
-        **_inside("norm", norm2_2),
-        **_inside("proj_in", proj_in_2),
-        **_inside("transformer_blocks.0", transformer_blocks_2),
-        **_inside("transformer_blocks.1", transformer_blocks_2),
-        **_inside("transformer_blocks.2", transformer_blocks_2),
-        **_inside("transformer_blocks.3", transformer_blocks_2),
-        **_inside("transformer_blocks.4", transformer_blocks_2),
-        **_inside("transformer_blocks.5", transformer_blocks_2),
-        **_inside("transformer_blocks.6", transformer_blocks_2),
-        **_inside("transformer_blocks.7", transformer_blocks_2),
-        **_inside("transformer_blocks.8", transformer_blocks_2),
-        **_inside("transformer_blocks.9", transformer_blocks_2),
-        **_inside("proj_out", proj_in_2),
-    }
-    norm1_2 = {
-        "weight":  1280*has_middle,
-        "bias":    1280*has_middle,
-    }
-    conv1_2 = {
-        "weight":  14745600*has_middle,
-        "bias":    1280*has_middle,
-    }
-    to_q_1 = {
-        "weight":  1638400*case_2 + 1638400*case_3 + 1638400*case_4 + 1638400*case_5 + 1638400*case_6,
-        "bias":    part_1,
-    }
-    to_k_1 = {
-        "weight":  1638400*case_2 + 1638400*case_3 + 1638400*case_4 + 1638400*case_5 + 1638400*case_6 - 1638400*case_6*alone,
-        "bias":    1280*case_2 + 1280*case_3 + 1280*case_4 + 1280*case_5 + 1280*case_6 - 1280*case_6*alone,
-    }
-    norm_1 = {
-        "weight":  part_2,
-        "bias":    part_2,
-    }
-    proj_in_3 = {
-        "weight":  part_3,
-        "bias":    part_2,
-    }
-    transformer_blocks_3 = {
-        **_inside("norm1", norm_1),
-        "attn1.to_q.weight":     part_3,
-        "attn1.to_k.weight":     part_3 + 0,
-        "attn1.to_v.weight":     part_3 + 0,
-        **_inside("attn1.to_out.0", proj_in_3),
-        **_inside("norm2", norm_1),
-        "attn2.to_q.weight":     part_3,
-        "attn2.to_k.weight":     part_4,
-        "attn2.to_v.weight":     part_4,
-        **_inside("attn2.to_out.0", proj_in_3),
-        **_inside("norm3", norm_1),
-        "ff.net.0.proj.weight":  13107200*case_7 + 13107200*case_8 + 13107200*case_9,
-        "ff.net.0.proj.bias":    10240*case_7 + 10240*case_8 + 10240*case_9,
-        "ff.net.2.weight":       6553600*case_7 + 6553600*case_8 + 6553600*case_9,
-        "ff.net.2.bias":         part_2,
-    }
-    add_k_proj_1 = {
-        "weight":  2621440*case_4 + 2621440*case_5 + 2621440*case_6,
-        "bias":    1280*case_4 + 1280*case_5 + 1280*case_6,
-    }
-    norm1_3 = {
-        "weight":  part_5,
-        "bias":    part_5,
-    }
-    conv1_3 = {
-        "weight":  14745600*has_middle - 14745600*case_10,
-        "bias":    part_5,
-    }
-    resnets_2 = {
-        "norm1.weight":          2560,
-        "norm1.bias":            2560,
-        "conv1.weight":          29491200,
-        "conv1.bias":            1280,
-        **_inside("time_emb_proj", time_emb_proj_3),
-        **_inside("norm2", norm2_2),
-        **_inside("conv2", conv2_2),
-        "conv_shortcut.weight":  3276800,
-        "conv_shortcut.bias":    1280,
-    }
-    norm1_4 = {
-        "weight":  1920,
-        "bias":    1920,
-    }
-    norm1_5 = {
-        "weight":  960,
-        "bias":    960,
-    }
-    resnets_3 = {
-        **_inside("norm1", norm2_1),
-        "conv1.weight":          1843200,
-        "conv1.bias":            320,
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-        "conv_shortcut.weight":  204800,
-        "conv_shortcut.bias":    320,
-    }
-    return {
-        "time_proj.weight":                              (E//2)*(sinusoids == "fourier"),
-        "time_embedding.cond_proj.weight":               S*has_g*g,
-        "time_embedding.linear_1.weight":                E*S,
-        "time_embedding.linear_1.bias":                  E,
-        **_inside("time_embedding.linear_2", linear_2_1),
-        "add_embedding.linear_1.weight":                 E*P,
-        "add_embedding.linear_1.bias":                   E,
-        **_inside("add_embedding.linear_2", linear_2_1),
-        "class_embedding.weight":                        E*has_classes*classes - E*has_kinds*has_classes*classes + E*W*case_11,
-        "class_embedding.bias":                          E*case_11,
-        "class_embedding.linear_1.weight":               E*W*case_12 + E*W*case_13,
-        "class_embedding.linear_1.bias":                 part_6,
-        "class_embedding.linear_2.weight":               E**2*case_12 + E**2*case_13,
-        "class_embedding.linear_2.bias":                 part_6,
-        "encoder_hid_proj.weight":                       2048*has_J*J,
-        "encoder_hid_proj.bias":                         2048*has_J,
-        "conv_in.weight":                                2880*c,
-        "conv_in.bias":                                  320,
-        **_inside("down_blocks.0.resnets.0", resnets_1),
-        **_inside("down_blocks.0.resnets.1", resnets_1),
-        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
-        **_inside("down_blocks.1.resnets.0.norm1", norm1_1),
-        "down_blocks.1.resnets.0.conv1.weight":          1843200,
-        "down_blocks.1.resnets.0.conv1.bias":            640,
-        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.0.conv2", conv2_1),
-        "down_blocks.1.resnets.0.conv_shortcut.weight":  204800,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":    640,
-        **_inside("down_blocks.1.attentions.0", attentions_1),
-        **_inside("down_blocks.1.resnets.1.norm1", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv1", conv2_1),
-        **_inside("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.1.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv2", conv2_1),
-        **_inside("down_blocks.1.attentions.1", attentions_1),
-        **_inside("down_blocks.1.downsamplers.0.conv", conv2_1),
-        **_inside("down_blocks.2.resnets.0.norm1", norm2_1),
-        "down_blocks.2.resnets.0.conv1.weight":          7372800,
-        "down_blocks.2.resnets.0.conv1.bias":            1280,
-        **_inside("down_blocks.2.resnets.0.time_emb_proj", time_emb_proj_3),
-        **_inside("down_blocks.2.resnets.0.norm2", norm2_2),
-        **_inside("down_blocks.2.resnets.0.conv2", conv2_2),
-        "down_blocks.2.resnets.0.conv_shortcut.weight":  819200,
-        "down_blocks.2.resnets.0.conv_shortcut.bias":    1280,
-        **_inside("down_blocks.2.attentions.0", attentions_2),
-        **_inside("down_blocks.2.resnets.1.norm1", norm2_2),
-        **_inside("down_blocks.2.resnets.1.conv1", conv2_2),
-        **_inside("down_blocks.2.resnets.1.time_emb_proj", time_emb_proj_3),
-        **_inside("down_blocks.2.resnets.1.norm2", norm2_2),
-        **_inside("down_blocks.2.resnets.1.conv2", conv2_2),
-        **_inside("down_blocks.2.attentions.1", attentions_2),
-        **_inside("mid_block.resnets.0.norm1", norm1_2),
-        **_inside("mid_block.resnets.0.conv1", conv1_2),
-        "mid_block.resnets.0.time_emb_proj.weight":      part_7 + 1280*E*has_middle,
-        "mid_block.resnets.0.time_emb_proj.bias":        1280*has_middle*case_1 + 1280*has_middle,
-        **_inside("mid_block.resnets.0.norm2", norm1_2),
-        **_inside("mid_block.resnets.0.conv2", conv1_2),
-        "mid_block.attentions.0.group_norm.weight":      part_1,
-        "mid_block.attentions.0.group_norm.bias":        part_1,
-        **_inside("mid_block.attentions.0.to_q", to_q_1),
-        **_inside("mid_block.attentions.0.to_k", to_k_1),
-        **_inside("mid_block.attentions.0.to_v", to_k_1),
-        **_inside("mid_block.attentions.0.to_out.0", to_q_1),
-        **_inside("mid_block.attentions.0.norm", norm_1),
-        **_inside("mid_block.attentions.0.proj_in", proj_in_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.proj_out", proj_in_3),
-        "mid_block.attentions.0.norm_cross.weight":      part_8,
-        "mid_block.attentions.0.norm_cross.bias":        part_8,
-        **_inside("mid_block.attentions.0.add_k_proj", add_k_proj_1),
-        **_inside("mid_block.attentions.0.add_v_proj", add_k_proj_1),
-        **_inside("mid_block.resnets.1.norm1", norm1_3),
-        **_inside("mid_block.resnets.1.conv1", conv1_3),
-        "mid_block.resnets.1.time_emb_proj.weight":      part_7 + 1280*E*has_middle - 1280*E*case_10*case_1 - 1280*E*case_10,
-        "mid_block.resnets.1.time_emb_proj.bias":        1280*has_middle*case_1 + 1280*has_middle - 1280*case_10*case_1 - 1280*case_10,
-        **_inside("mid_block.resnets.1.norm2", norm1_3),
-        **_inside("mid_block.resnets.1.conv2", conv1_3),
-        **_inside("up_blocks.0.resnets.0", resnets_2),
-        **_inside("up_blocks.0.attentions.0", attentions_2),
-        **_inside("up_blocks.0.resnets.1", resnets_2),
-        **_inside("up_blocks.0.attentions.1", attentions_2),
-        **_inside("up_blocks.0.resnets.2.norm1", norm1_4),
-        "up_blocks.0.resnets.2.conv1.weight":            22118400,
-        "up_blocks.0.resnets.2.conv1.bias":              1280,
-        **_inside("up_blocks.0.resnets.2.time_emb_proj", time_emb_proj_3),
-        **_inside("up_blocks.0.resnets.2.norm2", norm2_2),
-        **_inside("up_blocks.0.resnets.2.conv2", conv2_2),
-        "up_blocks.0.resnets.2.conv_shortcut.weight":    2457600,
-        "up_blocks.0.resnets.2.conv_shortcut.bias":      1280,
-        **_inside("up_blocks.0.attentions.2", attentions_2),
-        **_inside("up_blocks.0.upsamplers.0.conv", conv2_2),
-        **_inside("up_blocks.1.resnets.0.norm1", norm1_4),
-        "up_blocks.1.resnets.0.conv1.weight":            11059200,
-        "up_blocks.1.resnets.0.conv1.bias":              640,
-        **_inside("up_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("up_blocks.1.resnets.0.conv2", conv2_1),
-        "up_blocks.1.resnets.0.conv_shortcut.weight":    1228800,
-        "up_blocks.1.resnets.0.conv_shortcut.bias":      640,
-        **_inside("up_blocks.1.attentions.0", attentions_1),
-        **_inside("up_blocks.1.resnets.1.norm1", norm2_2),
-        "up_blocks.1.resnets.1.conv1.weight":            7372800,
-        "up_blocks.1.resnets.1.conv1.bias":              640,
-        **_inside("up_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.1.resnets.1.norm2", norm2_1),
-        **_inside("up_blocks.1.resnets.1.conv2", conv2_1),
-        "up_blocks.1.resnets.1.conv_shortcut.weight":    819200,
-        "up_blocks.1.resnets.1.conv_shortcut.bias":      640,
-        **_inside("up_blocks.1.attentions.1", attentions_1),
-        **_inside("up_blocks.1.resnets.2.norm1", norm1_5),
-        "up_blocks.1.resnets.2.conv1.weight":            5529600,
-        "up_blocks.1.resnets.2.conv1.bias":              640,
-        **_inside("up_blocks.1.resnets.2.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.1.resnets.2.norm2", norm2_1),
-        **_inside("up_blocks.1.resnets.2.conv2", conv2_1),
-        "up_blocks.1.resnets.2.conv_shortcut.weight":    614400,
-        "up_blocks.1.resnets.2.conv_shortcut.bias":      640,
-        **_inside("up_blocks.1.attentions.2", attentions_1),
-        **_inside("up_blocks.1.upsamplers.0.conv", conv2_1),
-        **_inside("up_blocks.2.resnets.0.norm1", norm1_5),
-        "up_blocks.2.resnets.0.conv1.weight":            2764800,
-        "up_blocks.2.resnets.0.conv1.bias":              320,
-        **_inside("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_1),
-        **_inside("up_blocks.2.resnets.0.norm2", norm1_1),
-        **_inside("up_blocks.2.resnets.0.conv2", conv1_1),
-        "up_blocks.2.resnets.0.conv_shortcut.weight":    307200,
-        "up_blocks.2.resnets.0.conv_shortcut.bias":      320,
-        **_inside("up_blocks.2.resnets.1", resnets_3),
-        **_inside("up_blocks.2.resnets.2", resnets_3),
-        **_inside("conv_norm_out", norm1_1),
-        "conv_out.weight":                               2880*o,
-        "conv_out.bias":                                 o,
-    }
+    linear_2_1: Counts = [("weight", E**2), ("bias", E)]
+    norm1_1: Counts = [("weight", 320), ("bias", 320)]
+    conv1_1: Counts = [("weight", 921600), ("bias", 320)]
+    time_emb_proj_1: Counts = [("weight", 320*E*case_1 + 320*E), ("bias", 320*case_1 + 320)]
+    resnets_1: Counts = [
+        ("norm1", norm1_1),
+        ("conv1", conv1_1),
+        ("time_emb_proj", time_emb_proj_1),
+        ("norm2", norm1_1),
+        ("conv2", conv1_1),
+    ]
+    time_emb_proj_2: Counts = [("weight", 640*E*case_1 + 640*E), ("bias", 640*case_1 + 640)]
+    norm2_1: Counts = [("weight", 640), ("bias", 640)]
+    conv2_1: Counts = [("weight", 3686400), ("bias", 640)]
+    proj_in_1: Counts = [("weight", 409600), ("bias", 640)]
+    transformer_blocks_1: Counts = [
+        ("norm1", norm2_1),
+        ("attn1.to_q.weight",     409600),
+        ("attn1.to_k.weight",     409600),
+        ("attn1.to_v.weight",     409600),
+        ("attn1.to_out.0", proj_in_1),
+        ("norm2", norm2_1),
+        ("attn2.to_q.weight",     409600),
+        ("attn2.to_k.weight",     1310720),
+        ("attn2.to_v.weight",     1310720),
+        ("attn2.to_out.0", proj_in_1),
+        ("norm3", norm2_1),
+        ("ff.net.0.proj.weight",  3276800),
+        ("ff.net.0.proj.bias",    5120),
+        ("ff.net.2.weight",       1638400),
+        ("ff.net.2.bias",         640),
+    ]
+    attentions_1: Counts = [
+        ("norm", norm2_1),
+        ("proj_in", proj_in_1),
+        ("transformer_blocks.0", transformer_blocks_1),
+        ("transformer_blocks.1", transformer_blocks_1),
+        ("proj_out", proj_in_1),
+    ]
+    time_emb_proj_3: Counts = [("weight", 1280*E*case_1 + 1280*E), ("bias", 1280*case_1 + 1280)]
+    norm2_2: Counts = [("weight", 1280), ("bias", 1280)]
+    conv2_2: Counts = [("weight", 14745600), ("bias", 1280)]
+    proj_in_2: Counts = [("weight", 1638400), ("bias", 1280)]
+    transformer_blocks_2: Counts = [
+        ("norm1", norm2_2),
+        ("attn1.to_q.weight",     1638400),
+        ("attn1.to_k.weight",     1638400),
+        ("attn1.to_v.weight",     1638400),
+        ("attn1.to_out.0", proj_in_2),
+        ("norm2", norm2_2),
+        ("attn2.to_q.weight",     1638400),
+        ("attn2.to_k.weight",     2621440),
+        ("attn2.to_v.weight",     2621440),
+        ("attn2.to_out.0", proj_in_2),
+        ("norm3", norm2_2),
+        ("ff.net.0.proj.weight",  13107200),
+        ("ff.net.0.proj.bias",    10240),
+        ("ff.net.2.weight",       6553600),
+        ("ff.net.2.bias",         1280),
+    ]
+    attentions_2: Counts = [
+        ("norm", norm2_2),
+        ("proj_in", proj_in_2),
+        ("transformer_blocks.0", transformer_blocks_2),
+        ("transformer_blocks.1", transformer_blocks_2),
+        ("transformer_blocks.2", transformer_blocks_2),
+        ("transformer_blocks.3", transformer_blocks_2),
+        ("transformer_blocks.4", transformer_blocks_2),
+        ("transformer_blocks.5", transformer_blocks_2),
+        ("transformer_blocks.6", transformer_blocks_2),
+        ("transformer_blocks.7", transformer_blocks_2),
+        ("transformer_blocks.8", transformer_blocks_2),
+        ("transformer_blocks.9", transformer_blocks_2),
+        ("proj_out", proj_in_2),
+    ]
+    norm1_2: Counts = [("weight", 1280*has_middle), ("bias", 1280*has_middle)]
+    conv1_2: Counts = [("weight", 14745600*has_middle), ("bias", 1280*has_middle)]
+    to_q_1: Counts = [
+        ("weight",  1638400*case_2 + 1638400*case_3 + 1638400*case_4 + 1638400*case_5 + 1638400*case_6),
+        ("bias",    part_1),
+    ]
+    to_k_1: Counts = [
+        ("weight",  1638400*case_2 + 1638400*case_3 + 1638400*case_4 + 1638400*case_5 + 1638400*case_6 - 1638400*case_6*alone),
+        ("bias",    1280*case_2 + 1280*case_3 + 1280*case_4 + 1280*case_5 + 1280*case_6 - 1280*case_6*alone),
+    ]
+    norm_1: Counts = [("weight", part_2), ("bias", part_2)]
+    proj_in_3: Counts = [("weight", part_3), ("bias", part_2)]
+    transformer_blocks_3: Counts = [
+        ("norm1", norm_1),
+        ("attn1.to_q.weight",     part_3),
+        ("attn1.to_k.weight",     part_3 + 0),
+        ("attn1.to_v.weight",     part_3 + 0),
+        ("attn1.to_out.0", proj_in_3),
+        ("norm2", norm_1),
+        ("attn2.to_q.weight",     part_3),
+        ("attn2.to_k.weight",     part_4),
+        ("attn2.to_v.weight",     part_4),
+        ("attn2.to_out.0", proj_in_3),
+        ("norm3", norm_1),
+        ("ff.net.0.proj.weight",  13107200*case_7 + 13107200*case_8 + 13107200*case_9),
+        ("ff.net.0.proj.bias",    10240*case_7 + 10240*case_8 + 10240*case_9),
+        ("ff.net.2.weight",       6553600*case_7 + 6553600*case_8 + 6553600*case_9),
+        ("ff.net.2.bias",         part_2),
+    ]
+    add_k_proj_1: Counts = [
+        ("weight",  2621440*case_4 + 2621440*case_5 + 2621440*case_6),
+        ("bias",    1280*case_4 + 1280*case_5 + 1280*case_6),
+    ]
+    norm1_3: Counts = [("weight", part_5), ("bias", part_5)]
+    conv1_3: Counts = [("weight", 14745600*has_middle - 14745600*case_10), ("bias", part_5)]
+    resnets_2: Counts = [
+        ("norm1.weight",          2560),
+        ("norm1.bias",            2560),
+        ("conv1.weight",          29491200),
+        ("conv1.bias",            1280),
+        ("time_emb_proj", time_emb_proj_3),
+        ("norm2", norm2_2),
+        ("conv2", conv2_2),
+        ("conv_shortcut.weight",  3276800),
+        ("conv_shortcut.bias",    1280),
+    ]
+    norm1_4: Counts = [("weight", 1920), ("bias", 1920)]
+    norm1_5: Counts = [("weight", 960), ("bias", 960)]
+    resnets_3: Counts = [
+        ("norm1", norm2_1),
+        ("conv1.weight",          1843200),
+        ("conv1.bias",            320),
+        ("time_emb_proj", time_emb_proj_1),
+        ("norm2", norm1_1),
+        ("conv2", conv1_1),
+        ("conv_shortcut.weight",  204800),
+        ("conv_shortcut.bias",    320),
+    ]
+    return [
+        ("time_proj.weight",                              (E//2)*(sinusoids == "fourier")),
+        ("time_embedding.cond_proj.weight",               S*has_g*g),
+        ("time_embedding.linear_1.weight",                E*S),
+        ("time_embedding.linear_1.bias",                  E),
+        ("time_embedding.linear_2", linear_2_1),
+        ("add_embedding.linear_1.weight",                 E*P),
+        ("add_embedding.linear_1.bias",                   E),
+        ("add_embedding.linear_2", linear_2_1),
+        ("class_embedding.weight",                        E*has_classes*classes - E*has_kinds*has_classes*classes + E*W*case_11),
+        ("class_embedding.bias",                          E*case_11),
+        ("class_embedding.linear_1.weight",               E*W*case_12 + E*W*case_13),
+        ("class_embedding.linear_1.bias",                 part_6),
+        ("class_embedding.linear_2.weight",               E**2*case_12 + E**2*case_13),
+        ("class_embedding.linear_2.bias",                 part_6),
+        ("encoder_hid_proj.weight",                       2048*has_J*J),
+        ("encoder_hid_proj.bias",                         2048*has_J),
+        ("conv_in.weight",                                2880*c),
+        ("conv_in.bias",                                  320),
+        ("down_blocks.0.resnets.0", resnets_1),
+        ("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.downsamplers.0.conv", conv1_1),
+        ("down_blocks.1.resnets.0.norm1", norm1_1),
+        ("down_blocks.1.resnets.0.conv1.weight",          1843200),
+        ("down_blocks.1.resnets.0.conv1.bias",            640),
+        ("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
+        ("down_blocks.1.resnets.0.norm2", norm2_1),
+        ("down_blocks.1.resnets.0.conv2", conv2_1),
+        ("down_blocks.1.resnets.0.conv_shortcut.weight",  204800),
+        ("down_blocks.1.resnets.0.conv_shortcut.bias",    640),
+        ("down_blocks.1.attentions.0", attentions_1),
+        ("down_blocks.1.resnets.1.norm1", norm2_1),
+        ("down_blocks.1.resnets.1.conv1", conv2_1),
+        ("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
+        ("down_blocks.1.resnets.1.norm2", norm2_1),
+        ("down_blocks.1.resnets.1.conv2", conv2_1),
+        ("down_blocks.1.attentions.1", attentions_1),
+        ("down_blocks.1.downsamplers.0.conv", conv2_1),
+        ("down_blocks.2.resnets.0.norm1", norm2_1),
+        ("down_blocks.2.resnets.0.conv1.weight",          7372800),
+        ("down_blocks.2.resnets.0.conv1.bias",            1280),
+        ("down_blocks.2.resnets.0.time_emb_proj", time_emb_proj_3),
+        ("down_blocks.2.resnets.0.norm2", norm2_2),
+        ("down_blocks.2.resnets.0.conv2", conv2_2),
+        ("down_blocks.2.resnets.0.conv_shortcut.weight",  819200),
+        ("down_blocks.2.resnets.0.conv_shortcut.bias",    1280),
+        ("down_blocks.2.attentions.0", attentions_2),
+        ("down_blocks.2.resnets.1.norm1", norm2_2),
+        ("down_blocks.2.resnets.1.conv1", conv2_2),
+        ("down_blocks.2.resnets.1.time_emb_proj", time_emb_proj_3),
+        ("down_blocks.2.resnets.1.norm2", norm2_2),
+        ("down_blocks.2.resnets.1.conv2", conv2_2),
+        ("down_blocks.2.attentions.1", attentions_2),
+        ("mid_block.resnets.0.norm1", norm1_2),
+        ("mid_block.resnets.0.conv1", conv1_2),
+        ("mid_block.resnets.0.time_emb_proj.weight",      part_7 + 1280*E*has_middle),
+        ("mid_block.resnets.0.time_emb_proj.bias",        1280*has_middle*case_1 + 1280*has_middle),
+        ("mid_block.resnets.0.norm2", norm1_2),
+        ("mid_block.resnets.0.conv2", conv1_2),
+        ("mid_block.attentions.0.group_norm.weight",      part_1),
+        ("mid_block.attentions.0.group_norm.bias",        part_1),
+        ("mid_block.attentions.0.to_q", to_q_1),
+        ("mid_block.attentions.0.to_k", to_k_1),
+        ("mid_block.attentions.0.to_v", to_k_1),
+        ("mid_block.attentions.0.to_out.0", to_q_1),
+        ("mid_block.attentions.0.norm", norm_1),
+        ("mid_block.attentions.0.proj_in", proj_in_3),
+        ("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
+        ("mid_block.attentions.0.proj_out", proj_in_3),
+        ("mid_block.attentions.0.norm_cross.weight",      part_8),
+        ("mid_block.attentions.0.norm_cross.bias",        part_8),
+        ("mid_block.attentions.0.add_k_proj", add_k_proj_1),
+        ("mid_block.attentions.0.add_v_proj", add_k_proj_1),
+        ("mid_block.resnets.1.norm1", norm1_3),
+        ("mid_block.resnets.1.conv1", conv1_3),
+        ("mid_block.resnets.1.time_emb_proj.weight",      part_7 + 1280*E*has_middle - 1280*E*case_10*case_1 - 1280*E*case_10),
+        ("mid_block.resnets.1.time_emb_proj.bias",        1280*has_middle*case_1 + 1280*has_middle - 1280*case_10*case_1 - 1280*case_10),
+        ("mid_block.resnets.1.norm2", norm1_3),
+        ("mid_block.resnets.1.conv2", conv1_3),
+        ("up_blocks.0.resnets.0", resnets_2),
+        ("up_blocks.0.attentions.0", attentions_2),
+        ("up_blocks.0.resnets.1", resnets_2),
+        ("up_blocks.0.attentions.1", attentions_2),
+        ("up_blocks.0.resnets.2.norm1", norm1_4),
+        ("up_blocks.0.resnets.2.conv1.weight",            22118400),
+        ("up_blocks.0.resnets.2.conv1.bias",              1280),
+        ("up_blocks.0.resnets.2.time_emb_proj", time_emb_proj_3),
+        ("up_blocks.0.resnets.2.norm2", norm2_2),
+        ("up_blocks.0.resnets.2.conv2", conv2_2),
+        ("up_blocks.0.resnets.2.conv_shortcut.weight",    2457600),
+        ("up_blocks.0.resnets.2.conv_shortcut.bias",      1280),
+        ("up_blocks.0.attentions.2", attentions_2),
+        ("up_blocks.0.upsamplers.0.conv", conv2_2),
+        ("up_blocks.1.resnets.0.norm1", norm1_4),
+        ("up_blocks.1.resnets.0.conv1.weight",            11059200),
+        ("up_blocks.1.resnets.0.conv1.bias",              640),
+        ("up_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.1.resnets.0.norm2", norm2_1),
+        ("up_blocks.1.resnets.0.conv2", conv2_1),
+        ("up_blocks.1.resnets.0.conv_shortcut.weight",    1228800),
+        ("up_blocks.1.resnets.0.conv_shortcut.bias",      640),
+        ("up_blocks.1.attentions.0", attentions_1),
+        ("up_blocks.1.resnets.1.norm1", norm2_2),
+        ("up_blocks.1.resnets.1.conv1.weight",            7372800),
+        ("up_blocks.1.resnets.1.conv1.bias",              640),
+        ("up_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.1.resnets.1.norm2", norm2_1),
+        ("up_blocks.1.resnets.1.conv2", conv2_1),
+        ("up_blocks.1.resnets.1.conv_shortcut.weight",    819200),
+        ("up_blocks.1.resnets.1.conv_shortcut.bias",      640),
+        ("up_blocks.1.attentions.1", attentions_1),
+        ("up_blocks.1.resnets.2.norm1", norm1_5),
+        ("up_blocks.1.resnets.2.conv1.weight",            5529600),
+        ("up_blocks.1.resnets.2.conv1.bias",              640),
+        ("up_blocks.1.resnets.2.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.1.resnets.2.norm2", norm2_1),
+        ("up_blocks.1.resnets.2.conv2", conv2_1),
+        ("up_blocks.1.resnets.2.conv_shortcut.weight",    614400),
+        ("up_blocks.1.resnets.2.conv_shortcut.bias",      640),
+        ("up_blocks.1.attentions.2", attentions_1),
+        ("up_blocks.1.upsamplers.0.conv", conv2_1),
+        ("up_blocks.2.resnets.0.norm1", norm1_5),
+        ("up_blocks.2.resnets.0.conv1.weight",            2764800),
+        ("up_blocks.2.resnets.0.conv1.bias",              320),
+        ("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_1),
+        ("up_blocks.2.resnets.0.norm2", norm1_1),
+        ("up_blocks.2.resnets.0.conv2", conv1_1),
+        ("up_blocks.2.resnets.0.conv_shortcut.weight",    307200),
+        ("up_blocks.2.resnets.0.conv_shortcut.bias",      320),
+        ("up_blocks.2.resnets.1", resnets_3),
+        ("up_blocks.2.resnets.2", resnets_3),
+        ("conv_norm_out", norm1_1),
+        ("conv_out.weight",                               2880*o),
+        ("conv_out.bias",                                 o),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    middle = sizes.mid_block_type
-    has_middle = sizes.mid_block_type is not None
-    J = sizes.encoder_hid_dim or 0
-    has_J = sizes.encoder_hid_dim is not None
-    alone = sizes.mid_block_only_cross_attention
-    cross_norm = sizes.cross_attention_norm
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    g = sizes.time_cond_proj_dim or 0
-    has_g = sizes.time_cond_proj_dim is not None
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
-    has_kinds = sizes.class_embed_type is not None
-    classes = sizes.num_class_embeds or 0
-    has_classes = sizes.num_class_embeds is not None
-    P = sizes.projection_class_embeddings_input_dim or 0
-    has_P = sizes.projection_class_embeddings_input_dim is not None
-    E = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
-    S = E*(sinusoids == "fourier") + 320 - 320*(sinusoids == "fourier")
-    W = S*(kinds == "identity")*(kinds == "projection")*has_P + S*(kinds == "identity")*(kinds == "simple_projection")*has_P + (kinds == "projection")*has_P*P + (kinds == "simple_projection")*has_P*P + E*(kinds == "identity") + S - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds == "simple_projection")*has_P - S*(kinds == "projection")*has_P - S*(kinds == "simple_projection")*has_P - S*(kinds == "identity")
-    case_1 = shift == "scale_shift"
-    case_2 = middle == "AttnDownBlock2D"
-    case_3 = middle == "AttnUpBlock2D"
-    case_4 = middle == "SimpleCrossAttnDownBlock2D"
-    case_5 = middle == "SimpleCrossAttnUpBlock2D"
-    case_6 = middle == "UNetMidBlock2DSimpleCrossAttn"
-    part_1 = 1280*case_2 + 1280*case_3 + 1280*case_4 + 1280*case_5 + 1280*case_6
-    part_2 = 20480*case_2 + 20480*case_3 + 20480*case_4 + 20480*case_5 + 20480*case_6
-    part_3 = 20480*case_2 + 20480*case_3 + 20480*case_4 + 20480*case_5 + 20480*case_6 - 20480*case_6*alone
-    case_7 = middle == "CrossAttnDownBlock2D"
-    case_8 = middle == "CrossAttnUpBlock2D"
-    case_9 = middle == "UNetMidBlock2DCrossAttn"
-    part_4 = 1280*case_7 + 1280*case_8 + 1280*case_9
-    part_5 = 1638400*case_7 + 1638400*case_8 + 1638400*case_9
-    part_6 = 20480*case_7 + 20480*case_8 + 20480*case_9
-    case_10 = middle == "UNetMidBlock2D"
-    part_7 = 1280*has_middle - 1280*case_10
-    case_11 = kinds == "simple_projection"
-    case_12 = kinds == "projection"
-    case_13 = kinds == "timestep"
-    part_8 = E*case_12 + E*case_13
-    part_9 = 1280*E*has_middle*case_1
-    case_14 = cross_norm == "group_norm"
-    part_10 = 2048*case_4*case_14 + 2048*case_5*case_14 + 2048*case_6*case_14
-    linear_2_1 = {
-        "weight":  E**2,
-        "bias":    E,
-    }
-    norm1_1 = {
-        "weight":  320,
-        "bias":    320,
-    }
-    conv1_1 = {
-        "weight":  921600,
-        "bias":    320,
-    }
-    time_emb_proj_1 = {
-        "weight":  320*E*case_1 + 320*E,
-        "bias":    320*case_1 + 320,
-    }
-    resnets_1 = {
-        **_inside("norm1", norm1_1),
-        **_inside("conv1", conv1_1),
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-    }
-    time_emb_proj_2 = {
-        "weight":  640*E*case_1 + 640*E,
-        "bias":    640*case_1 + 640,
-    }
-    norm2_1 = {
-        "weight":  640,
-        "bias":    640,
-    }
-    conv2_1 = {
-        "weight":  3686400,
-        "bias":    640,
-    }
-    proj_in_1 = {
-        "weight":  409600,
-        "bias":    640,
-    }
-    to_q_1 = {
-        "base_layer.weight":      409600,
-        "lora_A.default.weight":  10240,
-        "lora_B.default.weight":  10240,
-    }
-    to_out_1 = {
-        **_inside("base_layer", proj_in_1),
-        "lora_A.default.weight":  10240,
-        "lora_B.default.weight":  10240,
-    }
-    to_k_1 = {
-        "base_layer.weight":      1310720,
-        "lora_A.default.weight":  32768,
-        "lora_B.default.weight":  10240,
-    }
-    transformer_blocks_1 = {
-        **_inside("norm1", norm2_1),
-        **_inside("attn1.to_q", to_q_1),
-        **_inside("attn1.to_k", to_q_1),
-        **_inside("attn1.to_v", to_q_1),
-        **_inside("attn1.to_out.0", to_out_1),
-        **_inside("norm2", norm2_1),
-        **_inside("attn2.to_q", to_q_1),
-        **_inside("attn2.to_k", to_k_1),
-        **_inside("attn2.to_v", to_k_1),
-        **_inside("attn2.to_out.0", to_out_1),
-        **_inside("norm3", norm2_1),
-        "ff.net.0.proj.weight":  3276800,
-        "ff.net.0.proj.bias":    5120,
-        "ff.net.2.weight":       1638400,
-        "ff.net.2.bias":         640,
-    }
-    attentions_1 = {
-        **_inside("norm", norm2_1),
-        **_inside("proj_in", proj_in_1),
-        **_inside("transformer_blocks.0", transformer_blocks_1),
-        **_inside("transformer_blocks.1", transformer_blocks_1),
-        **_inside("proj_out", proj_in_1),
-    }
-    time_emb_proj_3 = {
-        "weight":  1280*E*case_1 + 1280*E,
-        "bias":    1280*case_1 + 1280,
-    }
-    norm2_2 = {
-        "weight":  1280,
-        "bias":    1280,
-    }
-    conv2_2 = {
-        "weight":  14745600,
-        "bias":    1280,
-    }
-    proj_in_2 = {
-        "weight":  1638400,
-        "bias":    1280,
-    }
-    to_q_2 = {
-        "base_layer.weight":      1638400,
-        "lora_A.default.weight":  20480,
-        "lora_B.default.weight":  20480,
-    }
-    to_out_2 = {
-        **_inside("base_layer", proj_in_2),
-        "lora_A.default.weight":  20480,
-        "lora_B.default.weight":  20480,
-    }
-    to_k_2 = {
-        "base_layer.weight":      2621440,
-        "lora_A.default.weight":  32768,
-        "lora_B.default.weight":  20480,
-    }
-    transformer_blocks_2 = {
-        **_inside("norm1", norm2_2),
-        **_inside("attn1.to_q", to_q_2),
-        **_inside("attn1.to_k", to_q_2),
-        **_inside("attn1.to_v", to_q_2),
-        **_inside("attn1.to_out.0", to_out_2),
-        **_inside("norm2", norm2_2),
-        **_inside("attn2.to_q", to_q_2),
-        **_inside("attn2.to_k", to_k_2),
-        **_inside("attn2.to_v", to_k_2),
-        **_inside("attn2.to_out.0", to_out_2),
-        **_inside("norm3", norm2_2),
-        "ff.net.0.proj.weight":  13107200,
-        "ff.net.0.proj.bias":    10240,
-        "ff.net.2.weight":       6553600,
-        "ff.net.2.bias":         1280,
-    }
-    attentions_2 = {
-        **_inside("norm", norm2_2),
-        **_inside("proj_in", proj_in_2),
-        **_inside("transformer_blocks.0", transformer_blocks_2),
-        **_inside("transformer_blocks.1", transformer_blocks_2),
-        **_inside("transformer_blocks.2", transformer_blocks_2),
-        **_inside("transformer_blocks.3", transformer_blocks_2),
-        **_inside("transformer_blocks.4", transformer_blocks_2),
-        **_inside("transformer_blocks.5", transformer_blocks_2),
-        **_inside("transformer_blocks.6", transformer_blocks_2),
-        **_inside("transformer_blocks.7", transformer_blocks_2),
-        **_inside("transformer_blocks.8", transformer_blocks_2),
-        **_inside("transformer_blocks.9", transformer_blocks_2),
-        **_inside("proj_out", proj_in_2),
-    }
-    norm1_2 = {
-        "weight":  1280*has_middle,
-        "bias":    1280*has_middle,
-    }
-    conv1_2 = {
-        "weight":  14745600*has_middle,
-        "bias":    1280*has_middle,
-    }
-    to_q_3 = {
-        "base_layer.weight":      1638400*case_2 + 1638400*case_3 + 1638400*case_4 + 1638400*case_5 + 1638400*case_6,
-        "base_layer.bias":        part_1,
-        "lora_A.default.weight":  part_2,
-        "lora_B.default.weight":  part_2,
-    }
-    to_k_3 = {
-        "base_layer.weight":      1638400*case_2 + 1638400*case_3 + 1638400*case_4 + 1638400*case_5 + 1638400*case_6 - 1638400*case_6*alone,
-        "base_layer.bias":        1280*case_2 + 1280*case_3 + 1280*case_4 + 1280*case_5 + 1280*case_6 - 1280*case_6*alone,
-        "lora_A.default.weight":  part_3,
-        "lora_B.default.weight":  part_3,
-    }
-    norm_1 = {
-        "weight":  part_4,
-        "bias":    part_4,
-    }
-    proj_in_3 = {
-        "weight":  part_5,
-        "bias":    part_4,
-    }
-    to_q_4 = {
-        "base_layer.weight":      part_5,
-        "lora_A.default.weight":  part_6,
-        "lora_B.default.weight":  part_6,
-    }
-    to_k_4 = {
-        "base_layer.weight":      part_5 + 0,
-        "lora_A.default.weight":  part_6 + 0,
-        "lora_B.default.weight":  part_6,
-    }
-    to_out_3 = {
-        **_inside("base_layer", proj_in_3),
-        "lora_A.default.weight":  part_6,
-        "lora_B.default.weight":  part_6,
-    }
-    to_k_5 = {
-        "base_layer.weight":      2621440*case_7 + 2621440*case_8 + 2621440*case_9,
-        "lora_A.default.weight":  32768*case_7 + 32768*case_8 + 32768*case_9,
-        "lora_B.default.weight":  part_6,
-    }
-    transformer_blocks_3 = {
-        **_inside("norm1", norm_1),
-        **_inside("attn1.to_q", to_q_4),
-        **_inside("attn1.to_k", to_k_4),
-        **_inside("attn1.to_v", to_k_4),
-        **_inside("attn1.to_out.0", to_out_3),
-        **_inside("norm2", norm_1),
-        **_inside("attn2.to_q", to_q_4),
-        **_inside("attn2.to_k", to_k_5),
-        **_inside("attn2.to_v", to_k_5),
-        **_inside("attn2.to_out.0", to_out_3),
-        **_inside("norm3", norm_1),
-        "ff.net.0.proj.weight":  13107200*case_7 + 13107200*case_8 + 13107200*case_9,
-        "ff.net.0.proj.bias":    10240*case_7 + 10240*case_8 + 10240*case_9,
-        "ff.net.2.weight":       6553600*case_7 + 6553600*case_8 + 6553600*case_9,
-        "ff.net.2.bias":         part_4,
-    }
-    add_k_proj_1 = {
-        "weight":  2621440*case_4 + 2621440*case_5 + 2621440*case_6,
-        "bias":    1280*case_4 + 1280*case_5 + 1280*case_6,
-    }
-    norm1_3 = {
-        "weight":  part_7,
-        "bias":    part_7,
-    }
-    conv1_3 = {
-        "weight":  14745600*has_middle - 14745600*case_10,
-        "bias":    part_7,
-    }
-    resnets_2 = {
-        "norm1.weight":          2560,
-        "norm1.bias":            2560,
-        "conv1.weight":          29491200,
-        "conv1.bias":            1280,
-        **_inside("time_emb_proj", time_emb_proj_3),
-        **_inside("norm2", norm2_2),
-        **_inside("conv2", conv2_2),
-        "conv_shortcut.weight":  3276800,
-        "conv_shortcut.bias":    1280,
-    }
-    norm1_4 = {
-        "weight":  1920,
-        "bias":    1920,
-    }
-    norm1_5 = {
-        "weight":  960,
-        "bias":    960,
-    }
-    resnets_3 = {
-        **_inside("norm1", norm2_1),
-        "conv1.weight":          1843200,
-        "conv1.bias":            320,
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-        "conv_shortcut.weight":  204800,
-        "conv_shortcut.bias":    320,
-    }
-    return {
-        "time_proj.weight":                              (E//2)*(sinusoids == "fourier"),
-        "time_embedding.cond_proj.weight":               S*has_g*g,
-        "time_embedding.linear_1.weight":                E*S,
-        "time_embedding.linear_1.bias":                  E,
-        **_inside("time_embedding.linear_2", linear_2_1),
-        "add_embedding.linear_1.weight":                 E*P,
-        "add_embedding.linear_1.bias":                   E,
-        **_inside("add_embedding.linear_2", linear_2_1),
-        "class_embedding.weight":                        E*has_classes*classes - E*has_kinds*has_classes*classes + E*W*case_11,
-        "class_embedding.bias":                          E*case_11,
-        "class_embedding.linear_1.weight":               E*W*case_12 + E*W*case_13,
-        "class_embedding.linear_1.bias":                 part_8,
-        "class_embedding.linear_2.weight":               E**2*case_12 + E**2*case_13,
-        "class_embedding.linear_2.bias":                 part_8,
-        "encoder_hid_proj.weight":                       2048*has_J*J,
-        "encoder_hid_proj.bias":                         2048*has_J,
-        "conv_in.weight":                                2880*c,
-        "conv_in.bias":                                  320,
-        **_inside("down_blocks.0.resnets.0", resnets_1),
-        **_inside("down_blocks.0.resnets.1", resnets_1),
-        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
-        **_inside("down_blocks.1.resnets.0.norm1", norm1_1),
-        "down_blocks.1.resnets.0.conv1.weight":          1843200,
-        "down_blocks.1.resnets.0.conv1.bias":            640,
-        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.0.conv2", conv2_1),
-        "down_blocks.1.resnets.0.conv_shortcut.weight":  204800,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":    640,
-        **_inside("down_blocks.1.attentions.0", attentions_1),
-        **_inside("down_blocks.1.resnets.1.norm1", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv1", conv2_1),
-        **_inside("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.1.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv2", conv2_1),
-        **_inside("down_blocks.1.attentions.1", attentions_1),
-        **_inside("down_blocks.1.downsamplers.0.conv", conv2_1),
-        **_inside("down_blocks.2.resnets.0.norm1", norm2_1),
-        "down_blocks.2.resnets.0.conv1.weight":          7372800,
-        "down_blocks.2.resnets.0.conv1.bias":            1280,
-        **_inside("down_blocks.2.resnets.0.time_emb_proj", time_emb_proj_3),
-        **_inside("down_blocks.2.resnets.0.norm2", norm2_2),
-        **_inside("down_blocks.2.resnets.0.conv2", conv2_2),
-        "down_blocks.2.resnets.0.conv_shortcut.weight":  819200,
-        "down_blocks.2.resnets.0.conv_shortcut.bias":    1280,
-        **_inside("down_blocks.2.attentions.0", attentions_2),
-        **_inside("down_blocks.2.resnets.1.norm1", norm2_2),
-        **_inside("down_blocks.2.resnets.1.conv1", conv2_2),
-        **_inside("down_blocks.2.resnets.1.time_emb_proj", time_emb_proj_3),
-        **_inside("down_blocks.2.resnets.1.norm2", norm2_2),
-        **_inside("down_blocks.2.resnets.1.conv2", conv2_2),
-        **_inside("down_blocks.2.attentions.1", attentions_2),
-        **_inside("mid_block.resnets.0.norm1", norm1_2),
-        **_inside("mid_block.resnets.0.conv1", conv1_2),
-        "mid_block.resnets.0.time_emb_proj.weight":      part_9 + 1280*E*has_middle,
-        "mid_block.resnets.0.time_emb_proj.bias":        1280*has_middle*case_1 + 1280*has_middle,
-        **_inside("mid_block.resnets.0.norm2", norm1_2),
-        **_inside("mid_block.resnets.0.conv2", conv1_2),
-        "mid_block.attentions.0.group_norm.weight":      part_1,
-        "mid_block.attentions.0.group_norm.bias":        part_1,
-        **_inside("mid_block.attentions.0.to_q", to_q_3),
-        **_inside("mid_block.attentions.0.to_k", to_k_3),
-        **_inside("mid_block.attentions.0.to_v", to_k_3),
-        **_inside("mid_block.attentions.0.to_out.0", to_q_3),
-        **_inside("mid_block.attentions.0.norm", norm_1),
-        **_inside("mid_block.attentions.0.proj_in", proj_in_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
-        **_inside("mid_block.attentions.0.proj_out", proj_in_3),
-        "mid_block.attentions.0.norm_cross.weight":      part_10,
-        "mid_block.attentions.0.norm_cross.bias":        part_10,
-        **_inside("mid_block.attentions.0.add_k_proj", add_k_proj_1),
-        **_inside("mid_block.attentions.0.add_v_proj", add_k_proj_1),
-        **_inside("mid_block.resnets.1.norm1", norm1_3),
-        **_inside("mid_block.resnets.1.conv1", conv1_3),
-        "mid_block.resnets.1.time_emb_proj.weight":      part_9 + 1280*E*has_middle - 1280*E*case_10*case_1 - 1280*E*case_10,
-        "mid_block.resnets.1.time_emb_proj.bias":        1280*has_middle*case_1 + 1280*has_middle - 1280*case_10*case_1 - 1280*case_10,
-        **_inside("mid_block.resnets.1.norm2", norm1_3),
-        **_inside("mid_block.resnets.1.conv2", conv1_3),
-        **_inside("up_blocks.0.resnets.0", resnets_2),
-        **_inside("up_blocks.0.attentions.0", attentions_2),
-        **_inside("up_blocks.0.resnets.1", resnets_2),
-        **_inside("up_blocks.0.attentions.1", attentions_2),
-        **_inside("up_blocks.0.resnets.2.norm1", norm1_4),
-        "up_blocks.0.resnets.2.conv1.weight":            22118400,
-        "up_blocks.0.resnets.2.conv1.bias":              1280,
-        **_inside("up_blocks.0.resnets.2.time_emb_proj", time_emb_proj_3),
-        **_inside("up_blocks.0.resnets.2.norm2", norm2_2),
-        **_inside("up_blocks.0.resnets.2.conv2", conv2_2),
-        "up_blocks.0.resnets.2.conv_shortcut.weight":    2457600,
-        "up_blocks.0.resnets.2.conv_shortcut.bias":      1280,
-        **_inside("up_blocks.0.attentions.2", attentions_2),
-        **_inside("up_blocks.0.upsamplers.0.conv", conv2_2),
-        **_inside("up_blocks.1.resnets.0.norm1", norm1_4),
-        "up_blocks.1.resnets.0.conv1.weight":            11059200,
-        "up_blocks.1.resnets.0.conv1.bias":              640,
-        **_inside("up_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("up_blocks.1.resnets.0.conv2", conv2_1),
-        "up_blocks.1.resnets.0.conv_shortcut.weight":    1228800,
-        "up_blocks.1.resnets.0.conv_shortcut.bias":      640,
-        **_inside("up_blocks.1.attentions.0", attentions_1),
-        **_inside("up_blocks.1.resnets.1.norm1", norm2_2),
-        "up_blocks.1.resnets.1.conv1.weight":            7372800,
-        "up_blocks.1.resnets.1.conv1.bias":              640,
-        **_inside("up_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.1.resnets.1.norm2", norm2_1),
-        **_inside("up_blocks.1.resnets.1.conv2", conv2_1),
-        "up_blocks.1.resnets.1.conv_shortcut.weight":    819200,
-        "up_blocks.1.resnets.1.conv_shortcut.bias":      640,
-        **_inside("up_blocks.1.attentions.1", attentions_1),
-        **_inside("up_blocks.1.resnets.2.norm1", norm1_5),
-        "up_blocks.1.resnets.2.conv1.weight":            5529600,
-        "up_blocks.1.resnets.2.conv1.bias":              640,
-        **_inside("up_blocks.1.resnets.2.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.1.resnets.2.norm2", norm2_1),
-        **_inside("up_blocks.1.resnets.2.conv2", conv2_1),
-        "up_blocks.1.resnets.2.conv_shortcut.weight":    614400,
-        "up_blocks.1.resnets.2.conv_shortcut.bias":      640,
-        **_inside("up_blocks.1.attentions.2", attentions_1),
-        **_inside("up_blocks.1.upsamplers.0.conv", conv2_1),
-        **_inside("up_blocks.2.resnets.0.norm1", norm1_5),
-        "up_blocks.2.resnets.0.conv1.weight":            2764800,
-        "up_blocks.2.resnets.0.conv1.bias":              320,
-        **_inside("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_1),
-        **_inside("up_blocks.2.resnets.0.norm2", norm1_1),
-        **_inside("up_blocks.2.resnets.0.conv2", conv1_1),
-        "up_blocks.2.resnets.0.conv_shortcut.weight":    307200,
-        "up_blocks.2.resnets.0.conv_shortcut.bias":      320,
-        **_inside("up_blocks.2.resnets.1", resnets_3),
-        **_inside("up_blocks.2.resnets.2", resnets_3),
-        **_inside("conv_norm_out", norm1_1),
-        "conv_out.weight":                               2880*o,
-        "conv_out.bias":                                 o,
-    }
-
-
-def _trained_full(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    middle = sizes.mid_block_type
-    has_middle = sizes.mid_block_type is not None
-    J = sizes.encoder_hid_dim or 0
-    has_J = sizes.encoder_hid_dim is not None
-    alone = sizes.mid_block_only_cross_attention
-    cross_norm = sizes.cross_attention_norm
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    g = sizes.time_cond_proj_dim or 0
-    has_g = sizes.time_cond_proj_dim is not None
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
-    has_kinds = sizes.class_embed_type is not None
-    classes = sizes.num_class_embeds or 0
-    has_classes = sizes.num_class_embeds is not None
-    P = sizes.projection_class_embeddings_input_dim or 0
-    has_P = sizes.projection_class_embeddings_input_dim is not None
-    E = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
-    S = E*(sinusoids == "fourier") + 320 - 320*(sinusoids == "fourier")
-    W = S*(kinds == "identity")*(kinds == "projection")*has_P + S*(kinds == "identity")*(kinds == "simple_projection")*has_P + (kinds == "projection")*has_P*P + (kinds == "simple_projection")*has_P*P + E*(kinds == "identity") + S - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds == "simple_projection")*has_P - S*(kinds == "projection")*has_P - S*(kinds == "simple_projection")*has_P - S*(kinds == "identity")
-    case_1 = middle == "SimpleCrossAttnDownBlock2D"
-    case_2 = cross_norm == "group_norm"
-    case_3 = middle == "SimpleCrossAttnUpBlock2D"
-    case_4 = middle == "UNetMidBlock2DSimpleCrossAttn"
-    case_5 = shift == "scale_shift"
-    found: int = 4096*case_1*case_2 + 4096*case_3*case_2 + 4096*case_4*case_2 + 6561280*(middle == "AttnDownBlock2D") + 6561280*(middle == "AttnUpBlock2D") + 350840320*(middle == "CrossAttnDownBlock2D") + 350840320*(middle == "CrossAttnUpBlock2D") + 11806720*case_1 + 11806720*case_3 + 1280*(middle == "UNetMidBlock2D")*(-E*case_5 - E - case_5 - 23047) + 350840320*(middle == "UNetMidBlock2DCrossAttn") + 11806720*case_4 + 2560*has_middle*(E*case_5 + E + case_5 + 23047) + 2048*has_J*(J + 1) + S*has_g*g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E + W + 2) + E*has_classes*classes + 2*E**2 + E*S + 11200*E*case_5 + E*P + 11204*E + 2880*c + 2881*o + 11200*case_5 + 2132691200 - E*has_kinds*has_classes*classes - 3279360*case_4*alone
-    return found
-
-
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
-
-
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    middle = sizes.mid_block_type
-    alone = sizes.mid_block_only_cross_attention
+    middle = sizes.mid_block_type; alone = sizes.mid_block_only_cross_attention
     case_1 = middle == "UNetMidBlock2DSimpleCrossAttn"
-    found: int = 163840*(middle == "AttnDownBlock2D") + 163840*(middle == "AttnUpBlock2D") + 3522560*(middle == "CrossAttnDownBlock2D") + 3522560*(middle == "CrossAttnUpBlock2D") + 163840*(middle == "SimpleCrossAttnDownBlock2D") + 163840*(middle == "SimpleCrossAttnUpBlock2D") + 3522560*(middle == "UNetMidBlock2DCrossAttn") + 163840*case_1 + 19701760 - 81920*case_1*alone
-    return found
+    part_1 = 20480*(middle == "AttnDownBlock2D") + 20480*(middle == "AttnUpBlock2D") + 20480*(middle == "SimpleCrossAttnDownBlock2D") + 20480*(middle == "SimpleCrossAttnUpBlock2D") + 20480*case_1
+    part_2 = 20480*(middle == "AttnDownBlock2D") + 20480*(middle == "AttnUpBlock2D") + 20480*(middle == "SimpleCrossAttnDownBlock2D") + 20480*(middle == "SimpleCrossAttnUpBlock2D") + 20480*case_1 - 20480*case_1*alone
+    case_2 = middle == "CrossAttnDownBlock2D"
+    case_3 = middle == "CrossAttnUpBlock2D"
+    case_4 = middle == "UNetMidBlock2DCrossAttn"
+    part_3 = 20480*case_2 + 20480*case_3 + 20480*case_4
+    to_q_1: Counts = [("lora_A.default.weight", 10240), ("lora_B.default.weight", 10240)]
+    to_k_1: Counts = [("lora_A.default.weight", 32768), ("lora_B.default.weight", 10240)]
+    module_1: Counts = [
+        ("attn1.to_q", to_q_1),
+        ("attn1.to_k", to_q_1),
+        ("attn1.to_v", to_q_1),
+        ("attn1.to_out.0", to_q_1),
+        ("attn2.to_q", to_q_1),
+        ("attn2.to_k", to_k_1),
+        ("attn2.to_v", to_k_1),
+        ("attn2.to_out.0", to_q_1),
+    ]
+    transformer_blocks_1: Counts = [("0", module_1), ("1", module_1)]
+    to_q_2: Counts = [("lora_A.default.weight", 20480), ("lora_B.default.weight", 20480)]
+    to_k_2: Counts = [("lora_A.default.weight", 32768), ("lora_B.default.weight", 20480)]
+    module_2: Counts = [
+        ("attn1.to_q", to_q_2),
+        ("attn1.to_k", to_q_2),
+        ("attn1.to_v", to_q_2),
+        ("attn1.to_out.0", to_q_2),
+        ("attn2.to_q", to_q_2),
+        ("attn2.to_k", to_k_2),
+        ("attn2.to_v", to_k_2),
+        ("attn2.to_out.0", to_q_2),
+    ]
+    transformer_blocks_2: Counts = [
+        ("0", module_2),
+        ("1", module_2),
+        ("2", module_2),
+        ("3", module_2),
+        ("4", module_2),
+        ("5", module_2),
+        ("6", module_2),
+        ("7", module_2),
+        ("8", module_2),
+        ("9", module_2),
+    ]
+    to_q_3: Counts = [("lora_A.default.weight", part_1), ("lora_B.default.weight", part_1)]
+    to_k_3: Counts = [("lora_A.default.weight", part_2), ("lora_B.default.weight", part_2)]
+    to_q_4: Counts = [("lora_A.default.weight", part_3), ("lora_B.default.weight", part_3)]
+    to_k_4: Counts = [("lora_A.default.weight", part_3 + 0), ("lora_B.default.weight", part_3)]
+    to_k_5: Counts = [
+        ("lora_A.default.weight",  32768*case_2 + 32768*case_3 + 32768*case_4),
+        ("lora_B.default.weight",  part_3),
+    ]
+    transformer_blocks_3: Counts = [
+        ("attn1.to_q", to_q_4),
+        ("attn1.to_k", to_k_4),
+        ("attn1.to_v", to_k_4),
+        ("attn1.to_out.0", to_q_4),
+        ("attn2.to_q", to_q_4),
+        ("attn2.to_k", to_k_5),
+        ("attn2.to_v", to_k_5),
+        ("attn2.to_out.0", to_q_4),
+    ]
+    return [
+        ("down_blocks.1.attentions.0.transformer_blocks", transformer_blocks_1),
+        ("down_blocks.1.attentions.1.transformer_blocks", transformer_blocks_1),
+        ("down_blocks.2.attentions.0.transformer_blocks", transformer_blocks_2),
+        ("down_blocks.2.attentions.1.transformer_blocks", transformer_blocks_2),
+        ("mid_block.attentions.0.to_q", to_q_3),
+        ("mid_block.attentions.0.to_k", to_k_3),
+        ("mid_block.attentions.0.to_v", to_k_3),
+        ("mid_block.attentions.0.to_out.0", to_q_3),
+        ("mid_block.attentions.0.transformer_blocks.0", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.1", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.2", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.3", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.4", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.5", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.6", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.7", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.8", transformer_blocks_3),
+        ("mid_block.attentions.0.transformer_blocks.9", transformer_blocks_3),
+        ("up_blocks.0.attentions.0.transformer_blocks", transformer_blocks_2),
+        ("up_blocks.0.attentions.1.transformer_blocks", transformer_blocks_2),
+        ("up_blocks.0.attentions.2.transformer_blocks", transformer_blocks_2),
+        ("up_blocks.1.attentions.0.transformer_blocks", transformer_blocks_1),
+        ("up_blocks.1.attentions.1.transformer_blocks", transformer_blocks_1),
+        ("up_blocks.1.attentions.2.transformer_blocks", transformer_blocks_1),
+    ]
 
 
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-}
-_TRAINED = {
-    "full": _trained_full,
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
 
-
-class OtherStructure(ValueError):
-    """The sizes are of a model whose structure is not that of this module."""
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples."""
-    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.in_channels
-    J = sizes.encoder_hid_dim or 0
-    has_J = sizes.encoder_hid_dim is not None
-    return {
-        "sample": ("latent", "b c h w", c),
-        "encoder_hidden_states": ("prompt", "b y c", has_J*J + 2048 - 2048*has_J),
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _fixed = (('block_out_channels', (320, 640, 1280)), ('down_block_types', ('DownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D')), ('up_block_types', ('CrossAttnUpBlock2D', 'CrossAttnUpBlock2D', 'UpBlock2D')), ('transformer_layers_per_block', (1, 2, 10)), ('attention_head_dim', (5, 10, 20)), ('cross_attention_dim', 2048), ('use_linear_projection', True), ('addition_embed_type', 'text_time'), ('layers_per_block', 2), ('only_cross_attention', False), ('class_embeddings_concat', False), ('conv_in_kernel', 3), ('downsample_padding', 1), ('reverse_transformer_layers_per_block', None), ('conv_out_kernel', 3))
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples")
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+        return Moments(
+            len(h_),  # n
+            sum(y_),  # y
+            sum((((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) for h, w in zip(h_, w_)),  # x_3
+            sum(((h + 1)//2)*((w + 1)//2) for h, w in zip(h_, w_)),  # x
+            sum(h*w for h, w in zip(h_, w_)),  # hw
+            sum((((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y for h, w, y in zip(h_, w_, y_)),  # x_3_y
+            sum(((h + 1)//2)*((w + 1)//2)*y for h, w, y in zip(h_, w_, y_)),  # xy
+            sum((((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 for h, w in zip(h_, w_)),  # x_3_x_3
+            sum(((h + 1)//2)**2*((w + 1)//2)**2 for h, w in zip(h_, w_)),  # xx
+        )
 
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
+    @staticmethod
+    def _terms(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        return (
+            1,
+            y,
+            (((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2),
+            ((h + 1)//2)*((w + 1)//2),
+            h*w,
+            (((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y,
+            ((h + 1)//2)*((w + 1)//2)*y,
+            (((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2,
+            ((h + 1)//2)**2*((w + 1)//2)**2,
+        )
 
+    @staticmethod
+    def _inner(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        return (h, w)
 
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.in_channels
+        J = sizes.encoder_hid_dim or 0
+        has_J = sizes.encoder_hid_dim is not None
+        return {"sample": ("latent", "b c h w", c), "encoder_hidden_states": ("prompt", "b y c", has_J*J + 2048 - 2048*has_J)}
 
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-        OtherStructure: sizes that decide the structure are not those of this module (``_FIXED``).
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        for attribute, value in _FIXED:
-            given = _plain(getattr(sizes, attribute))
-            if given != value:
-                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        c = sizes.in_channels; o = sizes.out_channels; middle = sizes.mid_block_type
+        has_middle = sizes.mid_block_type is not None
+        J = sizes.encoder_hid_dim or 0
+        has_J = sizes.encoder_hid_dim is not None
+        alone = sizes.mid_block_only_cross_attention; cross_norm = sizes.cross_attention_norm
+        e = sizes.time_embedding_dim or 0
+        has_e = sizes.time_embedding_dim is not None
+        sinusoids = sizes.time_embedding_type
+        g = sizes.time_cond_proj_dim or 0
+        has_g = sizes.time_cond_proj_dim is not None
+        shift = sizes.resnet_time_scale_shift; kinds = sizes.class_embed_type
+        has_kinds = sizes.class_embed_type is not None
+        classes = sizes.num_class_embeds or 0
+        has_classes = sizes.num_class_embeds is not None
+        P = sizes.projection_class_embeddings_input_dim or 0
+        has_P = sizes.projection_class_embeddings_input_dim is not None
+        E = has_e*e + 640*has_e*(sinusoids == "fourier") + 1280 - 1280*has_e - 640*(sinusoids == "fourier")
+        S = E*(sinusoids == "fourier") + 320 - 320*(sinusoids == "fourier")
+        W = S*(kinds == "identity")*(kinds == "projection")*has_P + S*(kinds == "identity")*(kinds == "simple_projection")*has_P + (kinds == "projection")*has_P*P + (kinds == "simple_projection")*has_P*P + E*(kinds == "identity") + S - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds == "simple_projection")*has_P - S*(kinds == "projection")*has_P - S*(kinds == "simple_projection")*has_P - S*(kinds == "identity")
+        case_1 = middle == "SimpleCrossAttnDownBlock2D"
+        case_2 = cross_norm == "group_norm"
+        case_3 = middle == "SimpleCrossAttnUpBlock2D"
+        case_4 = middle == "UNetMidBlock2DSimpleCrossAttn"
+        case_5 = middle == "AttnDownBlock2D"
+        case_6 = middle == "AttnUpBlock2D"
+        case_7 = middle == "CrossAttnDownBlock2D"
+        case_8 = middle == "CrossAttnUpBlock2D"
+        case_9 = shift == "scale_shift"
+        case_10 = middle == "UNetMidBlock2DCrossAttn"
+        return {
+            "full": 4096*case_1*case_2 + 4096*case_3*case_2 + 4096*case_4*case_2 + 6561280*case_5 + 6561280*case_6 + 350840320*case_7 + 350840320*case_8 + 11806720*case_1 + 11806720*case_3 + 1280*(middle == "UNetMidBlock2D")*(-E*case_9 - E - case_9 - 23047) + 350840320*case_10 + 11806720*case_4 + 2560*has_middle*(E*case_9 + E + case_9 + 23047) + 2048*has_J*(J + 1) + S*has_g*g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E + W + 2) + E*has_classes*classes + 2*E**2 + E*S + 11200*E*case_9 + E*P + 11204*E + 2880*c + 2881*o + 11200*case_9 + 2132691200 - E*has_kinds*has_classes*classes - 3279360*case_4*alone,
+            "forward": 0,
+            "lora": 163840*case_5 + 163840*case_6 + 3522560*case_7 + 3522560*case_8 + 163840*case_1 + 163840*case_3 + 3522560*case_10 + 163840*case_4 + 19701760 - 81920*case_4*alone,
         }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.y + c[2] * m.x_3 + c[3] * m.x + c[4] * m.hw + c[5] * m.x_3_y + c[6] * m.xy + c[7] * m.x_3_x_3 + c[8] * m.xx
 
     def moments(self, *, latent: Streams, prompt: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
-        return _moments(self.sizes, {"latent": latent, "prompt": prompt})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt})
 
     def per_item(self, *, latent: Streams, prompt: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"latent": latent, "prompt": prompt}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        _check(self.sizes, columns)
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.y + c[2] * m.x_3 + c[3] * m.x + c[4] * m.hw + c[5] * m.x_3_y + c[6] * m.xy + c[7] * m.x_3_x_3 + c[8] * m.xx)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**unet_2d_condition**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        return _total(c[0] * m.n + c[1] * m.y + c[2] * m.x_3 + c[3] * m.x + c[4] * m.hw + c[5] * m.x_3_y + c[6] * m.xy + c[7] * m.x_3_x_3 + c[8] * m.xx)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"latent": latent, "prompt": prompt})

@@ -9,77 +9,61 @@
 # sha256 00e9ebc60e0917e71c38b0a683c1ad24fe771f26374c3b63090519df6bb9a1cb  specs/blocks/transformer_2d.yaml
 # sha256 e9840229a131245ca4952535598c7be34cb7ef3f8a5bc2074318eed97a2eaae7  specs/blocks/unet_attention.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """UNet of images without text, residual blocks and attention of pixels at several resolutions, with skips: parameters and FLOPs in closed form.
 
-Structure 'ddpm_cifar10': of models with the sizes in ``_FIXED``.
+Structure 'ddpm_cifar10': of models with the sizes in ``Estimator._fixed``.
 
-Regime 'full', convention symflops, torch, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds ==
-                   "identity") - S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128
-                   - S) + 2*E*(kinds == "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E +
-                   S + 4480*(shift == "scale_shift") + 4480)) * n
-               + (2048*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
-                   1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
-               + (18481152) * x_2
-               + (2048*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) +
-                   4718592*has_middle + 17301504) * x_3
-               + (256*(9*c + 9*o + 21632)) * hw
-               + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-               + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-    backward   = (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 256 - E*(kinds ==
-                   "identity") - S) + 2048*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(256
-                   - S) + 2*E*(kinds == "timestep")*(E*(kinds == "identity") + 2*E + S - S*(kinds == "identity")) +
-                   2*E*(2*E + S + 8960*(shift == "scale_shift") + 8960)) * n
-               + (4096*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
-                   1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
-               + (36962304) * x_2
-               + (4096*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) +
-                   9437184*has_middle + 34603008) * x_3
-               + (256*(9*c + 18*o + 43264)) * hw
-               + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-               + (8*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-
-Regime 'forward', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds ==
-                   "identity") - S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128
-                   - S) + 2*E*(kinds == "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E +
-                   S + 4480*(shift == "scale_shift") + 4480)) * n
-               + (2048*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
-                   1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
-               + (18481152) * x_2
-               + (2048*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) +
-                   4718592*has_middle + 17301504) * x_3
-               + (256*(9*c + 9*o + 21632)) * hw
-               + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-               + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-
-Regime 'lora', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds ==
-                   "identity") - S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128
-                   - S) + 2*E*(kinds == "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E +
-                   S + 4480*(shift == "scale_shift") + 4480)) * n
-               + (128*(85*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 21760*(256//(has_d*d + 256 - 256*has_d)) + 129536
-                   - 21760*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
-               + (18481152) * x_2
-               + (128*has_middle*attentive*(17*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 4352*(256//(has_d*d + 256 -
-                   256*has_d)) + 256 - 4352*(256//(has_d*d + 256 - 256*has_d))*has_d) + 4718592*has_middle + 17301504) *
-                   x_3
-               + (256*(9*c + 9*o + 21632)) * hw
-               + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-               + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-    backward   = (3328*(3*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 768*(256//(has_d*d + 256 - 256*has_d)) + 4384 -
-                   768*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
-               + (18481152) * x_2
-               + (256*has_middle*attentive*(9*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 2304*(256//(has_d*d + 256 -
-                   256*has_d)) + 256 - 2304*(256//(has_d*d + 256 - 256*has_d))*has_d) + 4718592*has_middle + 17301504) *
-                   x_3
-               + (256*(9*o + 17024)) * hw
-               + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-               + (8*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
+forward (full, forward under symflops, torch):
+    (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds == "identity") -
+        S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128 - S) + 2*E*(kinds ==
+        "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E + S + 4480*(shift ==
+        "scale_shift") + 4480)) * n
+    + (2048*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
+        1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+    + (18481152) * x_2
+    + (2048*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) + 4718592*has_middle +
+        17301504) * x_3
+    + (256*(9*c + 9*o + 21632)) * hw
+    + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
+    + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
+backward (full under symflops, torch):
+    (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 256 - E*(kinds == "identity") -
+        S) + 2048*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(256 - S) + 2*E*(kinds ==
+        "timestep")*(E*(kinds == "identity") + 2*E + S - S*(kinds == "identity")) + 2*E*(2*E + S + 8960*(shift ==
+        "scale_shift") + 8960)) * n
+    + (4096*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
+        1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+    + (36962304) * x_2
+    + (4096*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) + 9437184*has_middle +
+        34603008) * x_3
+    + (256*(9*c + 18*o + 43264)) * hw
+    + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
+    + (8*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
+forward (lora under symflops, torch):
+    (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds == "identity") -
+        S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128 - S) + 2*E*(kinds ==
+        "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E + S + 4480*(shift ==
+        "scale_shift") + 4480)) * n
+    + (128*(85*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 21760*(256//(has_d*d + 256 - 256*has_d)) + 129536 -
+        21760*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+    + (18481152) * x_2
+    + (128*has_middle*attentive*(17*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 4352*(256//(has_d*d + 256 -
+        256*has_d)) + 256 - 4352*(256//(has_d*d + 256 - 256*has_d))*has_d) + 4718592*has_middle + 17301504) * x_3
+    + (256*(9*c + 9*o + 21632)) * hw
+    + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
+    + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
+backward (lora under symflops, torch):
+    (3328*(3*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 768*(256//(has_d*d + 256 - 256*has_d)) + 4384 -
+        768*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+    + (18481152) * x_2
+    + (256*has_middle*attentive*(9*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 2304*(256//(has_d*d + 256 -
+        256*has_d)) + 256 - 2304*(256//(has_d*d + 256 - 256*has_d))*has_d) + 4718592*has_middle + 17301504) * x_3
+    + (256*(9*o + 17024)) * hw
+    + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
+    + (8*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
 
 Moments are sums over the items of a batch:
 
@@ -91,43 +75,23 @@ Moments are sums over the items of a batch:
     xx       sum of (h//2)**2*(w//2)**2 over samples
     x_3_x_3  sum of (h//8)**2*(w//8)**2 over samples
 
-Sizes:
+Derived from sizes:
 
-    c    in_channels: channels of an image
-    o    out_channels: predicted channels
-    blocks block_out_channels: channels at each resolution
-    n    layers_per_block: residual blocks at each resolution (one more on the way up)
-    downs down_block_types: kind of block at each resolution on the way down
-    ups  up_block_types: kind of block at each resolution on the way up
-    middle mid_block_type: kind of block between (null for none)
-    attentive add_attention: the block between has attention
-    d    attention_head_dim: width of one head (null: one head)
-    e    time_embedding_dim: width of the embedding of a timestep (null: 4 times the first channels)
-    sinusoids time_embedding_type: how a timestep becomes a vector
-    steps num_train_timesteps: timesteps that have learned vectors
-    shift resnet_time_scale_shift: whether the timestep only shifts, or scales as well
-    groups attn_norm_num_groups: groups of the norm before the attention between
-    kinds class_embed_type: how a class becomes a vector (null for a table)
-    classes num_class_embeds: classes of the table (null for none)
-    border downsample_padding: rows added on both sides before each halving (0 adds one at the end)
-    halves downsample_type: what halves after blocks with attention
-    doubles upsample_type: what doubles after blocks with attention
-    E    = has_e*e + 512 - 512*has_e
-    S    = 128*(sinusoids == "fourier") + 128
+    E = has_e*e + 512 - 512*has_e
+    S = 128*(sinusoids == "fourier") + 128
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
@@ -136,1001 +100,103 @@ VARIANT: str | None = "ddpm_cifar10"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "x_2": "samples", "x_3": "samples", "hw": "samples", "xx": "samples", "x_3_x_3": "samples"}
-_FIXED: tuple[tuple[str, Any], ...] = (
-    ("block_out_channels", (128, 256, 256, 256)),
-    ("down_block_types", ('DownBlock2D', 'AttnDownBlock2D', 'DownBlock2D', 'DownBlock2D')),
-    ("up_block_types", ('UpBlock2D', 'UpBlock2D', 'AttnUpBlock2D', 'UpBlock2D')),
-    ("downsample_type", 'conv'),
-    ("upsample_type", 'conv'),
-    ("layers_per_block", 2),
-    ("downsample_padding", 0),
-)
-_CLASSES = ("UNet2DModel",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("in_channels", "number", ("in_channels",), ""),
-    ("out_channels", "number", ("out_channels",), ""),
-    ("block_out_channels", "list", ("block_out_channels",), "number"),
-    ("layers_per_block", "number", ("layers_per_block",), ""),
-    ("down_block_types", "list", ("down_block_types",), "text"),
-    ("up_block_types", "list", ("up_block_types",), "text"),
-    ("mid_block_type", "text", ("mid_block_type",), ""),
-    ("add_attention", "flag", ("add_attention",), ""),
-    ("attention_head_dim", "number", ("attention_head_dim",), ""),
-    ("time_embedding_dim", "number", ("time_embedding_dim",), ""),
-    ("time_embedding_type", "text", ("time_embedding_type",), ""),
-    ("num_train_timesteps", "number", ("num_train_timesteps",), ""),
-    ("resnet_time_scale_shift", "text", ("resnet_time_scale_shift",), ""),
-    ("attn_norm_num_groups", "number", ("attn_norm_num_groups",), ""),
-    ("class_embed_type", "text", ("class_embed_type",), ""),
-    ("num_class_embeds", "number", ("num_class_embeds",), ""),
-    ("downsample_padding", "number", ("downsample_padding",), ""),
-    ("downsample_type", "text", ("downsample_type",), ""),
-    ("upsample_type", "text", ("upsample_type",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'UNet2DModel': {'absent': ['time_embedding_dim', 'num_train_timesteps', 'attn_norm_num_groups', 'class_embed_type', 'num_class_embeds']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "UNet2DModel": {
-        "guarded": {
-        },
-        "words": {
-            "time_embedding_type": ['fourier', 'learned', 'positional'],
-            "down_block_types": ['AttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D'],
-            "up_block_types": ['AttnUpBlock2D', 'ResnetUpsampleBlock2D', 'UpBlock2D'],
-            "downsample_type": ['conv', 'resnet'],
-            "upsample_type": ['conv', 'resnet'],
-            "act_fn": ['gelu', 'mish', 'relu', 'silu', 'swish'],
-            "resnet_time_scale_shift": ['default', 'scale_shift'],
-            "class_embed_type": ['identity', 'timestep'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("add_attention", "attention_head_dim", "attn_norm_num_groups", "block_out_channels", "class_embed_type", "down_block_types", "downsample_padding", "downsample_type", "in_channels", "layers_per_block", "mid_block_type", "num_class_embeds", "num_train_timesteps", "out_channels", "resnet_time_scale_shift", "time_embedding_dim", "time_embedding_type", "up_block_types", "upsample_type")
+    _name = NAME
+    _classes = ("UNet2DModel",)
+    _nullable = ("mid_block_type", "attention_head_dim", "time_embedding_dim", "num_train_timesteps", "attn_norm_num_groups", "class_embed_type", "num_class_embeds")
+    _reading = {'tables': {'UNet2DModel': {'absent': ['time_embedding_dim', 'num_train_timesteps', 'attn_norm_num_groups', 'class_embed_type', 'num_class_embeds']}}}
+    _fields = (
+        ("in_channels", "number"), ("out_channels", "number"), ("block_out_channels", "list", (), "number"),
+        ("layers_per_block", "number"), ("down_block_types", "list", (), "text"),
+        ("up_block_types", "list", (), "text"), ("mid_block_type", "text"), ("add_attention", "flag"),
+        ("attention_head_dim", "number"), ("time_embedding_dim", "number"), ("time_embedding_type", "text"),
+        ("num_train_timesteps", "number"), ("resnet_time_scale_shift", "text"),
+        ("attn_norm_num_groups", "number"), ("class_embed_type", "text"), ("num_class_embeds", "number"),
+        ("downsample_padding", "number"), ("downsample_type", "text"), ("upsample_type", "text"),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "UNet2DModel": {'words': {'time_embedding_type': ['fourier', 'learned', 'positional'], 'down_block_types': ['AttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D'], 'up_block_types': ['AttnUpBlock2D', 'ResnetUpsampleBlock2D', 'UpBlock2D'], 'downsample_type': ['conv', 'resnet'], 'upsample_type': ['conv', 'resnet'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'resnet_time_scale_shift': ['default', 'scale_shift'], 'class_embed_type': ['identity', 'timestep']}},
+    }
 
     def __init__(
         self,
         *,
-        in_channels: int = 3,
-        out_channels: int = 3,
-        block_out_channels: tuple[Any, ...] = (224, 448, 672, 896),
-        layers_per_block: int = 2,
-        down_block_types: tuple[Any, ...] = ('DownBlock2D', 'AttnDownBlock2D', 'AttnDownBlock2D', 'AttnDownBlock2D'),
-        up_block_types: tuple[Any, ...] = ('AttnUpBlock2D', 'AttnUpBlock2D', 'AttnUpBlock2D', 'UpBlock2D'),
-        mid_block_type: str | None = 'UNetMidBlock2D',
-        add_attention: bool = True,
-        attention_head_dim: int | None = 8,
-        time_embedding_dim: int | None = None,
-        time_embedding_type: str = 'positional',
-        num_train_timesteps: int | None = None,
-        resnet_time_scale_shift: str = 'default',
-        attn_norm_num_groups: int | None = None,
-        class_embed_type: str | None = None,
-        num_class_embeds: int | None = None,
-        downsample_padding: int = 1,
-        downsample_type: str = 'conv',
-        upsample_type: str = 'conv',
+        in_channels: int = 3,  # c: channels of an image
+        out_channels: int = 3,  # o: predicted channels
+        block_out_channels: tuple[Any, ...] = (224, 448, 672, 896),  # blocks: channels at each resolution
+        layers_per_block: int = 2,  # n: residual blocks at each resolution (one more on the way up)
+        down_block_types: tuple[Any, ...] = ('DownBlock2D', 'AttnDownBlock2D', 'AttnDownBlock2D', 'AttnDownBlock2D'),  # downs: kind of block at each resolution on the way down
+        up_block_types: tuple[Any, ...] = ('AttnUpBlock2D', 'AttnUpBlock2D', 'AttnUpBlock2D', 'UpBlock2D'),  # ups: kind of block at each resolution on the way up
+        mid_block_type: str | None = 'UNetMidBlock2D',  # middle: kind of block between (null for none)
+        add_attention: bool = True,  # attentive: the block between has attention
+        attention_head_dim: int | None = 8,  # d: width of one head (null: one head)
+        time_embedding_dim: int | None = None,  # e: width of the embedding of a timestep (null: 4 times the first channels)
+        time_embedding_type: str = 'positional',  # sinusoids: how a timestep becomes a vector
+        num_train_timesteps: int | None = None,  # steps: timesteps that have learned vectors
+        resnet_time_scale_shift: str = 'default',  # shift: whether the timestep only shifts, or scales as well
+        attn_norm_num_groups: int | None = None,  # groups: groups of the norm before the attention between
+        class_embed_type: str | None = None,  # kinds: how a class becomes a vector (null for a table)
+        num_class_embeds: int | None = None,  # classes: classes of the table (null for none)
+        downsample_padding: int = 1,  # border: rows added on both sides before each halving (0 adds one at the end)
+        downsample_type: str = 'conv',  # halves: what halves after blocks with attention
+        upsample_type: str = 'conv',  # doubles: what doubles after blocks with attention
     ) -> None:
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.block_out_channels = block_out_channels
-        self.layers_per_block = layers_per_block
-        self.down_block_types = down_block_types
-        self.up_block_types = up_block_types
-        self.mid_block_type = mid_block_type
-        self.add_attention = add_attention
-        self.attention_head_dim = attention_head_dim
-        self.time_embedding_dim = time_embedding_dim
-        self.time_embedding_type = time_embedding_type
-        self.num_train_timesteps = num_train_timesteps
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.block_out_channels, self.layers_per_block = block_out_channels, layers_per_block
+        self.down_block_types, self.up_block_types = down_block_types, up_block_types
+        self.mid_block_type, self.add_attention = mid_block_type, add_attention
+        self.attention_head_dim, self.time_embedding_dim = attention_head_dim, time_embedding_dim
+        self.time_embedding_type, self.num_train_timesteps = time_embedding_type, num_train_timesteps
         self.resnet_time_scale_shift = resnet_time_scale_shift
-        self.attn_norm_num_groups = attn_norm_num_groups
-        self.class_embed_type = class_embed_type
-        self.num_class_embeds = num_class_embeds
-        self.downsample_padding = downsample_padding
-        self.downsample_type = downsample_type
-        self.upsample_type = upsample_type
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
-
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("mid_block_type", "attention_head_dim", "time_embedding_dim", "num_train_timesteps", "attn_norm_num_groups", "class_embed_type", "num_class_embeds") and is_null(config, keys):
-                found[attribute] = None
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        return cls(**found)
-
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+        self.attn_norm_num_groups, self.class_embed_type = attn_norm_num_groups, class_embed_type
+        self.num_class_embeds, self.downsample_padding = num_class_embeds, downsample_padding
+        self.downsample_type, self.upsample_type = downsample_type, upsample_type
 
 
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
+    __slots__ = ("n", "x", "x_2", "x_3", "hw", "xx", "x_3_x_3")
+    _names = __slots__
 
-    __slots__ = ("hw", "n", "padded", "x", "x_2", "x_3", "x_3_x_3", "xx")
-
-    def __init__(
-        self,
-        n: int = 0,
-        x: int = 0,
-        x_2: int = 0,
-        x_3: int = 0,
-        hw: int = 0,
-        xx: int = 0,
-        x_3_x_3: int = 0,
-        *,
-        padded: Moments | None = None,
-    ) -> None:
-        self.n = n
-        self.x = x
-        self.x_2 = x_2
-        self.x_3 = x_3
-        self.hw = hw
-        self.xx = xx
-        self.x_3_x_3 = x_3_x_3
-        self.padded = padded
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.x + other.x,
-            self.x_2 + other.x_2,
-            self.x_3 + other.x_3,
-            self.hw + other.hw,
-            self.xx + other.xx,
-            self.x_3_x_3 + other.x_3_x_3,
-            padded=padded,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        return {
-            "n": self.n,
-            "x": self.x,
-            "x_2": self.x_2,
-            "x_3": self.x_3,
-            "hw": self.hw,
-            "xx": self.xx,
-            "x_3_x_3": self.x_3_x_3,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+    def __init__(self, n: int = 0, x: int = 0, x_2: int = 0, x_3: int = 0, hw: int = 0, xx: int = 0, x_3_x_3: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.x, self.x_2, self.x_3, self.hw, self.xx, self.x_3_x_3 = n, x, x_2, x_3, hw, xx, x_3_x_3
+        self.padded, self.lengths = padded, lengths
 
 
 def moments(*, images: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``images``: h, w per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"images": images})
+    return Estimator._of_batch(None, {"images": images})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch."""
-    real, padded = _read(sizes, batch)
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    _check(sizes, columns)
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
-    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(h_: list[int], w_: list[int]) -> Moments:
-    return Moments(
-        len(h_),  # n
-        sum((h//2)*(w//2) for h, w in zip(h_, w_)),  # x
-        sum((h//4)*(w//4) for h, w in zip(h_, w_)),  # x_2
-        sum((h//8)*(w//8) for h, w in zip(h_, w_)),  # x_3
-        sum(h*w for h, w in zip(h_, w_)),  # hw
-        sum((h//2)**2*(w//2)**2 for h, w in zip(h_, w_)),  # xx
-        sum((h//8)**2*(w//8)**2 for h, w in zip(h_, w_)),  # x_3_x_3
-    )
-
-
-def _terms(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    return (
-        1,
-        (h//2)*(w//2),
-        (h//4)*(w//4),
-        (h//8)*(w//8),
-        h*w,
-        (h//2)**2*(w//2)**2,
-        (h//8)**2*(w//8)**2,
-    )
-
-
-def _rests(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-_INNER = ("samples", "samples")  # the index set of each
-
-
-def _inner(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    return (
-        h//8,
-        w//8,
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    c = sizes.in_channels
-    o = sizes.out_channels
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    c = sizes.in_channels; o = sizes.out_channels
     has_middle = sizes.mid_block_type is not None
     attentive = sizes.add_attention
     d = sizes.attention_head_dim or 0
     has_d = sizes.attention_head_dim is not None
     e = sizes.time_embedding_dim or 0
     has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
+    sinusoids = sizes.time_embedding_type; shift = sizes.resnet_time_scale_shift; kinds = sizes.class_embed_type
     E = has_e*e + 512 - 512*has_e
     S = 128*(sinusoids == "fourier") + 128
     case_1 = shift == "scale_shift"
     part_1 = 256*E*case_1 + 256*E
     part_2 = 256//(has_d*d + 256 - 256*has_d)
-    part_3 = 512*part_2*has_d*d + 131072*part_2 - 131072*part_2*has_d
-    part_4 = 2*part_2*has_d*d + 512*part_2 - 512*part_2*has_d
-    part_5 = 512*E*case_1 + 512*E
-    case_2 = sinusoids == "learned"
-    case_3 = kinds == "identity"
-    case_4 = kinds == "timestep"
-    # what a contraction runs over, in multiples of (n, x, x_2, x_3, hw, xx, x_3_x_3)
-    sample_ = (1, 0, 0, 0, 0, 0, 0)
-    conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0)
-    x_ = (0, 1, 0, 0, 0, 0, 0)
-    xx_ = (0, 0, 0, 0, 0, 1, 0)
-    x_2_ = (0, 0, 1, 0, 0, 0, 0)
-    x_3_ = (0, 0, 0, 1, 0, 0, 0)
-    x_3_x_3_ = (0, 0, 0, 0, 0, 0, 1)
-    # what equal modules have in common, each below its own path
-    resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,  294912,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,  1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  294912,  1,  (1, 1),  0),  # y = xW
-    ]
-    module_1: list[Line] = [
-        ("to_q",  x_,  part_3,  1,  (1, 1),  0),  # y = xW
-        ("to_k",  x_,  part_3,  1,  (1, 1),  0),  # y = xW
-        ("to_v",  x_,  part_3,  1,  (1, 1),  0),  # y = xW
-    ]
-    attentions_1: list[Line] = [
-        *_at("0", module_1),
-        ("0",           xx_,  part_4,  1,  (1, 1),  0),  # scores = qk
-        ("0",           xx_,  part_4,  1,  (1, 1),  0),  # mix = pv
-        ("0.to_out.0",  x_,   part_3,  1,  (1, 1),  0),  # y = xW
-    ]
-    attentions_2: list[Line] = [
-        *_at("1", module_1),
-        ("1",           xx_,  part_4,  1,  (1, 1),  0),  # scores = qk
-        ("1",           xx_,  part_4,  1,  (1, 1),  0),  # mix = pv
-        ("1.to_out.0",  x_,   part_3,  1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_2: list[Line] = [
-        ("conv1",          x_2_,     1179648,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_2_,     1179648,  1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_3: list[Line] = [
-        ("conv1",          x_3_,     1179648,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_3_,     1179648,  1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_4: list[Line] = [
-        ("conv1",          x_3_,     1179648,  has_middle,  (has_middle, has_middle),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,   has_middle,  (has_middle, has_middle),  0),  # y = xW
-        ("conv2",          x_3_,     1179648,  has_middle,  (has_middle, has_middle),  0),  # y = xW
-    ]
-    resnets_5: list[Line] = [
-        ("conv1",          x_3_,     2359296,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_3_,     1179648,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  x_3_,     262144,   1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_6: list[Line] = [
-        ("conv1",          x_2_,     2359296,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_2_,     1179648,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  x_2_,     262144,   1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_7: list[Line] = [
-        ("conv1",          x_,       2359296,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_5,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_,       1179648,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  x_,       262144,   1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_8: list[Line] = [
-        ("conv1",          conv_in_rows_,  589824,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,  1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  294912,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,  65536,   1,  (1, 1),  0),  # y = xW
-    ]
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",                sample_,        2*E*S + 256*E*case_2 - 2*E*S*case_2,  1,                     (case_2, 1),                                   0),  # y = xW
-        ("time_embedding.linear_2",                sample_,        2*E**2,                               1,                     (1, 1),                                        0),  # y = xW
-        ("class_embedding.linear_1",               sample_,        2*E*S*case_2*case_3*case_4 + 2*E**2*case_3 + 256*E*case_2*case_4 + 2*E*S - 2*E**2*case_2*case_3*case_4 - 2*E*S*case_2*case_4 - 2*E*S*case_3,  case_4,                (case_2*case_4, case_4),                       0),  # y = xW
-        ("class_embedding.linear_2",               sample_,        2*E**2,                               case_4,                (case_4, case_4),                              0),  # y = xW
-        ("conv_in",                                conv_in_rows_,  2304*c,                               1,                     (0, 1),                                        0),  # y = xW
-        *_at("down_blocks.0.resnets.0", resnets_1),
-        *_at("down_blocks.0.resnets.1", resnets_1),
-        ("down_blocks.0.downsamplers.0.conv",      x_,             294912,                               1,                     (1, 1),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",          x_,             589824,                               1,                     (1, 1),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",  sample_,        part_5,                               1,                     (1, 1),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",          x_,             1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",  x_,             65536,                                1,                     (1, 1),                                        0),  # y = xW
-        *_at("down_blocks.1.attentions", attentions_1),
-        ("down_blocks.1.resnets.1.conv1",          x_,             1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",  sample_,        part_5,                               1,                     (1, 1),                                        0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",          x_,             1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        *_at("down_blocks.1.attentions", attentions_2),
-        ("down_blocks.1.downsamplers.0.conv",      x_2_,           1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        *_at("down_blocks.2.resnets.0", resnets_2),
-        *_at("down_blocks.2.resnets.1", resnets_2),
-        ("down_blocks.2.downsamplers.0.conv",      x_3_,           1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        *_at("down_blocks.3.resnets.0", resnets_3),
-        *_at("down_blocks.3.resnets.1", resnets_3),
-        *_at("mid_block.resnets.0", resnets_4),
-        ("mid_block.attentions.0.to_q",            x_3_,           part_3,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        ("mid_block.attentions.0.to_k",            x_3_,           part_3,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        ("mid_block.attentions.0.to_v",            x_3_,           part_3,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        ("mid_block.attentions.0",                 x_3_x_3_,       part_4,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # scores = qk
-        ("mid_block.attentions.0",                 x_3_x_3_,       part_4,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # mix = pv
-        ("mid_block.attentions.0.to_out.0",        x_3_,           part_3,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        *_at("mid_block.resnets.1", resnets_4),
-        *_at("up_blocks.0.resnets.0", resnets_5),
-        *_at("up_blocks.0.resnets.1", resnets_5),
-        *_at("up_blocks.0.resnets.2", resnets_5),
-        ("up_blocks.0.upsamplers.0.conv",          x_2_,           1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        *_at("up_blocks.1.resnets.0", resnets_6),
-        *_at("up_blocks.1.resnets.1", resnets_6),
-        *_at("up_blocks.1.resnets.2", resnets_6),
-        ("up_blocks.1.upsamplers.0.conv",          x_,             1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        *_at("up_blocks.2.resnets.0", resnets_7),
-        *_at("up_blocks.2.attentions", attentions_1),
-        *_at("up_blocks.2.resnets.1", resnets_7),
-        *_at("up_blocks.2.attentions", attentions_2),
-        ("up_blocks.2.resnets.2.conv1",            x_,             1769472,                              1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",    sample_,        part_5,                               1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",            x_,             1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",    x_,             196608,                               1,                     (1, 1),                                        0),  # y = xW
-        *_at("up_blocks.2.attentions.2", module_1),
-        ("up_blocks.2.attentions.2",               xx_,            part_4,                               1,                     (1, 1),                                        0),  # scores = qk
-        ("up_blocks.2.attentions.2",               xx_,            part_4,                               1,                     (1, 1),                                        0),  # mix = pv
-        ("up_blocks.2.attentions.2.to_out.0",      x_,             part_3,                               1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.2.upsamplers.0.conv",          conv_in_rows_,  1179648,                              1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",            conv_in_rows_,  884736,                               1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",    sample_,        part_1,                               1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",            conv_in_rows_,  294912,                               1,                     (1, 1),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",    conv_in_rows_,  98304,                                1,                     (1, 1),                                        0),  # y = xW
-        *_at("up_blocks.3.resnets.1", resnets_8),
-        *_at("up_blocks.3.resnets.2", resnets_8),
-        ("conv_out",                               conv_in_rows_,  2304*o,                               1,                     (1, 1),                                        0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    has_middle = sizes.mid_block_type is not None
-    attentive = sizes.add_attention
-    d = sizes.attention_head_dim or 0
-    has_d = sizes.attention_head_dim is not None
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
-    E = has_e*e + 512 - 512*has_e
-    S = 128*(sinusoids == "fourier") + 128
-    case_1 = shift == "scale_shift"
-    part_1 = 256*E*case_1 + 256*E
-    part_2 = 256//(has_d*d + 256 - 256*has_d)
-    part_3 = 512*part_2*has_d*d + 131072*part_2 - 131072*part_2*has_d
-    part_4 = 32*part_2*has_d*d + 8192*part_2 - 8192*part_2*has_d
+    part_3 = 32*part_2*has_d*d + 8192*part_2 - 8192*part_2*has_d
+    part_4 = 512*part_2*has_d*d + 131072*part_2 - 131072*part_2*has_d
     part_5 = 2*part_2*has_d*d + 512*part_2 - 512*part_2*has_d
     part_6 = 512*E*case_1 + 512*E
     case_2 = sinusoids == "learned"
@@ -1145,164 +211,164 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     x_3_ = (0, 0, 0, 1, 0, 0, 0)
     x_3_x_3_ = (0, 0, 0, 0, 0, 0, 1)
     # what equal modules have in common, each below its own path
-    resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,  294912,  1,  (0, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,  1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  294912,  1,  (0, 0),  0),  # y = xW
+    resnets_1: Rows = [
+        ("conv1",          conv_in_rows_,  294912,  (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,  (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          conv_in_rows_,  294912,  (1, (1, 1)),  (1, (0, 0))),  # y = xW
     ]
-    to_q_1: list[Line] = [
-        ("base_layer",      x_,  part_3,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  x_,  8192,    1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  x_,  part_4,  1,  (1, 1),  0),  # y = xW
+    to_q_1: Rows = [
+        ("lora_A.default",  x_,  8192,    (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  x_,  part_3,  (),  (1, (1, 1))),  # y = xW
     ]
-    to_out_1: list[Line] = [
-        ("base_layer",      x_,  part_3,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  x_,  part_4,  1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  x_,  8192,    1,  (1, 1),  0),  # y = xW
+    to_out_1: Rows = [
+        ("0",                 x_,  part_4,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0.lora_A.default",  x_,  part_3,  (),           (1, (1, 1))),  # y = xW
+        ("0.lora_B.default",  x_,  8192,    (),           (1, (1, 1))),  # y = xW
     ]
-    to_q_2: list[Line] = [
-        ("base_layer",      x_,  part_3,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  x_,  8192,    1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  x_,  part_4,  1,  (1, 1),  0),  # y = xW
+    to_q_2: Rows = [
+        ("lora_A.default",  x_,  8192,    (),  (1, (1, 1))),  # y = xW
+        ("lora_B.default",  x_,  part_3,  (),  (1, (1, 1))),  # y = xW
     ]
-    module_1: list[Line] = [
-        *_at("to_q", to_q_2),
-        *_at("to_k", to_q_2),
-        *_at("to_v", to_q_2),
+    module_1: Rows = [
+        ("to_q",  x_,  part_4,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_2),
+        ("to_k",  x_,  part_4,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_2),
+        ("to_v",  x_,  part_4,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_2),
     ]
-    attentions_1: list[Line] = [
-        *_at("1", module_1),
-        ("1",  xx_,  part_5,  1,  (1, 1),  0),  # scores = qk
-        ("1",  xx_,  part_5,  1,  (1, 1),  0),  # mix = pv
-        *_at("1.to_out.0", to_out_1),
+    attentions_1: Rows = [
+        ("1", module_1),
+        ("1",  xx_,  part_5,  (1, (1, 1)),  (1, (1, 1))),  # scores = qk
+        ("1",  xx_,  part_5,  (1, (1, 1)),  (1, (1, 1))),  # mix = pv
+        ("1.to_out", to_out_1),
     ]
-    resnets_2: list[Line] = [
-        ("conv1",          x_2_,     1179648,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_6,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_2_,     1179648,  1,  (1, 0),  0),  # y = xW
+    resnets_2: Rows = [
+        ("conv1",          x_2_,     1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_2_,     1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_3: list[Line] = [
-        ("conv1",          x_3_,     1179648,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_6,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_3_,     1179648,  1,  (1, 0),  0),  # y = xW
+    resnets_3: Rows = [
+        ("conv1",          x_3_,     1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_3_,     1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_4: list[Line] = [
-        ("conv1",          x_3_,     1179648,  has_middle,  (has_middle, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_6,   has_middle,  (0, 0),           0),  # y = xW
-        ("conv2",          x_3_,     1179648,  has_middle,  (has_middle, 0),  0),  # y = xW
+    resnets_4: Rows = [
+        ("conv1",          x_3_,     1179648,  (has_middle, (has_middle, has_middle)),  (has_middle, (has_middle, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,   (has_middle, (has_middle, has_middle)),  (has_middle, (0, 0))),  # y = xW
+        ("conv2",          x_3_,     1179648,  (has_middle, (has_middle, has_middle)),  (has_middle, (has_middle, 0))),  # y = xW
     ]
-    to_q_3: list[Line] = [
-        ("base_layer",      x_3_,  part_3,  has_middle*attentive,  (has_middle*attentive, 0),                     0),  # y = xW
-        ("lora_A.default",  x_3_,  8192,    has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        ("lora_B.default",  x_3_,  part_4,  has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
+    to_q_3: Rows = [
+        ("lora_A.default",  x_3_,  8192,    (),  (has_middle*attentive, (has_middle*attentive, has_middle*attentive))),  # y = xW
+        ("lora_B.default",  x_3_,  part_3,  (),  (has_middle*attentive, (has_middle*attentive, has_middle*attentive))),  # y = xW
     ]
-    resnets_5: list[Line] = [
-        ("conv1",          x_3_,     2359296,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_6,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_3_,     1179648,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  x_3_,     262144,   1,  (1, 0),  0),  # y = xW
+    resnets_5: Rows = [
+        ("conv1",          x_3_,     2359296,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_3_,     1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  x_3_,     262144,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_6: list[Line] = [
-        ("conv1",          x_2_,     2359296,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_6,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_2_,     1179648,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  x_2_,     262144,   1,  (1, 0),  0),  # y = xW
+    resnets_6: Rows = [
+        ("conv1",          x_2_,     2359296,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_2_,     1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  x_2_,     262144,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_7: list[Line] = [
-        ("conv1",          x_,       2359296,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,  part_6,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_,       1179648,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  x_,       262144,   1,  (1, 0),  0),  # y = xW
+    resnets_7: Rows = [
+        ("conv1",          x_,       2359296,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,  part_6,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_,       1179648,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  x_,       262144,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_8: list[Line] = [
-        ("conv1",          conv_in_rows_,  589824,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  sample_,        part_1,  1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  294912,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,  65536,   1,  (1, 0),  0),  # y = xW
+    resnets_8: Rows = [
+        ("conv1",          conv_in_rows_,  589824,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,  (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          conv_in_rows_,  294912,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  65536,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
+    # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",                         sample_,        2*E*S + 256*E*case_2 - 2*E*S*case_2,  1,                     (0, 0),                                        0),  # y = xW
-        ("time_embedding.linear_2",                         sample_,        2*E**2,                               1,                     (0, 0),                                        0),  # y = xW
-        ("class_embedding.linear_1",                        sample_,        2*E*S*case_2*case_3*case_4 + 2*E**2*case_3 + 256*E*case_2*case_4 + 2*E*S - 2*E**2*case_2*case_3*case_4 - 2*E*S*case_2*case_4 - 2*E*S*case_3,  case_4,                (0, 0),                                        0),  # y = xW
-        ("class_embedding.linear_2",                        sample_,        2*E**2,                               case_4,                (0, 0),                                        0),  # y = xW
-        ("conv_in",                                         conv_in_rows_,  2304*c,                               1,                     (0, 0),                                        0),  # y = xW
-        *_at("down_blocks.0.resnets.0", resnets_1),
-        *_at("down_blocks.0.resnets.1", resnets_1),
-        ("down_blocks.0.downsamplers.0.conv",               x_,             294912,                               1,                     (0, 0),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                   x_,             589824,                               1,                     (0, 0),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",           sample_,        part_6,                               1,                     (0, 0),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                   x_,             1179648,                              1,                     (0, 0),                                        0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",           x_,             65536,                                1,                     (0, 0),                                        0),  # y = xW
-        *_at("down_blocks.1.attentions.0.to_q", to_q_1),
-        *_at("down_blocks.1.attentions.0.to_k", to_q_1),
-        *_at("down_blocks.1.attentions.0.to_v", to_q_1),
-        ("down_blocks.1.attentions.0",                      xx_,            part_5,                               1,                     (1, 1),                                        0),  # scores = qk
-        ("down_blocks.1.attentions.0",                      xx_,            part_5,                               1,                     (1, 1),                                        0),  # mix = pv
-        *_at("down_blocks.1.attentions.0.to_out.0", to_out_1),
-        ("down_blocks.1.resnets.1.conv1",                   x_,             1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",           sample_,        part_6,                               1,                     (0, 0),                                        0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                   x_,             1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        *_at("down_blocks.1.attentions", attentions_1),
-        ("down_blocks.1.downsamplers.0.conv",               x_2_,           1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        *_at("down_blocks.2.resnets.0", resnets_2),
-        *_at("down_blocks.2.resnets.1", resnets_2),
-        ("down_blocks.2.downsamplers.0.conv",               x_3_,           1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        *_at("down_blocks.3.resnets.0", resnets_3),
-        *_at("down_blocks.3.resnets.1", resnets_3),
-        *_at("mid_block.resnets.0", resnets_4),
-        *_at("mid_block.attentions.0.to_q", to_q_3),
-        *_at("mid_block.attentions.0.to_k", to_q_3),
-        *_at("mid_block.attentions.0.to_v", to_q_3),
-        ("mid_block.attentions.0",                          x_3_x_3_,       part_5,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # scores = qk
-        ("mid_block.attentions.0",                          x_3_x_3_,       part_5,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # mix = pv
-        ("mid_block.attentions.0.to_out.0.base_layer",      x_3_,           part_3,                               has_middle*attentive,  (has_middle*attentive, 0),                     0),  # y = xW
-        ("mid_block.attentions.0.to_out.0.lora_A.default",  x_3_,           part_4,                               has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        ("mid_block.attentions.0.to_out.0.lora_B.default",  x_3_,           8192,                                 has_middle*attentive,  (has_middle*attentive, has_middle*attentive),  0),  # y = xW
-        *_at("mid_block.resnets.1", resnets_4),
-        *_at("up_blocks.0.resnets.0", resnets_5),
-        *_at("up_blocks.0.resnets.1", resnets_5),
-        *_at("up_blocks.0.resnets.2", resnets_5),
-        ("up_blocks.0.upsamplers.0.conv",                   x_2_,           1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        *_at("up_blocks.1.resnets.0", resnets_6),
-        *_at("up_blocks.1.resnets.1", resnets_6),
-        *_at("up_blocks.1.resnets.2", resnets_6),
-        ("up_blocks.1.upsamplers.0.conv",                   x_,             1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        *_at("up_blocks.2.resnets.0", resnets_7),
-        *_at("up_blocks.2.attentions.0", module_1),
-        ("up_blocks.2.attentions.0",                        xx_,            part_5,                               1,                     (1, 1),                                        0),  # scores = qk
-        ("up_blocks.2.attentions.0",                        xx_,            part_5,                               1,                     (1, 1),                                        0),  # mix = pv
-        *_at("up_blocks.2.attentions.0.to_out.0", to_out_1),
-        *_at("up_blocks.2.resnets.1", resnets_7),
-        *_at("up_blocks.2.attentions", attentions_1),
-        ("up_blocks.2.resnets.2.conv1",                     x_,             1769472,                              1,                     (1, 0),                                        0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",             sample_,        part_6,                               1,                     (0, 0),                                        0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",                     x_,             1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",             x_,             196608,                               1,                     (1, 0),                                        0),  # y = xW
-        *_at("up_blocks.2.attentions.2", module_1),
-        ("up_blocks.2.attentions.2",                        xx_,            part_5,                               1,                     (1, 1),                                        0),  # scores = qk
-        ("up_blocks.2.attentions.2",                        xx_,            part_5,                               1,                     (1, 1),                                        0),  # mix = pv
-        *_at("up_blocks.2.attentions.2.to_out.0", to_out_1),
-        ("up_blocks.2.upsamplers.0.conv",                   conv_in_rows_,  1179648,                              1,                     (1, 0),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",                     conv_in_rows_,  884736,                               1,                     (1, 0),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",             sample_,        part_1,                               1,                     (0, 0),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",                     conv_in_rows_,  294912,                               1,                     (1, 0),                                        0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",             conv_in_rows_,  98304,                                1,                     (1, 0),                                        0),  # y = xW
-        *_at("up_blocks.3.resnets.1", resnets_8),
-        *_at("up_blocks.3.resnets.2", resnets_8),
-        ("conv_out",                                        conv_in_rows_,  2304*o,                               1,                     (1, 0),                                        0),  # y = xW
+        ("time_embedding.linear_1",                         sample_,        2*E*S + 256*E*case_2 - 2*E*S*case_2,  (1, (case_2, 1)),  (1, (0, 0))),       # y = xW
+        ("time_embedding.linear_2",                         sample_,        2*E**2,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("class_embedding.linear_1",                        sample_,        2*E*S*case_2*case_3*case_4 + 2*E**2*case_3 + 256*E*case_2*case_4 + 2*E*S - 2*E**2*case_2*case_3*case_4 - 2*E*S*case_2*case_4 - 2*E*S*case_3,  (case_4, (case_2*case_4, case_4)),  (case_4, (0, 0))),  # y = xW
+        ("class_embedding.linear_2",                        sample_,        2*E**2,   (case_4, (case_4, case_4)),  (case_4, (0, 0))),  # y = xW
+        ("conv_in",                                         conv_in_rows_,  2304*c,   (1, (0, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.0.resnets.0", resnets_1),
+        ("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.downsamplers.0.conv",               x_,             294912,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.conv1",                   x_,             589824,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",           sample_,        part_6,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.conv2",                   x_,             1179648,  (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",           x_,             65536,    (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.1.attentions.0.to_q",                 x_,             part_4,   (1, (1, 1)),       (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("down_blocks.1.attentions.0.to_q", to_q_1),
+        ("down_blocks.1.attentions.0.to_k",                 x_,             part_4,   (1, (1, 1)),       (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("down_blocks.1.attentions.0.to_k", to_q_1),
+        ("down_blocks.1.attentions.0.to_v",                 x_,             part_4,   (1, (1, 1)),       (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("down_blocks.1.attentions.0.to_v", to_q_1),
+        ("down_blocks.1.attentions.0",                      xx_,            part_5,   (1, (1, 1)),       (1, (1, 1))),       # scores = qk
+        ("down_blocks.1.attentions.0",                      xx_,            part_5,   (1, (1, 1)),       (1, (1, 1))),       # mix = pv
+        ("down_blocks.1.attentions.0.to_out", to_out_1),
+        ("down_blocks.1.resnets.1.conv1",                   x_,             1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",           sample_,        part_6,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("down_blocks.1.resnets.1.conv2",                   x_,             1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("down_blocks.1.attentions", attentions_1),
+        ("down_blocks.1.downsamplers.0.conv",               x_2_,           1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("down_blocks.2.resnets.0", resnets_2),
+        ("down_blocks.2.resnets.1", resnets_2),
+        ("down_blocks.2.downsamplers.0.conv",               x_3_,           1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("down_blocks.3.resnets.0", resnets_3),
+        ("down_blocks.3.resnets.1", resnets_3),
+        ("mid_block.resnets.0", resnets_4),
+        ("mid_block.attentions.0.to_q",                     x_3_,           part_4,   (has_middle*attentive, (has_middle*attentive, has_middle*attentive)),  (has_middle*attentive, (has_middle*attentive, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_q", to_q_3),
+        ("mid_block.attentions.0.to_k",                     x_3_,           part_4,   (has_middle*attentive, (has_middle*attentive, has_middle*attentive)),  (has_middle*attentive, (has_middle*attentive, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_k", to_q_3),
+        ("mid_block.attentions.0.to_v",                     x_3_,           part_4,   (has_middle*attentive, (has_middle*attentive, has_middle*attentive)),  (has_middle*attentive, (has_middle*attentive, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_v", to_q_3),
+        ("mid_block.attentions.0",                          x_3_x_3_,       part_5,   (has_middle*attentive, (has_middle*attentive, has_middle*attentive)),  (has_middle*attentive, (has_middle*attentive, has_middle*attentive))),  # scores = qk
+        ("mid_block.attentions.0",                          x_3_x_3_,       part_5,   (has_middle*attentive, (has_middle*attentive, has_middle*attentive)),  (has_middle*attentive, (has_middle*attentive, has_middle*attentive))),  # mix = pv
+        ("mid_block.attentions.0.to_out.0",                 x_3_,           part_4,   (has_middle*attentive, (has_middle*attentive, has_middle*attentive)),  (has_middle*attentive, (has_middle*attentive, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.to_out.0.lora_A.default",  x_3_,           part_3,   (),                (has_middle*attentive, (has_middle*attentive, has_middle*attentive))),  # y = xW
+        ("mid_block.attentions.0.to_out.0.lora_B.default",  x_3_,           8192,     (),                (has_middle*attentive, (has_middle*attentive, has_middle*attentive))),  # y = xW
+        ("mid_block.resnets.1", resnets_4),
+        ("up_blocks.0.resnets.0", resnets_5),
+        ("up_blocks.0.resnets.1", resnets_5),
+        ("up_blocks.0.resnets.2", resnets_5),
+        ("up_blocks.0.upsamplers.0.conv",                   x_2_,           1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.1.resnets.0", resnets_6),
+        ("up_blocks.1.resnets.1", resnets_6),
+        ("up_blocks.1.resnets.2", resnets_6),
+        ("up_blocks.1.upsamplers.0.conv",                   x_,             1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.0", resnets_7),
+        ("up_blocks.2.attentions.0", module_1),
+        ("up_blocks.2.attentions.0",                        xx_,            part_5,   (1, (1, 1)),       (1, (1, 1))),       # scores = qk
+        ("up_blocks.2.attentions.0",                        xx_,            part_5,   (1, (1, 1)),       (1, (1, 1))),       # mix = pv
+        ("up_blocks.2.attentions.0.to_out", to_out_1),
+        ("up_blocks.2.resnets.1", resnets_7),
+        ("up_blocks.2.attentions", attentions_1),
+        ("up_blocks.2.resnets.2.conv1",                     x_,             1769472,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.2.time_emb_proj",             sample_,        part_6,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("up_blocks.2.resnets.2.conv2",                     x_,             1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.2.resnets.2.conv_shortcut",             x_,             196608,   (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.2.attentions.2", module_1),
+        ("up_blocks.2.attentions.2",                        xx_,            part_5,   (1, (1, 1)),       (1, (1, 1))),       # scores = qk
+        ("up_blocks.2.attentions.2",                        xx_,            part_5,   (1, (1, 1)),       (1, (1, 1))),       # mix = pv
+        ("up_blocks.2.attentions.2.to_out", to_out_1),
+        ("up_blocks.2.upsamplers.0.conv",                   conv_in_rows_,  1179648,  (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.3.resnets.0.conv1",                     conv_in_rows_,  884736,   (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.3.resnets.0.time_emb_proj",             sample_,        part_1,   (1, (1, 1)),       (1, (0, 0))),       # y = xW
+        ("up_blocks.3.resnets.0.conv2",                     conv_in_rows_,  294912,   (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.3.resnets.0.conv_shortcut",             conv_in_rows_,  98304,    (1, (1, 1)),       (1, (1, 0))),       # y = xW
+        ("up_blocks.3.resnets.1", resnets_8),
+        ("up_blocks.3.resnets.2", resnets_8),
+        ("conv_out",                                        conv_in_rows_,  2304*o,   (1, (1, 1)),       (1, (1, 0))),       # y = xW
     ]
 
 
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    c = sizes.in_channels
-    o = sizes.out_channels
+    c = sizes.in_channels; o = sizes.out_channels
     has_middle = sizes.mid_block_type is not None
     attentive = sizes.add_attention
     d = sizes.attention_head_dim or 0
@@ -1328,660 +394,266 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     case_4 = kinds == "timestep"
     case_5 = shift == "default"
     part_4 = 256*has_middle*case_5*attentive + 256*has_middle*has_groups*attentive - 256*has_middle*case_5*has_groups*attentive
-    norm1_1 = {
-        "weight":  128,
-        "bias":    128,
-    }
-    conv1_1 = {
-        "weight":  147456,
-        "bias":    128,
-    }
-    time_emb_proj_1 = {
-        "weight":  128*E*case_1 + 128*E,
-        "bias":    128*case_1 + 128,
-    }
-    resnets_1 = {
-        **_inside("norm1", norm1_1),
-        **_inside("conv1", conv1_1),
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-    }
-    time_emb_proj_2 = {
-        "weight":  256*E*case_1 + 256*E,
-        "bias":    256*case_1 + 256,
-    }
-    norm2_1 = {
-        "weight":  256,
-        "bias":    256,
-    }
-    conv2_1 = {
-        "weight":  589824,
-        "bias":    256,
-    }
-    to_q_1 = {
-        "weight":  part_2,
-        "bias":    part_1*has_d*d + 256*part_1 - 256*part_1*has_d,
-    }
-    attentions_1 = {
-        **_inside("group_norm", norm2_1),
-        **_inside("to_q", to_q_1),
-        **_inside("to_k", to_q_1),
-        **_inside("to_v", to_q_1),
-        "to_out.0.weight":  part_2,
-        "to_out.0.bias":    256,
-    }
-    resnets_2 = {
-        **_inside("norm1", norm2_1),
-        **_inside("conv1", conv2_1),
-        **_inside("time_emb_proj", time_emb_proj_2),
-        **_inside("norm2", norm2_1),
-        **_inside("conv2", conv2_1),
-    }
-    resnets_3 = {
-        **_inside("0", resnets_2),
-        **_inside("1", resnets_2),
-    }
-    norm1_2 = {
-        "weight":  256*has_middle,
-        "bias":    256*has_middle,
-    }
-    conv1_2 = {
-        "weight":  589824*has_middle,
-        "bias":    256*has_middle,
-    }
-    resnets_4 = {
-        **_inside("norm1", norm1_2),
-        **_inside("conv1", conv1_2),
-        "time_emb_proj.weight":  256*E*has_middle*case_1 + 256*E*has_middle,
-        "time_emb_proj.bias":    256*has_middle*case_1 + 256*has_middle,
-        **_inside("norm2", norm1_2),
-        **_inside("conv2", conv1_2),
-    }
-    to_q_2 = {
-        "weight":  part_3,
-        "bias":    has_middle*part_1*has_d*d*attentive + 256*has_middle*part_1*attentive - 256*has_middle*part_1*has_d*attentive,
-    }
-    resnets_5 = {
-        "norm1.weight":          512,
-        "norm1.bias":            512,
-        "conv1.weight":          1179648,
-        "conv1.bias":            256,
-        **_inside("time_emb_proj", time_emb_proj_2),
-        **_inside("norm2", norm2_1),
-        **_inside("conv2", conv2_1),
-        "conv_shortcut.weight":  131072,
-        "conv_shortcut.bias":    256,
-    }
-    up_blocks_1 = {
-        **_inside("resnets.0", resnets_5),
-        **_inside("resnets.1", resnets_5),
-        **_inside("resnets.2", resnets_5),
-        **_inside("upsamplers.0.conv", conv2_1),
-    }
-    norm1_3 = {
-        "weight":  384,
-        "bias":    384,
-    }
-    resnets_6 = {
-        **_inside("norm1", norm2_1),
-        "conv1.weight":          294912,
-        "conv1.bias":            128,
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-        "conv_shortcut.weight":  32768,
-        "conv_shortcut.bias":    128,
-    }
-    return {
-        "time_proj.weight":                              128*(sinusoids == "fourier") + 128*case_2*steps,
-        "time_embedding.linear_1.weight":                E*S + 128*E*case_2 - E*S*case_2,
-        "time_embedding.linear_1.bias":                  E,
-        "time_embedding.linear_2.weight":                E**2,
-        "time_embedding.linear_2.bias":                  E,
-        "class_embedding.weight":                        E*has_classes*classes - E*has_kinds*has_classes*classes,
-        "class_embedding.linear_1.weight":               E*S*case_2*case_3*case_4 + E**2*case_3*case_4 + E*S*case_4 + 128*E*case_2*case_4 - E**2*case_2*case_3*case_4 - E*S*case_2*case_4 - E*S*case_3*case_4,
-        "class_embedding.linear_1.bias":                 E*case_4,
-        "class_embedding.linear_2.weight":               E**2*case_4,
-        "class_embedding.linear_2.bias":                 E*case_4,
-        "conv_in.weight":                                1152*c,
-        "conv_in.bias":                                  128,
-        **_inside("down_blocks.0.resnets.0", resnets_1),
-        **_inside("down_blocks.0.resnets.1", resnets_1),
-        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
-        **_inside("down_blocks.1.resnets.0.norm1", norm1_1),
-        "down_blocks.1.resnets.0.conv1.weight":          294912,
-        "down_blocks.1.resnets.0.conv1.bias":            256,
-        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.0.conv2", conv2_1),
-        "down_blocks.1.resnets.0.conv_shortcut.weight":  32768,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":    256,
-        **_inside("down_blocks.1.attentions.0", attentions_1),
-        **_inside("down_blocks.1.resnets.1", resnets_2),
-        **_inside("down_blocks.1.attentions.1", attentions_1),
-        **_inside("down_blocks.1.downsamplers.0.conv", conv2_1),
-        **_inside("down_blocks.2.resnets", resnets_3),
-        **_inside("down_blocks.2.downsamplers.0.conv", conv2_1),
-        **_inside("down_blocks.3.resnets", resnets_3),
-        **_inside("mid_block.resnets.0", resnets_4),
-        "mid_block.attentions.0.group_norm.weight":      part_4,
-        "mid_block.attentions.0.group_norm.bias":        part_4,
-        **_inside("mid_block.attentions.0.to_q", to_q_2),
-        **_inside("mid_block.attentions.0.to_k", to_q_2),
-        **_inside("mid_block.attentions.0.to_v", to_q_2),
-        "mid_block.attentions.0.to_out.0.weight":        part_3,
-        "mid_block.attentions.0.to_out.0.bias":          256*has_middle*attentive,
-        **_inside("mid_block.resnets.1", resnets_4),
-        **_inside("up_blocks.0", up_blocks_1),
-        **_inside("up_blocks.1", up_blocks_1),
-        **_inside("up_blocks.2.resnets.0", resnets_5),
-        **_inside("up_blocks.2.attentions.0", attentions_1),
-        **_inside("up_blocks.2.resnets.1", resnets_5),
-        **_inside("up_blocks.2.attentions.1", attentions_1),
-        **_inside("up_blocks.2.resnets.2.norm1", norm1_3),
-        "up_blocks.2.resnets.2.conv1.weight":            884736,
-        "up_blocks.2.resnets.2.conv1.bias":              256,
-        **_inside("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.2.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.2.conv2", conv2_1),
-        "up_blocks.2.resnets.2.conv_shortcut.weight":    98304,
-        "up_blocks.2.resnets.2.conv_shortcut.bias":      256,
-        **_inside("up_blocks.2.attentions.2", attentions_1),
-        **_inside("up_blocks.2.upsamplers.0.conv", conv2_1),
-        **_inside("up_blocks.3.resnets.0.norm1", norm1_3),
-        "up_blocks.3.resnets.0.conv1.weight":            442368,
-        "up_blocks.3.resnets.0.conv1.bias":              128,
-        **_inside("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
-        **_inside("up_blocks.3.resnets.0.norm2", norm1_1),
-        **_inside("up_blocks.3.resnets.0.conv2", conv1_1),
-        "up_blocks.3.resnets.0.conv_shortcut.weight":    49152,
-        "up_blocks.3.resnets.0.conv_shortcut.bias":      128,
-        **_inside("up_blocks.3.resnets.1", resnets_6),
-        **_inside("up_blocks.3.resnets.2", resnets_6),
-        **_inside("conv_norm_out", norm1_1),
-        "conv_out.weight":                               1152*o,
-        "conv_out.bias":                                 o,
-    }
+    norm1_1: Counts = [("weight", 128), ("bias", 128)]
+    conv1_1: Counts = [("weight", 147456), ("bias", 128)]
+    time_emb_proj_1: Counts = [("weight", 128*E*case_1 + 128*E), ("bias", 128*case_1 + 128)]
+    resnets_1: Counts = [
+        ("norm1", norm1_1),
+        ("conv1", conv1_1),
+        ("time_emb_proj", time_emb_proj_1),
+        ("norm2", norm1_1),
+        ("conv2", conv1_1),
+    ]
+    time_emb_proj_2: Counts = [("weight", 256*E*case_1 + 256*E), ("bias", 256*case_1 + 256)]
+    norm2_1: Counts = [("weight", 256), ("bias", 256)]
+    conv2_1: Counts = [("weight", 589824), ("bias", 256)]
+    to_q_1: Counts = [("weight", part_2), ("bias", part_1*has_d*d + 256*part_1 - 256*part_1*has_d)]
+    attentions_1: Counts = [
+        ("group_norm", norm2_1),
+        ("to_q", to_q_1),
+        ("to_k", to_q_1),
+        ("to_v", to_q_1),
+        ("to_out.0.weight",  part_2),
+        ("to_out.0.bias",    256),
+    ]
+    resnets_2: Counts = [
+        ("norm1", norm2_1),
+        ("conv1", conv2_1),
+        ("time_emb_proj", time_emb_proj_2),
+        ("norm2", norm2_1),
+        ("conv2", conv2_1),
+    ]
+    resnets_3: Counts = [("0", resnets_2), ("1", resnets_2)]
+    norm1_2: Counts = [("weight", 256*has_middle), ("bias", 256*has_middle)]
+    conv1_2: Counts = [("weight", 589824*has_middle), ("bias", 256*has_middle)]
+    resnets_4: Counts = [
+        ("norm1", norm1_2),
+        ("conv1", conv1_2),
+        ("time_emb_proj.weight",  256*E*has_middle*case_1 + 256*E*has_middle),
+        ("time_emb_proj.bias",    256*has_middle*case_1 + 256*has_middle),
+        ("norm2", norm1_2),
+        ("conv2", conv1_2),
+    ]
+    to_q_2: Counts = [
+        ("weight",  part_3),
+        ("bias",    has_middle*part_1*has_d*d*attentive + 256*has_middle*part_1*attentive - 256*has_middle*part_1*has_d*attentive),
+    ]
+    resnets_5: Counts = [
+        ("norm1.weight",          512),
+        ("norm1.bias",            512),
+        ("conv1.weight",          1179648),
+        ("conv1.bias",            256),
+        ("time_emb_proj", time_emb_proj_2),
+        ("norm2", norm2_1),
+        ("conv2", conv2_1),
+        ("conv_shortcut.weight",  131072),
+        ("conv_shortcut.bias",    256),
+    ]
+    up_blocks_1: Counts = [
+        ("resnets.0", resnets_5),
+        ("resnets.1", resnets_5),
+        ("resnets.2", resnets_5),
+        ("upsamplers.0.conv", conv2_1),
+    ]
+    norm1_3: Counts = [("weight", 384), ("bias", 384)]
+    resnets_6: Counts = [
+        ("norm1", norm2_1),
+        ("conv1.weight",          294912),
+        ("conv1.bias",            128),
+        ("time_emb_proj", time_emb_proj_1),
+        ("norm2", norm1_1),
+        ("conv2", conv1_1),
+        ("conv_shortcut.weight",  32768),
+        ("conv_shortcut.bias",    128),
+    ]
+    return [
+        ("time_proj.weight",                              128*(sinusoids == "fourier") + 128*case_2*steps),
+        ("time_embedding.linear_1.weight",                E*S + 128*E*case_2 - E*S*case_2),
+        ("time_embedding.linear_1.bias",                  E),
+        ("time_embedding.linear_2.weight",                E**2),
+        ("time_embedding.linear_2.bias",                  E),
+        ("class_embedding.weight",                        E*has_classes*classes - E*has_kinds*has_classes*classes),
+        ("class_embedding.linear_1.weight",               E*S*case_2*case_3*case_4 + E**2*case_3*case_4 + E*S*case_4 + 128*E*case_2*case_4 - E**2*case_2*case_3*case_4 - E*S*case_2*case_4 - E*S*case_3*case_4),
+        ("class_embedding.linear_1.bias",                 E*case_4),
+        ("class_embedding.linear_2.weight",               E**2*case_4),
+        ("class_embedding.linear_2.bias",                 E*case_4),
+        ("conv_in.weight",                                1152*c),
+        ("conv_in.bias",                                  128),
+        ("down_blocks.0.resnets.0", resnets_1),
+        ("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.downsamplers.0.conv", conv1_1),
+        ("down_blocks.1.resnets.0.norm1", norm1_1),
+        ("down_blocks.1.resnets.0.conv1.weight",          294912),
+        ("down_blocks.1.resnets.0.conv1.bias",            256),
+        ("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
+        ("down_blocks.1.resnets.0.norm2", norm2_1),
+        ("down_blocks.1.resnets.0.conv2", conv2_1),
+        ("down_blocks.1.resnets.0.conv_shortcut.weight",  32768),
+        ("down_blocks.1.resnets.0.conv_shortcut.bias",    256),
+        ("down_blocks.1.attentions.0", attentions_1),
+        ("down_blocks.1.resnets.1", resnets_2),
+        ("down_blocks.1.attentions.1", attentions_1),
+        ("down_blocks.1.downsamplers.0.conv", conv2_1),
+        ("down_blocks.2.resnets", resnets_3),
+        ("down_blocks.2.downsamplers.0.conv", conv2_1),
+        ("down_blocks.3.resnets", resnets_3),
+        ("mid_block.resnets.0", resnets_4),
+        ("mid_block.attentions.0.group_norm.weight",      part_4),
+        ("mid_block.attentions.0.group_norm.bias",        part_4),
+        ("mid_block.attentions.0.to_q", to_q_2),
+        ("mid_block.attentions.0.to_k", to_q_2),
+        ("mid_block.attentions.0.to_v", to_q_2),
+        ("mid_block.attentions.0.to_out.0.weight",        part_3),
+        ("mid_block.attentions.0.to_out.0.bias",          256*has_middle*attentive),
+        ("mid_block.resnets.1", resnets_4),
+        ("up_blocks.0", up_blocks_1),
+        ("up_blocks.1", up_blocks_1),
+        ("up_blocks.2.resnets.0", resnets_5),
+        ("up_blocks.2.attentions.0", attentions_1),
+        ("up_blocks.2.resnets.1", resnets_5),
+        ("up_blocks.2.attentions.1", attentions_1),
+        ("up_blocks.2.resnets.2.norm1", norm1_3),
+        ("up_blocks.2.resnets.2.conv1.weight",            884736),
+        ("up_blocks.2.resnets.2.conv1.bias",              256),
+        ("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.2.resnets.2.norm2", norm2_1),
+        ("up_blocks.2.resnets.2.conv2", conv2_1),
+        ("up_blocks.2.resnets.2.conv_shortcut.weight",    98304),
+        ("up_blocks.2.resnets.2.conv_shortcut.bias",      256),
+        ("up_blocks.2.attentions.2", attentions_1),
+        ("up_blocks.2.upsamplers.0.conv", conv2_1),
+        ("up_blocks.3.resnets.0.norm1", norm1_3),
+        ("up_blocks.3.resnets.0.conv1.weight",            442368),
+        ("up_blocks.3.resnets.0.conv1.bias",              128),
+        ("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
+        ("up_blocks.3.resnets.0.norm2", norm1_1),
+        ("up_blocks.3.resnets.0.conv2", conv1_1),
+        ("up_blocks.3.resnets.0.conv_shortcut.weight",    49152),
+        ("up_blocks.3.resnets.0.conv_shortcut.bias",      128),
+        ("up_blocks.3.resnets.1", resnets_6),
+        ("up_blocks.3.resnets.2", resnets_6),
+        ("conv_norm_out", norm1_1),
+        ("conv_out.weight",                               1152*o),
+        ("conv_out.bias",                                 o),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    has_middle = sizes.mid_block_type is not None
-    attentive = sizes.add_attention
-    d = sizes.attention_head_dim or 0
-    has_d = sizes.attention_head_dim is not None
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    steps = sizes.num_train_timesteps or 0
-    shift = sizes.resnet_time_scale_shift
-    has_groups = sizes.attn_norm_num_groups is not None
-    kinds = sizes.class_embed_type
-    has_kinds = sizes.class_embed_type is not None
-    classes = sizes.num_class_embeds or 0
-    has_classes = sizes.num_class_embeds is not None
-    E = has_e*e + 512 - 512*has_e
-    S = 128*(sinusoids == "fourier") + 128
-    case_1 = shift == "scale_shift"
-    part_1 = 256//(has_d*d + 256 - 256*has_d)
-    part_2 = 256*part_1*has_d*d + 65536*part_1 - 65536*part_1*has_d
-    part_3 = 16*part_1*has_d*d + 4096*part_1 - 4096*part_1*has_d
-    part_4 = 256*has_middle*part_1*has_d*d*attentive + 65536*has_middle*part_1*attentive - 65536*has_middle*part_1*has_d*attentive
-    part_5 = 16*has_middle*part_1*has_d*d*attentive + 4096*has_middle*part_1*attentive - 4096*has_middle*part_1*has_d*attentive
-    case_2 = sinusoids == "learned"
-    case_3 = kinds == "identity"
-    case_4 = kinds == "timestep"
-    case_5 = shift == "default"
-    part_6 = 256*has_middle*case_5*attentive + 256*has_middle*has_groups*attentive - 256*has_middle*case_5*has_groups*attentive
-    norm1_1 = {
-        "weight":  128,
-        "bias":    128,
-    }
-    conv1_1 = {
-        "weight":  147456,
-        "bias":    128,
-    }
-    time_emb_proj_1 = {
-        "weight":  128*E*case_1 + 128*E,
-        "bias":    128*case_1 + 128,
-    }
-    resnets_1 = {
-        **_inside("norm1", norm1_1),
-        **_inside("conv1", conv1_1),
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-    }
-    time_emb_proj_2 = {
-        "weight":  256*E*case_1 + 256*E,
-        "bias":    256*case_1 + 256,
-    }
-    norm2_1 = {
-        "weight":  256,
-        "bias":    256,
-    }
-    conv2_1 = {
-        "weight":  589824,
-        "bias":    256,
-    }
-    to_q_1 = {
-        "base_layer.weight":      part_2,
-        "base_layer.bias":        part_1*has_d*d + 256*part_1 - 256*part_1*has_d,
-        "lora_A.default.weight":  4096,
-        "lora_B.default.weight":  part_3,
-    }
-    attentions_1 = {
-        **_inside("group_norm", norm2_1),
-        **_inside("to_q", to_q_1),
-        **_inside("to_k", to_q_1),
-        **_inside("to_v", to_q_1),
-        "to_out.0.base_layer.weight":      part_2,
-        "to_out.0.base_layer.bias":        256,
-        "to_out.0.lora_A.default.weight":  part_3,
-        "to_out.0.lora_B.default.weight":  4096,
-    }
-    resnets_2 = {
-        **_inside("norm1", norm2_1),
-        **_inside("conv1", conv2_1),
-        **_inside("time_emb_proj", time_emb_proj_2),
-        **_inside("norm2", norm2_1),
-        **_inside("conv2", conv2_1),
-    }
-    resnets_3 = {
-        **_inside("0", resnets_2),
-        **_inside("1", resnets_2),
-    }
-    norm1_2 = {
-        "weight":  256*has_middle,
-        "bias":    256*has_middle,
-    }
-    conv1_2 = {
-        "weight":  589824*has_middle,
-        "bias":    256*has_middle,
-    }
-    resnets_4 = {
-        **_inside("norm1", norm1_2),
-        **_inside("conv1", conv1_2),
-        "time_emb_proj.weight":  256*E*has_middle*case_1 + 256*E*has_middle,
-        "time_emb_proj.bias":    256*has_middle*case_1 + 256*has_middle,
-        **_inside("norm2", norm1_2),
-        **_inside("conv2", conv1_2),
-    }
-    to_q_2 = {
-        "base_layer.weight":      part_4,
-        "base_layer.bias":        has_middle*part_1*has_d*d*attentive + 256*has_middle*part_1*attentive - 256*has_middle*part_1*has_d*attentive,
-        "lora_A.default.weight":  4096*has_middle*attentive,
-        "lora_B.default.weight":  part_5,
-    }
-    resnets_5 = {
-        "norm1.weight":          512,
-        "norm1.bias":            512,
-        "conv1.weight":          1179648,
-        "conv1.bias":            256,
-        **_inside("time_emb_proj", time_emb_proj_2),
-        **_inside("norm2", norm2_1),
-        **_inside("conv2", conv2_1),
-        "conv_shortcut.weight":  131072,
-        "conv_shortcut.bias":    256,
-    }
-    up_blocks_1 = {
-        **_inside("resnets.0", resnets_5),
-        **_inside("resnets.1", resnets_5),
-        **_inside("resnets.2", resnets_5),
-        **_inside("upsamplers.0.conv", conv2_1),
-    }
-    norm1_3 = {
-        "weight":  384,
-        "bias":    384,
-    }
-    resnets_6 = {
-        **_inside("norm1", norm2_1),
-        "conv1.weight":          294912,
-        "conv1.bias":            128,
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm1_1),
-        **_inside("conv2", conv1_1),
-        "conv_shortcut.weight":  32768,
-        "conv_shortcut.bias":    128,
-    }
-    return {
-        "time_proj.weight":                                       128*(sinusoids == "fourier") + 128*case_2*steps,
-        "time_embedding.linear_1.weight":                         E*S + 128*E*case_2 - E*S*case_2,
-        "time_embedding.linear_1.bias":                           E,
-        "time_embedding.linear_2.weight":                         E**2,
-        "time_embedding.linear_2.bias":                           E,
-        "class_embedding.weight":                                 E*has_classes*classes - E*has_kinds*has_classes*classes,
-        "class_embedding.linear_1.weight":                        E*S*case_2*case_3*case_4 + E**2*case_3*case_4 + E*S*case_4 + 128*E*case_2*case_4 - E**2*case_2*case_3*case_4 - E*S*case_2*case_4 - E*S*case_3*case_4,
-        "class_embedding.linear_1.bias":                          E*case_4,
-        "class_embedding.linear_2.weight":                        E**2*case_4,
-        "class_embedding.linear_2.bias":                          E*case_4,
-        "conv_in.weight":                                         1152*c,
-        "conv_in.bias":                                           128,
-        **_inside("down_blocks.0.resnets.0", resnets_1),
-        **_inside("down_blocks.0.resnets.1", resnets_1),
-        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
-        **_inside("down_blocks.1.resnets.0.norm1", norm1_1),
-        "down_blocks.1.resnets.0.conv1.weight":                   294912,
-        "down_blocks.1.resnets.0.conv1.bias":                     256,
-        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.0.conv2", conv2_1),
-        "down_blocks.1.resnets.0.conv_shortcut.weight":           32768,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":             256,
-        **_inside("down_blocks.1.attentions.0", attentions_1),
-        **_inside("down_blocks.1.resnets.1", resnets_2),
-        **_inside("down_blocks.1.attentions.1", attentions_1),
-        **_inside("down_blocks.1.downsamplers.0.conv", conv2_1),
-        **_inside("down_blocks.2.resnets", resnets_3),
-        **_inside("down_blocks.2.downsamplers.0.conv", conv2_1),
-        **_inside("down_blocks.3.resnets", resnets_3),
-        **_inside("mid_block.resnets.0", resnets_4),
-        "mid_block.attentions.0.group_norm.weight":               part_6,
-        "mid_block.attentions.0.group_norm.bias":                 part_6,
-        **_inside("mid_block.attentions.0.to_q", to_q_2),
-        **_inside("mid_block.attentions.0.to_k", to_q_2),
-        **_inside("mid_block.attentions.0.to_v", to_q_2),
-        "mid_block.attentions.0.to_out.0.base_layer.weight":      part_4,
-        "mid_block.attentions.0.to_out.0.base_layer.bias":        256*has_middle*attentive,
-        "mid_block.attentions.0.to_out.0.lora_A.default.weight":  part_5,
-        "mid_block.attentions.0.to_out.0.lora_B.default.weight":  4096*has_middle*attentive,
-        **_inside("mid_block.resnets.1", resnets_4),
-        **_inside("up_blocks.0", up_blocks_1),
-        **_inside("up_blocks.1", up_blocks_1),
-        **_inside("up_blocks.2.resnets.0", resnets_5),
-        **_inside("up_blocks.2.attentions.0", attentions_1),
-        **_inside("up_blocks.2.resnets.1", resnets_5),
-        **_inside("up_blocks.2.attentions.1", attentions_1),
-        **_inside("up_blocks.2.resnets.2.norm1", norm1_3),
-        "up_blocks.2.resnets.2.conv1.weight":                     884736,
-        "up_blocks.2.resnets.2.conv1.bias":                       256,
-        **_inside("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.2.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.2.conv2", conv2_1),
-        "up_blocks.2.resnets.2.conv_shortcut.weight":             98304,
-        "up_blocks.2.resnets.2.conv_shortcut.bias":               256,
-        **_inside("up_blocks.2.attentions.2", attentions_1),
-        **_inside("up_blocks.2.upsamplers.0.conv", conv2_1),
-        **_inside("up_blocks.3.resnets.0.norm1", norm1_3),
-        "up_blocks.3.resnets.0.conv1.weight":                     442368,
-        "up_blocks.3.resnets.0.conv1.bias":                       128,
-        **_inside("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
-        **_inside("up_blocks.3.resnets.0.norm2", norm1_1),
-        **_inside("up_blocks.3.resnets.0.conv2", conv1_1),
-        "up_blocks.3.resnets.0.conv_shortcut.weight":             49152,
-        "up_blocks.3.resnets.0.conv_shortcut.bias":               128,
-        **_inside("up_blocks.3.resnets.1", resnets_6),
-        **_inside("up_blocks.3.resnets.2", resnets_6),
-        **_inside("conv_norm_out", norm1_1),
-        "conv_out.weight":                                        1152*o,
-        "conv_out.bias":                                          o,
-    }
-
-
-def _trained_full(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    has_middle = sizes.mid_block_type is not None
-    attentive = sizes.add_attention
-    d = sizes.attention_head_dim or 0
-    has_d = sizes.attention_head_dim is not None
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    steps = sizes.num_train_timesteps or 0
-    shift = sizes.resnet_time_scale_shift
-    has_groups = sizes.attn_norm_num_groups is not None
-    kinds = sizes.class_embed_type
-    has_kinds = sizes.class_embed_type is not None
-    classes = sizes.num_class_embeds or 0
-    has_classes = sizes.num_class_embeds is not None
-    E = has_e*e + 512 - 512*has_e
-    S = 128*(sinusoids == "fourier") + 128
-    part_1 = 256//(has_d*d + 256 - 256*has_d)
-    case_1 = shift == "default"
-    case_2 = sinusoids == "learned"
-    case_3 = kinds == "timestep"
-    case_4 = kinds == "identity"
-    case_5 = shift == "scale_shift"
-    found: int = has_middle*attentive*(1027*part_1*has_d*d + 262912*part_1 + 512*case_1 + 512*has_groups + 256 - 262912*part_1*has_d - 512*case_1*has_groups) + E*case_2*case_3*(S*case_4 + 128 - E*case_4 - S) + 512*has_middle*(E*case_5 + E + case_5 + 4615) + case_2*(128*E + 128*steps - E*S) + E*case_3*(E*case_4 + E + S + 2 - S*case_4) + E*has_classes*classes + 5135*part_1*has_d*d + E**2 + E*S + 4480*E*case_5 + 4482*E + 1152*c + 1153*o + 1314560*part_1 + 4480*case_5 + 28913664 - E*has_kinds*has_classes*classes - 1314560*part_1*has_d
-    return found
-
-
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
-
-
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
     has_middle = sizes.mid_block_type is not None
     attentive = sizes.add_attention
     d = sizes.attention_head_dim or 0
     has_d = sizes.attention_head_dim is not None
     part_1 = 256//(has_d*d + 256 - 256*has_d)
-    part_2 = part_1*has_d*d + 256*part_1 + 256 - 256*part_1*has_d
-    found: int = 64*has_middle*attentive*part_2 + 320*part_2
-    return found
+    part_2 = 16*part_1*has_d*d + 4096*part_1 - 4096*part_1*has_d
+    part_3 = 16*has_middle*part_1*has_d*d*attentive + 4096*has_middle*part_1*attentive - 4096*has_middle*part_1*has_d*attentive
+    to_q_1: Counts = [("lora_A.default.weight", 4096), ("lora_B.default.weight", part_2)]
+    attentions_1: Counts = [
+        ("to_q", to_q_1),
+        ("to_k", to_q_1),
+        ("to_v", to_q_1),
+        ("to_out.0.lora_A.default.weight",  part_2),
+        ("to_out.0.lora_B.default.weight",  4096),
+    ]
+    to_q_2: Counts = [
+        ("lora_A.default.weight",  4096*has_middle*attentive),
+        ("lora_B.default.weight",  part_3),
+    ]
+    return [
+        ("down_blocks.1.attentions.0", attentions_1),
+        ("down_blocks.1.attentions.1", attentions_1),
+        ("mid_block.attentions.0.to_q", to_q_2),
+        ("mid_block.attentions.0.to_k", to_q_2),
+        ("mid_block.attentions.0.to_v", to_q_2),
+        ("mid_block.attentions.0.to_out.0.lora_A.default.weight",  part_3),
+        ("mid_block.attentions.0.to_out.0.lora_B.default.weight",  4096*has_middle*attentive),
+        ("up_blocks.2.attentions.0", attentions_1),
+        ("up_blocks.2.attentions.1", attentions_1),
+        ("up_blocks.2.attentions.2", attentions_1),
+    ]
 
 
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-}
-_TRAINED = {
-    "full": _trained_full,
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
 
-
-class OtherStructure(ValueError):
-    """The sizes are of a model whose structure is not that of this module."""
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples."""
-    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.in_channels
-    return {
-        "sample": ("images", "b c h w", c),
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _fixed = (('block_out_channels', (128, 256, 256, 256)), ('down_block_types', ('DownBlock2D', 'AttnDownBlock2D', 'DownBlock2D', 'DownBlock2D')), ('up_block_types', ('UpBlock2D', 'UpBlock2D', 'AttnUpBlock2D', 'UpBlock2D')), ('downsample_type', 'conv'), ('upsample_type', 'conv'), ('layers_per_block', 2), ('downsample_padding', 0))
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples")
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, h_: list[int], w_: list[int]) -> Moments:
+        return Moments(
+            len(h_),  # n
+            sum((h//2)*(w//2) for h, w in zip(h_, w_)),  # x
+            sum((h//4)*(w//4) for h, w in zip(h_, w_)),  # x_2
+            sum((h//8)*(w//8) for h, w in zip(h_, w_)),  # x_3
+            sum(h*w for h, w in zip(h_, w_)),  # hw
+            sum((h//2)**2*(w//2)**2 for h, w in zip(h_, w_)),  # xx
+            sum((h//8)**2*(w//8)**2 for h, w in zip(h_, w_)),  # x_3_x_3
+        )
 
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
+    @staticmethod
+    def _terms(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        return (1, (h//2)*(w//2), (h//4)*(w//4), (h//8)*(w//8), h*w, (h//2)**2*(w//2)**2, (h//8)**2*(w//8)**2)
 
+    @staticmethod
+    def _inner(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        return (h//8, w//8)
 
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.in_channels
+        return {"sample": ("images", "b c h w", c)}
 
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-        OtherStructure: sizes that decide the structure are not those of this module (``_FIXED``).
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        for attribute, value in _FIXED:
-            given = _plain(getattr(sizes, attribute))
-            if given != value:
-                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        c = sizes.in_channels; o = sizes.out_channels
+        has_middle = sizes.mid_block_type is not None
+        attentive = sizes.add_attention
+        d = sizes.attention_head_dim or 0
+        has_d = sizes.attention_head_dim is not None
+        e = sizes.time_embedding_dim or 0
+        has_e = sizes.time_embedding_dim is not None
+        sinusoids = sizes.time_embedding_type
+        steps = sizes.num_train_timesteps or 0
+        shift = sizes.resnet_time_scale_shift
+        has_groups = sizes.attn_norm_num_groups is not None
+        kinds = sizes.class_embed_type
+        has_kinds = sizes.class_embed_type is not None
+        classes = sizes.num_class_embeds or 0
+        has_classes = sizes.num_class_embeds is not None
+        E = has_e*e + 512 - 512*has_e
+        S = 128*(sinusoids == "fourier") + 128
+        part_1 = 256//(has_d*d + 256 - 256*has_d)
+        case_1 = shift == "default"
+        case_2 = sinusoids == "learned"
+        case_3 = kinds == "timestep"
+        case_4 = kinds == "identity"
+        case_5 = shift == "scale_shift"
+        part_2 = part_1*has_d*d + 256*part_1 + 256 - 256*part_1*has_d
+        return {
+            "full": has_middle*attentive*(1027*part_1*has_d*d + 262912*part_1 + 512*case_1 + 512*has_groups + 256 - 262912*part_1*has_d - 512*case_1*has_groups) + E*case_2*case_3*(S*case_4 + 128 - E*case_4 - S) + 512*has_middle*(E*case_5 + E + case_5 + 4615) + case_2*(128*E + 128*steps - E*S) + E*case_3*(E*case_4 + E + S + 2 - S*case_4) + E*has_classes*classes + 5135*part_1*has_d*d + E**2 + E*S + 4480*E*case_5 + 4482*E + 1152*c + 1153*o + 1314560*part_1 + 4480*case_5 + 28913664 - E*has_kinds*has_classes*classes - 1314560*part_1*has_d,
+            "forward": 0,
+            "lora": 64*has_middle*attentive*part_2 + 320*part_2,
         }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.x + c[2] * m.x_2 + c[3] * m.x_3 + c[4] * m.hw + c[5] * m.xx + c[6] * m.x_3_x_3
 
     def moments(self, *, images: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
-        return _moments(self.sizes, {"images": images})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"images": images})
 
     def per_item(self, *, images: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"images": images}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        _check(self.sizes, columns)
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.x + c[2] * m.x_2 + c[3] * m.x_3 + c[4] * m.hw + c[5] * m.xx + c[6] * m.x_3_x_3)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**unet_2d**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        return _total(c[0] * m.n + c[1] * m.x + c[2] * m.x_2 + c[3] * m.x_3 + c[4] * m.hw + c[5] * m.xx + c[6] * m.x_3_x_3)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"images": images})

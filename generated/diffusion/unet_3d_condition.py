@@ -4,229 +4,155 @@
 # sha256 1bac24277d6bece6402ca42bc0fa578b76ec954e9a4dc812257a8803c828baa3  specs/blocks/resnet.yaml
 # sha256 45662aa4349b0990d68933564ab6b30a7c1848dd6a41a5528ca8b3e54b3b068c  specs/blocks/timestep_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """UNet of videos, blocks over the pixels of a frame in turn with blocks over the frames of a pixel, with attention to text: parameters and FLOPs in closed form.
 
-Structure 'default': of models with the sizes in ``_FIXED``.
+Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
-Regime 'full', convention symflops, torch, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (640*has_g*g + 4096000) * n
-               + (51609600) * f
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] ==
-                   "CrossAttnDownBlock3D")*(640//d)*d*X + 8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
-                   8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X
-                   + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X +
-                   12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X + 4*(1280//d)*d*X) * fy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[0] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 4*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
-                   206438400)) * x_8
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[1] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 607027200) * x_4
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 12*(ups[2] ==
-                   "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 182067200) * x
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 12*(ups[3] ==
-                   "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(4*d**2 + 9*c + 9*o + 16*d + 73280)) * fhw
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) * x_8_f
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   4*(1280//d)*d) * x_8_y
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_f
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
-                   x_4_y
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xf
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xy
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d +
-                   64*d) * ffhw
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhwy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   4*(1280//d)*d) *
-                   x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
-                   x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   x_1_plus_h_over_2_1_plus_w_over_2
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhhww
-    backward   = (640*has_g*(g + 1280) + 7372800) * n
-               + (103219200) * f
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] ==
-                   "CrossAttnDownBlock3D")*(640//d)*d*X + 8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
-                   8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X
-                   + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X +
-                   12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X + 4*(1280//d)*d*X) * fy
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 24*(ups[0] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 8*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
-                   206438400)) * x_8
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 24*(ups[1] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 1214054400) * x_4
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 24*(ups[2] ==
-                   "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 364134400) * x
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 24*(ups[3] ==
-                   "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(8*d**2 + 9*c + 18*o + 32*d + 146560)) *
-                   fhw
-               + (32*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   16*(1280//d)*d) * x_8_f
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) * x_8_y
-               + (32*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_f
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_y
-               + (32*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 48*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xf
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xy
-               + (32*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 48*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d +
-                   128*d) * ffhw
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhwy
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) *
-                   x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   x_1_plus_h_over_2_1_plus_w_over_2
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhhww
-
-Regime 'forward', convention symflops, torch, FLOPs per batch:
-
-    forward    = (640*has_g*g + 4096000) * n
-               + (51609600) * f
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] ==
-                   "CrossAttnDownBlock3D")*(640//d)*d*X + 8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
-                   8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X
-                   + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X +
-                   12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X + 4*(1280//d)*d*X) * fy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[0] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 4*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
-                   206438400)) * x_8
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[1] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 607027200) * x_4
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 12*(ups[2] ==
-                   "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 182067200) * x
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 12*(ups[3] ==
-                   "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(4*d**2 + 9*c + 9*o + 16*d + 73280)) * fhw
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) * x_8_f
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   4*(1280//d)*d) * x_8_y
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_f
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
-                   x_4_y
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xf
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xy
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d +
-                   64*d) * ffhw
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhwy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   4*(1280//d)*d) *
-                   x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
-                   x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   x_1_plus_h_over_2_1_plus_w_over_2
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhhww
-
-Regime 'lora', convention symflops, torch, FLOPs per batch:
-
-    forward    = (640*has_g*g + 4096000) * n
-               + (51609600) * f
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*((320//d)*d*X + 16*(320//d)*d + 16*X) + 8*(downs[1] ==
-                   "CrossAttnDownBlock3D")*((640//d)*d*X + 16*(640//d)*d + 16*X) + 8*(downs[2] ==
-                   "CrossAttnDownBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 8*(downs[3] ==
-                   "CrossAttnDownBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[0] ==
-                   "CrossAttnUpBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[1] ==
-                   "CrossAttnUpBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[2] ==
-                   "CrossAttnUpBlock3D")*((640//d)*d*X + 16*(640//d)*d + 16*X) + 12*(ups[3] ==
-                   "CrossAttnUpBlock3D")*((320//d)*d*X + 16*(320//d)*d + 16*X) + 4*((1280//d)*d*X + 16*(1280//d)*d + 16*X))
-                   * fy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 12*(ups[0] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 4*(19*(1280//d)**2*d**2 + 2784*(1280//d)*d +
-                   206438400)) * x_8
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 12*(ups[1] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 607027200) * x_4
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1504) + 12*(ups[2] ==
-                   "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1504) + 182067200) * x
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 864) + 12*(ups[3] ==
-                   "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 864) + 128*(20*d**2 + 45*c + 45*o + 112*d + 366400)) *
-                   fhw
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) * x_8_f
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   4*(1280//d)*d) * x_8_y
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_f
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
-                   x_4_y
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xf
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xy
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d +
-                   64*d) * ffhw
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhwy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   4*(1280//d)*d) *
-                   x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
-                   x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   x_1_plus_h_over_2_1_plus_w_over_2
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhhww
-    backward   = (128*(downs[0] == "CrossAttnDownBlock3D")*(2*(320//d)*d + X) + 128*(downs[1] ==
-                   "CrossAttnDownBlock3D")*(2*(640//d)*d + X) + 128*(downs[2] == "CrossAttnDownBlock3D")*(2*(1280//d)*d +
-                   X) + 128*(downs[3] == "CrossAttnDownBlock3D")*(2*(1280//d)*d + X) + 192*(ups[0] ==
-                   "CrossAttnUpBlock3D")*(2*(1280//d)*d + X) + 192*(ups[1] == "CrossAttnUpBlock3D")*(2*(1280//d)*d + X) +
-                   192*(ups[2] == "CrossAttnUpBlock3D")*(2*(640//d)*d + X) + 192*(ups[3] ==
-                   "CrossAttnUpBlock3D")*(2*(320//d)*d + X) + 64*(2*(1280//d)*d + X)) * fy
-               + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 12*(ups[0] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 4*(19*(1280//d)**2*d**2 + 3008*(1280//d)*d +
-                   206438400)) * x_8
-               + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 12*(ups[1] ==
-                   "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 607027200) * x_4
-               + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1728) + 12*(ups[2] ==
-                   "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1728) + 182067200) * x
-               + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 1088) + 12*(ups[3] ==
-                   "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 1088) + 128*(17*d**2 + 45*o + 98*d + 366400)) * fhw
-               + (32*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   16*(1280//d)*d) * x_8_f
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) * x_8_y
-               + (32*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_f
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_y
-               + (32*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 48*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xf
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   xy
-               + (32*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 48*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d +
-                   128*d) * ffhw
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhwy
-               + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-                   8*(1280//d)*d) *
-                   x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-               + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d)
-                   * x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-               + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
-                   x_1_plus_h_over_2_1_plus_w_over_2
-               + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) *
-                   fhhww
+forward (full, forward under symflops, torch):
+    (640*has_g*g + 4096000) * n
+    + (51609600) * f
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*X +
+        8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
+        12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X +
+        12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X +
+        4*(1280//d)*d*X) * fy
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[0] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 4*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
+        206438400)) * x_8
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[1] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 607027200) * x_4
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 12*(ups[2] ==
+        "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 182067200) * x
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 12*(ups[3] ==
+        "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(4*d**2 + 9*c + 9*o + 16*d + 73280)) * fhw
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        8*(1280//d)*d) * x_8_f
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        4*(1280//d)*d) * x_8_y
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 64*d) *
+        ffhw
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        4*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        x_1_plus_h_over_2_1_plus_w_over_2
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
+backward (full under symflops, torch):
+    (640*has_g*(g + 1280) + 7372800) * n
+    + (103219200) * f
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*X +
+        8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
+        12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X +
+        12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X +
+        4*(1280//d)*d*X) * fy
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 24*(ups[0] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 8*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
+        206438400)) * x_8
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 24*(ups[1] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 1214054400) * x_4
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 24*(ups[2] ==
+        "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 364134400) * x
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 24*(ups[3] ==
+        "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(8*d**2 + 9*c + 18*o + 32*d + 146560)) * fhw
+    + (32*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        16*(1280//d)*d) * x_8_f
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        8*(1280//d)*d) * x_8_y
+    + (32*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
+    + (32*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 48*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
+    + (32*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 48*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 128*d) *
+        ffhw
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        8*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        x_1_plus_h_over_2_1_plus_w_over_2
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
+forward (lora under symflops, torch):
+    (640*has_g*g + 4096000) * n
+    + (51609600) * f
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*((320//d)*d*X + 16*(320//d)*d + 16*X) + 8*(downs[1] ==
+        "CrossAttnDownBlock3D")*((640//d)*d*X + 16*(640//d)*d + 16*X) + 8*(downs[2] ==
+        "CrossAttnDownBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 8*(downs[3] ==
+        "CrossAttnDownBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[0] ==
+        "CrossAttnUpBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[1] ==
+        "CrossAttnUpBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[2] ==
+        "CrossAttnUpBlock3D")*((640//d)*d*X + 16*(640//d)*d + 16*X) + 12*(ups[3] == "CrossAttnUpBlock3D")*((320//d)*d*X
+        + 16*(320//d)*d + 16*X) + 4*((1280//d)*d*X + 16*(1280//d)*d + 16*X)) * fy
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 12*(ups[0] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 4*(19*(1280//d)**2*d**2 + 2784*(1280//d)*d +
+        206438400)) * x_8
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 12*(ups[1] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 607027200) * x_4
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1504) + 12*(ups[2] ==
+        "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1504) + 182067200) * x
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 864) + 12*(ups[3] ==
+        "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 864) + 128*(20*d**2 + 45*c + 45*o + 112*d + 366400)) * fhw
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        8*(1280//d)*d) * x_8_f
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        4*(1280//d)*d) * x_8_y
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 64*d) *
+        ffhw
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        4*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        x_1_plus_h_over_2_1_plus_w_over_2
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
+backward (lora under symflops, torch):
+    (128*(downs[0] == "CrossAttnDownBlock3D")*(2*(320//d)*d + X) + 128*(downs[1] ==
+        "CrossAttnDownBlock3D")*(2*(640//d)*d + X) + 128*(downs[2] == "CrossAttnDownBlock3D")*(2*(1280//d)*d + X) +
+        128*(downs[3] == "CrossAttnDownBlock3D")*(2*(1280//d)*d + X) + 192*(ups[0] ==
+        "CrossAttnUpBlock3D")*(2*(1280//d)*d + X) + 192*(ups[1] == "CrossAttnUpBlock3D")*(2*(1280//d)*d + X) +
+        192*(ups[2] == "CrossAttnUpBlock3D")*(2*(640//d)*d + X) + 192*(ups[3] == "CrossAttnUpBlock3D")*(2*(320//d)*d +
+        X) + 64*(2*(1280//d)*d + X)) * fy
+    + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 12*(ups[0] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 4*(19*(1280//d)**2*d**2 + 3008*(1280//d)*d +
+        206438400)) * x_8
+    + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 12*(ups[1] ==
+        "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 607027200) * x_4
+    + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1728) + 12*(ups[2] ==
+        "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1728) + 182067200) * x
+    + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 1088) + 12*(ups[3] ==
+        "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 1088) + 128*(17*d**2 + 45*o + 98*d + 366400)) * fhw
+    + (32*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        16*(1280//d)*d) * x_8_f
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        8*(1280//d)*d) * x_8_y
+    + (32*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
+    + (32*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 48*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
+    + (32*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 48*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 128*d) *
+        ffhw
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
+    + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
+        8*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+    + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
+    + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        x_1_plus_h_over_2_1_plus_w_over_2
+    + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
 
 Moments are sums over the items of a batch:
 
@@ -249,33 +175,19 @@ Moments are sums over the items of a batch:
     x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 sum of f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 over samples
     x_1_plus_h_over_2_1_plus_w_over_2 sum of f*((h + 1)//2)**2*((w + 1)//2)**2 over samples
     fhhww    sum of f*h**2*w**2 over samples
-
-Sizes:
-
-    c    in_channels: latent channels
-    o    out_channels: predicted channels
-    blocks block_out_channels: channels at each resolution
-    n    layers_per_block: residual blocks at each resolution (one more on the way up)
-    downs down_block_types: kind of block at each resolution on the way down
-    ups  up_block_types: kind of block at each resolution on the way up
-    d    attention_head_dim: width of one head
-    X    cross_attention_dim: width of the context
-    g    time_cond_proj_dim: width of what is added to a timestep, as a guidance scale
-    border downsample_padding: rows added on both sides before each halving (0 adds one at the end)
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
@@ -284,876 +196,91 @@ VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "f": "samples", "fy": "samples", "x_8": "samples", "x_4": "samples", "x": "samples", "fhw": "samples", "x_8_f": "samples", "x_8_y": "samples", "x_4_f": "samples", "x_4_y": "samples", "xf": "samples", "xy": "samples", "ffhw": "samples", "fhwy": "samples", "x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2": "samples", "x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2": "samples", "x_1_plus_h_over_2_1_plus_w_over_2": "samples", "fhhww": "samples"}
-_FIXED: tuple[tuple[str, Any], ...] = (
-    ("block_out_channels", (320, 640, 1280, 1280)),
-    ("layers_per_block", 2),
-    ("downsample_padding", 1),
-)
-_CLASSES = ("UNet3DConditionModel",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("in_channels", "number", ("in_channels",), ""),
-    ("out_channels", "number", ("out_channels",), ""),
-    ("block_out_channels", "list", ("block_out_channels",), "number"),
-    ("layers_per_block", "number", ("layers_per_block",), ""),
-    ("down_block_types", "list", ("down_block_types",), "text"),
-    ("up_block_types", "list", ("up_block_types",), "text"),
-    ("attention_head_dim", "number", ("attention_head_dim",), ""),
-    ("cross_attention_dim", "number", ("cross_attention_dim",), ""),
-    ("time_cond_proj_dim", "number", ("time_cond_proj_dim",), ""),
-    ("downsample_padding", "number", ("downsample_padding",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'UNet3DConditionModel': {'absent': ['time_cond_proj_dim']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "UNet3DConditionModel": {
-        "guarded": {
-            "num_attention_heads": {'values': [None]},
-        },
-        "words": {
-            "down_block_types": ['CrossAttnDownBlock3D', 'DownBlock3D'],
-            "up_block_types": ['CrossAttnUpBlock3D', 'UpBlock3D'],
-            "act_fn": ['gelu', 'mish', 'relu', 'silu', 'swish'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("attention_head_dim", "block_out_channels", "cross_attention_dim", "down_block_types", "downsample_padding", "in_channels", "layers_per_block", "out_channels", "time_cond_proj_dim", "up_block_types")
+    _name = NAME
+    _classes = ("UNet3DConditionModel",)
+    _nullable = ("time_cond_proj_dim",)
+    _reading = {'tables': {'UNet3DConditionModel': {'absent': ['time_cond_proj_dim']}}}
+    _fields = (
+        ("in_channels", "number"), ("out_channels", "number"), ("block_out_channels", "list", (), "number"),
+        ("layers_per_block", "number"), ("down_block_types", "list", (), "text"),
+        ("up_block_types", "list", (), "text"), ("attention_head_dim", "number"),
+        ("cross_attention_dim", "number"), ("time_cond_proj_dim", "number"), ("downsample_padding", "number"),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "UNet3DConditionModel": {'guarded': {'num_attention_heads': {'values': [None]}}, 'words': {'down_block_types': ['CrossAttnDownBlock3D', 'DownBlock3D'], 'up_block_types': ['CrossAttnUpBlock3D', 'UpBlock3D'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
+    }
 
     def __init__(
         self,
         *,
-        in_channels: int = 4,
-        out_channels: int = 4,
-        block_out_channels: tuple[Any, ...] = (320, 640, 1280, 1280),
-        layers_per_block: int = 2,
-        down_block_types: tuple[Any, ...] = ('CrossAttnDownBlock3D', 'CrossAttnDownBlock3D', 'CrossAttnDownBlock3D', 'DownBlock3D'),
-        up_block_types: tuple[Any, ...] = ('UpBlock3D', 'CrossAttnUpBlock3D', 'CrossAttnUpBlock3D', 'CrossAttnUpBlock3D'),
-        attention_head_dim: int = 64,
-        cross_attention_dim: int = 1024,
-        time_cond_proj_dim: int | None = None,
-        downsample_padding: int = 1,
+        in_channels: int = 4,  # c: latent channels
+        out_channels: int = 4,  # o: predicted channels
+        block_out_channels: tuple[Any, ...] = (320, 640, 1280, 1280),  # blocks: channels at each resolution
+        layers_per_block: int = 2,  # n: residual blocks at each resolution (one more on the way up)
+        down_block_types: tuple[Any, ...] = ('CrossAttnDownBlock3D', 'CrossAttnDownBlock3D', 'CrossAttnDownBlock3D', 'DownBlock3D'),  # downs: kind of block at each resolution on the way down
+        up_block_types: tuple[Any, ...] = ('UpBlock3D', 'CrossAttnUpBlock3D', 'CrossAttnUpBlock3D', 'CrossAttnUpBlock3D'),  # ups: kind of block at each resolution on the way up
+        attention_head_dim: int = 64,  # d: width of one head
+        cross_attention_dim: int = 1024,  # X: width of the context
+        time_cond_proj_dim: int | None = None,  # g: width of what is added to a timestep, as a guidance scale
+        downsample_padding: int = 1,  # border: rows added on both sides before each halving (0 adds one at the end)
     ) -> None:
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.block_out_channels = block_out_channels
-        self.layers_per_block = layers_per_block
-        self.down_block_types = down_block_types
-        self.up_block_types = up_block_types
-        self.attention_head_dim = attention_head_dim
-        self.cross_attention_dim = cross_attention_dim
-        self.time_cond_proj_dim = time_cond_proj_dim
-        self.downsample_padding = downsample_padding
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
-
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("time_cond_proj_dim",) and is_null(config, keys):
-                found[attribute] = None
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        return cls(**found)
-
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.block_out_channels, self.layers_per_block = block_out_channels, layers_per_block
+        self.down_block_types, self.up_block_types = down_block_types, up_block_types
+        self.attention_head_dim, self.cross_attention_dim = attention_head_dim, cross_attention_dim
+        self.time_cond_proj_dim, self.downsample_padding = time_cond_proj_dim, downsample_padding
 
 
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
+    __slots__ = ("n", "f", "fy", "x_8", "x_4", "x", "fhw", "x_8_f", "x_8_y", "x_4_f", "x_4_y", "xf", "xy", "ffhw", "fhwy", "x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2", "x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2", "x_1_plus_h_over_2_1_plus_w_over_2", "fhhww")
+    _names = __slots__
 
-    __slots__ = ("f", "ffhw", "fhhww", "fhw", "fhwy", "fy", "n", "padded", "x", "x_1_plus_h_over_2_1_plus_w_over_2", "x_4", "x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2", "x_4_f", "x_4_y", "x_8", "x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2", "x_8_f", "x_8_y", "xf", "xy")
-
-    def __init__(
-        self,
-        n: int = 0,
-        f: int = 0,
-        fy: int = 0,
-        x_8: int = 0,
-        x_4: int = 0,
-        x: int = 0,
-        fhw: int = 0,
-        x_8_f: int = 0,
-        x_8_y: int = 0,
-        x_4_f: int = 0,
-        x_4_y: int = 0,
-        xf: int = 0,
-        xy: int = 0,
-        ffhw: int = 0,
-        fhwy: int = 0,
-        x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2: int = 0,
-        x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2: int = 0,
-        x_1_plus_h_over_2_1_plus_w_over_2: int = 0,
-        fhhww: int = 0,
-        *,
-        padded: Moments | None = None,
-    ) -> None:
-        self.n = n
-        self.f = f
-        self.fy = fy
-        self.x_8 = x_8
-        self.x_4 = x_4
-        self.x = x
-        self.fhw = fhw
-        self.x_8_f = x_8_f
-        self.x_8_y = x_8_y
-        self.x_4_f = x_4_f
-        self.x_4_y = x_4_y
-        self.xf = xf
-        self.xy = xy
-        self.ffhw = ffhw
-        self.fhwy = fhwy
+    def __init__(self, n: int = 0, f: int = 0, fy: int = 0, x_8: int = 0, x_4: int = 0, x: int = 0, fhw: int = 0, x_8_f: int = 0, x_8_y: int = 0, x_4_f: int = 0, x_4_y: int = 0, xf: int = 0, xy: int = 0, ffhw: int = 0, fhwy: int = 0, x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2: int = 0, x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2: int = 0, x_1_plus_h_over_2_1_plus_w_over_2: int = 0, fhhww: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.f, self.fy, self.x_8, self.x_4, self.x, self.fhw = n, f, fy, x_8, x_4, x, fhw
+        self.x_8_f, self.x_8_y, self.x_4_f, self.x_4_y, self.xf = x_8_f, x_8_y, x_4_f, x_4_y, xf
+        self.xy, self.ffhw, self.fhwy = xy, ffhw, fhwy
         self.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2 = x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
         self.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 = x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
         self.x_1_plus_h_over_2_1_plus_w_over_2 = x_1_plus_h_over_2_1_plus_w_over_2
-        self.fhhww = fhhww
-        self.padded = padded
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.f + other.f,
-            self.fy + other.fy,
-            self.x_8 + other.x_8,
-            self.x_4 + other.x_4,
-            self.x + other.x,
-            self.fhw + other.fhw,
-            self.x_8_f + other.x_8_f,
-            self.x_8_y + other.x_8_y,
-            self.x_4_f + other.x_4_f,
-            self.x_4_y + other.x_4_y,
-            self.xf + other.xf,
-            self.xy + other.xy,
-            self.ffhw + other.ffhw,
-            self.fhwy + other.fhwy,
-            self.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2 + other.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2,
-            self.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 + other.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2,
-            self.x_1_plus_h_over_2_1_plus_w_over_2 + other.x_1_plus_h_over_2_1_plus_w_over_2,
-            self.fhhww + other.fhhww,
-            padded=padded,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        return {
-            "n": self.n,
-            "f": self.f,
-            "fy": self.fy,
-            "x_8": self.x_8,
-            "x_4": self.x_4,
-            "x": self.x,
-            "fhw": self.fhw,
-            "x_8_f": self.x_8_f,
-            "x_8_y": self.x_8_y,
-            "x_4_f": self.x_4_f,
-            "x_4_y": self.x_4_y,
-            "xf": self.xf,
-            "xy": self.xy,
-            "ffhw": self.ffhw,
-            "fhwy": self.fhwy,
-            "x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2": self.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2,
-            "x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2": self.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2,
-            "x_1_plus_h_over_2_1_plus_w_over_2": self.x_1_plus_h_over_2_1_plus_w_over_2,
-            "fhhww": self.fhhww,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+        self.fhhww, self.padded, self.lengths = fhhww, padded, lengths
 
 
 def moments(*, latent: Streams, prompt: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: f, h, w per item of samples.
     ``prompt``: y per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"latent": latent, "prompt": prompt})
+    return Estimator._of_batch(None, {"latent": latent, "prompt": prompt})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch."""
-    real, padded = _read(sizes, batch)
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    _check(sizes, columns)
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
-    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(f_: list[int], h_: list[int], w_: list[int], y_: list[int]) -> Moments:
-    return Moments(
-        len(f_),  # n
-        sum(f_),  # f
-        sum(f*y for f, y in zip(f_, y_)),  # fy
-        sum(f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_8
-        sum(f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_4
-        sum(f*((h + 1)//2)*((w + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x
-        sum(f*h*w for f, h, w in zip(f_, h_, w_)),  # fhw
-        sum(f**2*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_8_f
-        sum(f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # x_8_y
-        sum(f**2*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_4_f
-        sum(f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # x_4_y
-        sum(f**2*((h + 1)//2)*((w + 1)//2) for f, h, w in zip(f_, h_, w_)),  # xf
-        sum(f*((h + 1)//2)*((w + 1)//2)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # xy
-        sum(f**2*h*w for f, h, w in zip(f_, h_, w_)),  # ffhw
-        sum(f*h*w*y for f, h, w, y in zip(f_, h_, w_, y_)),  # fhwy
-        sum(f*((((h + 1)//2 + 1)//2 + 1)//2)**2*((((w + 1)//2 + 1)//2 + 1)//2)**2 for f, h, w in zip(f_, h_, w_)),  # x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-        sum(f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 for f, h, w in zip(f_, h_, w_)),  # x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-        sum(f*((h + 1)//2)**2*((w + 1)//2)**2 for f, h, w in zip(f_, h_, w_)),  # x_1_plus_h_over_2_1_plus_w_over_2
-        sum(f*h**2*w**2 for f, h, w in zip(f_, h_, w_)),  # fhhww
-    )
-
-
-def _terms(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    return (
-        1,
-        f,
-        f*y,
-        f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2),
-        f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2),
-        f*((h + 1)//2)*((w + 1)//2),
-        f*h*w,
-        f**2*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2),
-        f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2)*y,
-        f**2*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2),
-        f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y,
-        f**2*((h + 1)//2)*((w + 1)//2),
-        f*((h + 1)//2)*((w + 1)//2)*y,
-        f**2*h*w,
-        f*h*w*y,
-        f*((((h + 1)//2 + 1)//2 + 1)//2)**2*((((w + 1)//2 + 1)//2 + 1)//2)**2,
-        f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2,
-        f*((h + 1)//2)**2*((w + 1)//2)**2,
-        f*h**2*w**2,
-    )
-
-
-def _rests(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-_INNER = ("samples", "samples", "samples")  # the index set of each
-
-
-def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    return (
-        h,
-        w,
-        f,
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    downs = sizes.down_block_types
-    ups = sizes.up_block_types
-    d = sizes.attention_head_dim
-    X = sizes.cross_attention_dim
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    c = sizes.in_channels; o = sizes.out_channels; downs = sizes.down_block_types; ups = sizes.up_block_types
+    d = sizes.attention_head_dim; X = sizes.cross_attention_dim
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
-    part_1 = 2*(320//d)**2*d**2
     case_1 = downs[0] == "CrossAttnDownBlock3D"
+    part_1 = 2*(320//d)**2*d**2
     part_2 = 16*(320//d)**2*d**2
     part_3 = 8*(320//d)**2*d**2
-    part_4 = 2*(640//d)**2*d**2
     case_2 = downs[1] == "CrossAttnDownBlock3D"
+    part_4 = 2*(640//d)**2*d**2
     part_5 = 16*(640//d)**2*d**2
     part_6 = 8*(640//d)**2*d**2
-    part_7 = 2*(1280//d)**2*d**2
     case_3 = downs[2] == "CrossAttnDownBlock3D"
+    part_7 = 2*(1280//d)**2*d**2
     part_8 = 16*(1280//d)**2*d**2
     part_9 = 8*(1280//d)**2*d**2
     case_4 = downs[3] == "CrossAttnDownBlock3D"
@@ -1182,1218 +309,712 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     x_8_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     x_8_f_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
-    attn1_1: list[Line] = [
-        ("to_q",  conv_in_rows_,  128*d**2,  1,  (1, 1),  0),  # y = xW
-        ("to_k",  conv_in_rows_,  128*d**2,  1,  (1, 1),  0),  # y = xW
-        ("to_v",  conv_in_rows_,  128*d**2,  1,  (1, 1),  0),  # y = xW
+    to_q_1: Rows = [
+        ("lora_A.default",  conv_in_rows_,  256*d,  (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  256*d,  (),  (1, (1, 1))),  # y = xW
     ]
-    resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  f_,             819200,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
+    module_1: Rows = [
+        ("lora_A.default",  conv_in_rows_,  256*d,  (),  (1, (1, 1))),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  256*d,  (),  (1, (1, 1))),  # y = xW
     ]
-    temp_convs_1: list[Line] = [
-        ("conv1.2",  conv_in_rows_,  614400,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  conv_in_rows_,  614400,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  conv_in_rows_,  614400,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  conv_in_rows_,  614400,  1,  (1, 1),  0),  # y = xW
+    to_out_1: Rows = [
+        ("0",  conv_in_rows_,  128*d**2,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0", module_1),
     ]
-    attn1_2: list[Line] = [
-        ("to_q",  conv_in_rows_,  part_1,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("to_k",  conv_in_rows_,  part_1,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("to_v",  conv_in_rows_,  part_1,  case_1,  (case_1, case_1),  0),  # y = xW
+    resnets_1: Rows = [
+        ("conv1",          conv_in_rows_,  1843200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  f_,             819200,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    net_1: list[Line] = [
-        ("0.proj",  conv_in_rows_,  part_2,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("2",       conv_in_rows_,  part_3,  case_1,  (case_1, case_1),  0),  # y = xW
+    temp_convs_1: Rows = [
+        ("conv1.2",  conv_in_rows_,  614400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv2.3",  conv_in_rows_,  614400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv3.3",  conv_in_rows_,  614400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv4.3",  conv_in_rows_,  614400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    attentions_1: list[Line] = [
-        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,            2*(320//d)*d*X,  case_1,  (0, case_1),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,            2*(320//d)*d*X,  case_1,  (0, case_1),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
+    to_q_2: Rows = [
+        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,  (),  (case_1, (case_1, case_1))),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,  (),  (case_1, (case_1, case_1))),  # y = xW
     ]
-    temp_attentions_1: list[Line] = [
-        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_2),
-        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
+    attn1_1: Rows = [
+        ("to_q",  conv_in_rows_,  part_1,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_2),
+        ("to_k",  conv_in_rows_,  part_1,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_2),
+        ("to_v",  conv_in_rows_,  part_1,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_2),
     ]
-    temp_convs_2: list[Line] = [
-        ("conv1.2",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
+    to_out_2: Rows = [
+        ("0",  conv_in_rows_,  part_1,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_2),
     ]
-    attn1_3: list[Line] = [
-        ("to_q",  x_,  part_4,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("to_k",  x_,  part_4,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("to_v",  x_,  part_4,  case_2,  (case_2, case_2),  0),  # y = xW
+    to_k_1: Rows = [
+        ("lora_A.default",  fy_,  32*X,           (),  (case_1, (0, case_1))),  # y = xW
+        ("lora_B.default",  fy_,  32*(320//d)*d,  (),  (case_1, (case_1, case_1))),  # y = xW
     ]
-    net_2: list[Line] = [
-        ("0.proj",  x_,  part_5,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("2",       x_,  part_6,  case_2,  (case_2, case_2),  0),  # y = xW
+    net_1: Rows = [
+        ("0.proj",  conv_in_rows_,  part_2,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0))),  # y = xW
+        ("2",       conv_in_rows_,  part_3,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0))),  # y = xW
     ]
-    attentions_2: list[Line] = [
-        ("proj_in",                              x_,                                  1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_,                                  part_4,           case_2,  (case_2, case_2),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      x_,                                  part_4,           case_2,  (case_2, case_2),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,                                 2*(640//d)*d*X,   case_2,  (0, case_2),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,                                 2*(640//d)*d*X,   case_2,  (0, case_2),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_,                                  part_4,           case_2,  (case_2, case_2),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                             x_,                                  1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
+    attentions_1: Rows = [
+        ("proj_in",                          conv_in_rows_,  640*(320//d)*d,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_1),
+        ("transformer_blocks.0.attn1",       fhhww_,         2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # scores = qk
+        ("transformer_blocks.0.attn1",       fhhww_,         2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_2),
+        ("transformer_blocks.0.attn2.to_q",  conv_in_rows_,  part_1,          (case_1, (case_1, case_1)),  (case_1, (case_1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_2),
+        ("transformer_blocks.0.attn2.to_k",  fy_,            2*(320//d)*d*X,  (case_1, (0, case_1)),  (case_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_1),
+        ("transformer_blocks.0.attn2.to_v",  fy_,            2*(320//d)*d*X,  (case_1, (0, case_1)),  (case_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_1),
+        ("transformer_blocks.0.attn2",       fhwy_,          2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # scores = qk
+        ("transformer_blocks.0.attn2",       fhwy_,          2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_2),
+        ("transformer_blocks.0.ff.net", net_1),
+        ("proj_out",                         conv_in_rows_,  640*(320//d)*d,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0))),  # y = xW
     ]
-    temp_attentions_2: list[Line] = [
-        ("proj_in",                              x_,   1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_,   part_4,           case_2,  (case_2, case_2),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_3),
-        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_,   part_4,           case_2,  (case_2, case_2),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                             x_,   1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
+    temp_attentions_1: Rows = [
+        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_1),
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # scores = qk
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_2),
+        ("transformer_blocks.0.attn2", attn1_1),
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # scores = qk
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    (case_1, (case_1, case_1)),  (case_1, (case_1, case_1))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_2),
+        ("transformer_blocks.0.ff.net", net_1),
+        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  (case_1, (case_1, case_1)),  (case_1, (case_1, 0))),  # y = xW
     ]
-    temp_convs_3: list[Line] = [
-        ("conv1.2",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
+    temp_convs_2: Rows = [
+        ("conv1.2",  x_,  2457600,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv2.3",  x_,  2457600,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv3.3",  x_,  2457600,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv4.3",  x_,  2457600,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    attn1_4: list[Line] = [
-        ("to_q",  x_4_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("to_k",  x_4_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("to_v",  x_4_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
+    to_q_3: Rows = [
+        ("lora_A.default",  x_,  32*(640//d)*d,  (),  (case_2, (case_2, case_2))),  # y = xW
+        ("lora_B.default",  x_,  32*(640//d)*d,  (),  (case_2, (case_2, case_2))),  # y = xW
     ]
-    net_3: list[Line] = [
-        ("0.proj",  x_4_,  part_8,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("2",       x_4_,  part_9,  case_3,  (case_3, case_3),  0),  # y = xW
+    attn1_2: Rows = [
+        ("to_q",  x_,  part_4,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_3),
+        ("to_k",  x_,  part_4,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_3),
+        ("to_v",  x_,  part_4,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_3),
     ]
-    attentions_3: list[Line] = [
-        ("proj_in",                              x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_4_,                                                          part_7,            case_3,  (case_3, case_3),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      x_4_,                                                          part_7,            case_3,  (case_3, case_3),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_3,  (0, case_3),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_3,  (0, case_3),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_4_,                                                          part_7,            case_3,  (case_3, case_3),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                             x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
+    to_out_3: Rows = [
+        ("0",  x_,  part_4,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_3),
     ]
-    temp_attentions_3: list[Line] = [
-        ("proj_in",                              x_4_,    2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_4_,    part_7,            case_3,  (case_3, case_3),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_4),
-        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_4_,    part_7,            case_3,  (case_3, case_3),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                             x_4_,    2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
+    to_k_2: Rows = [
+        ("lora_A.default",  fy_,  32*X,           (),  (case_2, (0, case_2))),  # y = xW
+        ("lora_B.default",  fy_,  32*(640//d)*d,  (),  (case_2, (case_2, case_2))),  # y = xW
     ]
-    resnets_2: list[Line] = [
-        ("conv1",          x_8_,  29491200,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  f_,    3276800,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_8_,  29491200,  1,  (1, 1),  0),  # y = xW
+    net_2: Rows = [
+        ("0.proj",  x_,  part_5,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0))),  # y = xW
+        ("2",       x_,  part_6,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0))),  # y = xW
     ]
-    temp_convs_4: list[Line] = [
-        ("conv1.2",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
+    attentions_2: Rows = [
+        ("proj_in",                          x_,   1280*(640//d)*d,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_2),
+        ("transformer_blocks.0.attn1",       x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # scores = qk
+        ("transformer_blocks.0.attn1",       x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_3),
+        ("transformer_blocks.0.attn2.to_q",  x_,   part_4,           (case_2, (case_2, case_2)),  (case_2, (case_2, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_3),
+        ("transformer_blocks.0.attn2.to_k",  fy_,  2*(640//d)*d*X,   (case_2, (0, case_2)),  (case_2, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_2),
+        ("transformer_blocks.0.attn2.to_v",  fy_,  2*(640//d)*d*X,   (case_2, (0, case_2)),  (case_2, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_2),
+        ("transformer_blocks.0.attn2",       xy_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # scores = qk
+        ("transformer_blocks.0.attn2",       xy_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_3),
+        ("transformer_blocks.0.ff.net", net_2),
+        ("proj_out",                         x_,   1280*(640//d)*d,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0))),  # y = xW
     ]
-    attn1_5: list[Line] = [
-        ("to_q",  x_8_,  part_7,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("to_k",  x_8_,  part_7,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("to_v",  x_8_,  part_7,  case_4,  (case_4, case_4),  0),  # y = xW
+    temp_attentions_2: Rows = [
+        ("proj_in",                     x_,   1280*(640//d)*d,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_2),
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # scores = qk
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_3),
+        ("transformer_blocks.0.attn2", attn1_2),
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # scores = qk
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     (case_2, (case_2, case_2)),  (case_2, (case_2, case_2))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_3),
+        ("transformer_blocks.0.ff.net", net_2),
+        ("proj_out",                    x_,   1280*(640//d)*d,  (case_2, (case_2, case_2)),  (case_2, (case_2, 0))),  # y = xW
     ]
-    net_4: list[Line] = [
-        ("0.proj",  x_8_,  part_8,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("2",       x_8_,  part_9,  case_4,  (case_4, case_4),  0),  # y = xW
+    temp_convs_3: Rows = [
+        ("conv1.2",  x_4_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv2.3",  x_4_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv3.3",  x_4_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv4.3",  x_4_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    attentions_4: list[Line] = [
-        ("proj_in",                              x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_5),
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_8_,                                                          part_7,            case_4,  (case_4, case_4),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      x_8_,                                                          part_7,            case_4,  (case_4, case_4),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_4,  (0, case_4),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_4,  (0, case_4),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_8_,                                                          part_7,            case_4,  (case_4, case_4),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                             x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
+    to_q_4: Rows = [
+        ("lora_A.default",  x_4_,  32*(1280//d)*d,  (),  (case_3, (case_3, case_3))),  # y = xW
+        ("lora_B.default",  x_4_,  32*(1280//d)*d,  (),  (case_3, (case_3, case_3))),  # y = xW
     ]
-    temp_attentions_4: list[Line] = [
-        ("proj_in",                              x_8_,    2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_5),
-        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_8_,    part_7,            case_4,  (case_4, case_4),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_5),
-        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_8_,    part_7,            case_4,  (case_4, case_4),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                             x_8_,    2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
+    attn1_3: Rows = [
+        ("to_q",  x_4_,  part_7,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_4),
+        ("to_k",  x_4_,  part_7,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_4),
+        ("to_v",  x_4_,  part_7,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_4),
     ]
-    attn1_6: list[Line] = [
-        ("to_q",  x_8_,  part_7,  1,  (1, 1),  0),  # y = xW
-        ("to_k",  x_8_,  part_7,  1,  (1, 1),  0),  # y = xW
-        ("to_v",  x_8_,  part_7,  1,  (1, 1),  0),  # y = xW
+    to_out_4: Rows = [
+        ("0",  x_4_,  part_7,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_4),
     ]
-    net_5: list[Line] = [
-        ("0.proj",  x_8_,  part_8,  1,  (1, 1),  0),  # y = xW
-        ("2",       x_8_,  part_9,  1,  (1, 1),  0),  # y = xW
+    to_k_3: Rows = [
+        ("lora_A.default",  fy_,  32*X,            (),  (case_3, (0, case_3))),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,  (),  (case_3, (case_3, case_3))),  # y = xW
     ]
-    resnets_3: list[Line] = [
-        ("conv1",          x_8_,  58982400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  f_,    3276800,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_8_,  29491200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  x_8_,  6553600,   1,  (1, 1),  0),  # y = xW
+    net_3: Rows = [
+        ("0.proj",  x_4_,  part_8,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0))),  # y = xW
+        ("2",       x_4_,  part_9,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0))),  # y = xW
     ]
-    attn1_7: list[Line] = [
-        ("to_q",  x_8_,  part_7,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("to_k",  x_8_,  part_7,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("to_v",  x_8_,  part_7,  case_5,  (case_5, case_5),  0),  # y = xW
+    attentions_3: Rows = [
+        ("proj_in",                          x_4_,    2560*(1280//d)*d,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_3),
+        ("transformer_blocks.0.attn1",       down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # scores = qk
+        ("transformer_blocks.0.attn1",       down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_4),
+        ("transformer_blocks.0.attn2.to_q",  x_4_,    part_7,            (case_3, (case_3, case_3)),  (case_3, (case_3, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_4),
+        ("transformer_blocks.0.attn2.to_k",  fy_,     2*(1280//d)*d*X,   (case_3, (0, case_3)),  (case_3, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_3),
+        ("transformer_blocks.0.attn2.to_v",  fy_,     2*(1280//d)*d*X,   (case_3, (0, case_3)),  (case_3, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_3),
+        ("transformer_blocks.0.attn2",       x_4_y_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # scores = qk
+        ("transformer_blocks.0.attn2",       x_4_y_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_4),
+        ("transformer_blocks.0.ff.net", net_3),
+        ("proj_out",                         x_4_,    2560*(1280//d)*d,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0))),  # y = xW
     ]
-    net_6: list[Line] = [
-        ("0.proj",  x_8_,  part_8,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("2",       x_8_,  part_9,  case_5,  (case_5, case_5),  0),  # y = xW
+    temp_attentions_3: Rows = [
+        ("proj_in",                     x_4_,    2560*(1280//d)*d,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_3),
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_4),
+        ("transformer_blocks.0.attn2", attn1_3),
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     (case_3, (case_3, case_3)),  (case_3, (case_3, case_3))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_4),
+        ("transformer_blocks.0.ff.net", net_3),
+        ("proj_out",                    x_4_,    2560*(1280//d)*d,  (case_3, (case_3, case_3)),  (case_3, (case_3, 0))),  # y = xW
     ]
-    attentions_5: list[Line] = [
-        ("proj_in",                              x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_8_,                                                          part_7,            case_5,  (case_5, case_5),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      x_8_,                                                          part_7,            case_5,  (case_5, case_5),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_5,  (0, case_5),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_5,  (0, case_5),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_8_,                                                          part_7,            case_5,  (case_5, case_5),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                             x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
+    resnets_2: Rows = [
+        ("conv1",          x_8_,  29491200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_8_,  29491200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    temp_attentions_5: list[Line] = [
-        ("proj_in",                              x_8_,    2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_8_,    part_7,            case_5,  (case_5, case_5),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_7),
-        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_8_,    part_7,            case_5,  (case_5, case_5),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                             x_8_,    2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
+    temp_convs_4: Rows = [
+        ("conv1.2",  x_8_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv2.3",  x_8_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv3.3",  x_8_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv4.3",  x_8_,  9830400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_4: list[Line] = [
-        ("conv1",          x_4_,  58982400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  f_,    3276800,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          x_4_,  29491200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  x_4_,  6553600,   1,  (1, 1),  0),  # y = xW
+    to_q_5: Rows = [
+        ("lora_A.default",  x_8_,  32*(1280//d)*d,  (),  (case_4, (case_4, case_4))),  # y = xW
+        ("lora_B.default",  x_8_,  32*(1280//d)*d,  (),  (case_4, (case_4, case_4))),  # y = xW
     ]
-    attn1_8: list[Line] = [
-        ("to_q",  x_4_,  part_7,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("to_k",  x_4_,  part_7,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("to_v",  x_4_,  part_7,  case_6,  (case_6, case_6),  0),  # y = xW
+    attn1_4: Rows = [
+        ("to_q",  x_8_,  part_7,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_5),
+        ("to_k",  x_8_,  part_7,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_5),
+        ("to_v",  x_8_,  part_7,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_5),
     ]
-    net_7: list[Line] = [
-        ("0.proj",  x_4_,  part_8,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("2",       x_4_,  part_9,  case_6,  (case_6, case_6),  0),  # y = xW
+    to_out_5: Rows = [
+        ("0",  x_8_,  part_7,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_5),
     ]
-    attentions_6: list[Line] = [
-        ("proj_in",                              x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_4_,                                                          part_7,            case_6,  (case_6, case_6),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      x_4_,                                                          part_7,            case_6,  (case_6, case_6),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_6,  (0, case_6),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_6,  (0, case_6),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_4_,                                                          part_7,            case_6,  (case_6, case_6),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                             x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
+    to_k_4: Rows = [
+        ("lora_A.default",  fy_,  32*X,            (),  (case_4, (0, case_4))),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,  (),  (case_4, (case_4, case_4))),  # y = xW
     ]
-    temp_attentions_6: list[Line] = [
-        ("proj_in",                              x_4_,    2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_4_,    part_7,            case_6,  (case_6, case_6),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_8),
-        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_4_,    part_7,            case_6,  (case_6, case_6),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                             x_4_,    2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
+    net_4: Rows = [
+        ("0.proj",  x_8_,  part_8,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0))),  # y = xW
+        ("2",       x_8_,  part_9,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0))),  # y = xW
     ]
-    attn1_9: list[Line] = [
-        ("to_q",  x_,  part_4,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("to_k",  x_,  part_4,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("to_v",  x_,  part_4,  case_7,  (case_7, case_7),  0),  # y = xW
+    attentions_4: Rows = [
+        ("proj_in",                          x_8_,    2560*(1280//d)*d,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_4),
+        ("transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # scores = qk
+        ("transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_5),
+        ("transformer_blocks.0.attn2.to_q",  x_8_,    part_7,            (case_4, (case_4, case_4)),  (case_4, (case_4, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_5),
+        ("transformer_blocks.0.attn2.to_k",  fy_,     2*(1280//d)*d*X,   (case_4, (0, case_4)),  (case_4, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_4),
+        ("transformer_blocks.0.attn2.to_v",  fy_,     2*(1280//d)*d*X,   (case_4, (0, case_4)),  (case_4, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_4),
+        ("transformer_blocks.0.attn2",       x_8_y_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # scores = qk
+        ("transformer_blocks.0.attn2",       x_8_y_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_5),
+        ("transformer_blocks.0.ff.net", net_4),
+        ("proj_out",                         x_8_,    2560*(1280//d)*d,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0))),  # y = xW
     ]
-    net_8: list[Line] = [
-        ("0.proj",  x_,  part_5,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("2",       x_,  part_6,  case_7,  (case_7, case_7),  0),  # y = xW
+    temp_attentions_4: Rows = [
+        ("proj_in",                     x_8_,    2560*(1280//d)*d,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_4),
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_5),
+        ("transformer_blocks.0.attn2", attn1_4),
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     (case_4, (case_4, case_4)),  (case_4, (case_4, case_4))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_5),
+        ("transformer_blocks.0.ff.net", net_4),
+        ("proj_out",                    x_8_,    2560*(1280//d)*d,  (case_4, (case_4, case_4)),  (case_4, (case_4, 0))),  # y = xW
     ]
-    attentions_7: list[Line] = [
-        ("proj_in",                              x_,                                  1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_,                                  part_4,           case_7,  (case_7, case_7),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      x_,                                  part_4,           case_7,  (case_7, case_7),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,                                 2*(640//d)*d*X,   case_7,  (0, case_7),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,                                 2*(640//d)*d*X,   case_7,  (0, case_7),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_,                                  part_4,           case_7,  (case_7, case_7),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                             x_,                                  1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
+    to_q_6: Rows = [
+        ("lora_A.default",  x_8_,  32*(1280//d)*d,  (),  (1, (1, 1))),  # y = xW
+        ("lora_B.default",  x_8_,  32*(1280//d)*d,  (),  (1, (1, 1))),  # y = xW
     ]
-    temp_attentions_7: list[Line] = [
-        ("proj_in",                              x_,   1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  x_,   part_4,           case_7,  (case_7, case_7),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_9),
-        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  x_,   part_4,           case_7,  (case_7, case_7),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                             x_,   1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
+    attn1_5: Rows = [
+        ("to_q",  x_8_,  part_7,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_6),
+        ("to_k",  x_8_,  part_7,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_6),
+        ("to_v",  x_8_,  part_7,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_6),
     ]
-    attn1_10: list[Line] = [
-        ("to_q",  conv_in_rows_,  part_1,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("to_k",  conv_in_rows_,  part_1,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("to_v",  conv_in_rows_,  part_1,  case_8,  (case_8, case_8),  0),  # y = xW
+    to_out_6: Rows = [
+        ("0",  x_8_,  part_7,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_6),
     ]
-    net_9: list[Line] = [
-        ("0.proj",  conv_in_rows_,  part_2,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("2",       conv_in_rows_,  part_3,  case_8,  (case_8, case_8),  0),  # y = xW
+    to_k_5: Rows = [
+        ("lora_A.default",  fy_,  32*X,            (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,  (),  (1, (1, 1))),  # y = xW
     ]
-    attentions_8: list[Line] = [
-        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_10),
-        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      fy_,            2*(320//d)*d*X,  case_8,  (0, case_8),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      fy_,            2*(320//d)*d*X,  case_8,  (0, case_8),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
+    net_5: Rows = [
+        ("0.proj",  x_8_,  part_8,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("2",       x_8_,  part_9,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    temp_attentions_8: list[Line] = [
-        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_10),
-        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
-        *_at("transformer_blocks.0.attn2", attn1_10),
-        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
-        *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
+    resnets_3: Rows = [
+        ("conv1",          x_8_,  58982400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_8_,  29491200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  x_8_,  6553600,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
-    resnets_5: list[Line] = [
-        ("conv1",          conv_in_rows_,  3686400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  f_,             819200,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,  409600,   1,  (1, 1),  0),  # y = xW
+    to_q_7: Rows = [
+        ("lora_A.default",  x_8_,  32*(1280//d)*d,  (),  (case_5, (case_5, case_5))),  # y = xW
+        ("lora_B.default",  x_8_,  32*(1280//d)*d,  (),  (case_5, (case_5, case_5))),  # y = xW
     ]
+    attn1_6: Rows = [
+        ("to_q",  x_8_,  part_7,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_7),
+        ("to_k",  x_8_,  part_7,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_7),
+        ("to_v",  x_8_,  part_7,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_7),
+    ]
+    to_out_7: Rows = [
+        ("0",  x_8_,  part_7,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_7),
+    ]
+    to_k_6: Rows = [
+        ("lora_A.default",  fy_,  32*X,            (),  (case_5, (0, case_5))),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,  (),  (case_5, (case_5, case_5))),  # y = xW
+    ]
+    net_6: Rows = [
+        ("0.proj",  x_8_,  part_8,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0))),  # y = xW
+        ("2",       x_8_,  part_9,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0))),  # y = xW
+    ]
+    attentions_5: Rows = [
+        ("proj_in",                          x_8_,    2560*(1280//d)*d,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_6),
+        ("transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # scores = qk
+        ("transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_7),
+        ("transformer_blocks.0.attn2.to_q",  x_8_,    part_7,            (case_5, (case_5, case_5)),  (case_5, (case_5, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_7),
+        ("transformer_blocks.0.attn2.to_k",  fy_,     2*(1280//d)*d*X,   (case_5, (0, case_5)),  (case_5, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_6),
+        ("transformer_blocks.0.attn2.to_v",  fy_,     2*(1280//d)*d*X,   (case_5, (0, case_5)),  (case_5, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_6),
+        ("transformer_blocks.0.attn2",       x_8_y_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # scores = qk
+        ("transformer_blocks.0.attn2",       x_8_y_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_7),
+        ("transformer_blocks.0.ff.net", net_6),
+        ("proj_out",                         x_8_,    2560*(1280//d)*d,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0))),  # y = xW
+    ]
+    temp_attentions_5: Rows = [
+        ("proj_in",                     x_8_,    2560*(1280//d)*d,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_6),
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_7),
+        ("transformer_blocks.0.attn2", attn1_6),
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     (case_5, (case_5, case_5)),  (case_5, (case_5, case_5))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_7),
+        ("transformer_blocks.0.ff.net", net_6),
+        ("proj_out",                    x_8_,    2560*(1280//d)*d,  (case_5, (case_5, case_5)),  (case_5, (case_5, 0))),  # y = xW
+    ]
+    resnets_4: Rows = [
+        ("conv1",          x_4_,  58982400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          x_4_,  29491200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  x_4_,  6553600,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
+    ]
+    to_q_8: Rows = [
+        ("lora_A.default",  x_4_,  32*(1280//d)*d,  (),  (case_6, (case_6, case_6))),  # y = xW
+        ("lora_B.default",  x_4_,  32*(1280//d)*d,  (),  (case_6, (case_6, case_6))),  # y = xW
+    ]
+    attn1_7: Rows = [
+        ("to_q",  x_4_,  part_7,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_8),
+        ("to_k",  x_4_,  part_7,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_8),
+        ("to_v",  x_4_,  part_7,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_8),
+    ]
+    to_out_8: Rows = [
+        ("0",  x_4_,  part_7,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_8),
+    ]
+    to_k_7: Rows = [
+        ("lora_A.default",  fy_,  32*X,            (),  (case_6, (0, case_6))),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,  (),  (case_6, (case_6, case_6))),  # y = xW
+    ]
+    net_7: Rows = [
+        ("0.proj",  x_4_,  part_8,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0))),  # y = xW
+        ("2",       x_4_,  part_9,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0))),  # y = xW
+    ]
+    attentions_6: Rows = [
+        ("proj_in",                          x_4_,    2560*(1280//d)*d,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_7),
+        ("transformer_blocks.0.attn1",       down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # scores = qk
+        ("transformer_blocks.0.attn1",       down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_8),
+        ("transformer_blocks.0.attn2.to_q",  x_4_,    part_7,            (case_6, (case_6, case_6)),  (case_6, (case_6, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_8),
+        ("transformer_blocks.0.attn2.to_k",  fy_,     2*(1280//d)*d*X,   (case_6, (0, case_6)),  (case_6, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_7),
+        ("transformer_blocks.0.attn2.to_v",  fy_,     2*(1280//d)*d*X,   (case_6, (0, case_6)),  (case_6, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_7),
+        ("transformer_blocks.0.attn2",       x_4_y_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # scores = qk
+        ("transformer_blocks.0.attn2",       x_4_y_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_8),
+        ("transformer_blocks.0.ff.net", net_7),
+        ("proj_out",                         x_4_,    2560*(1280//d)*d,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0))),  # y = xW
+    ]
+    temp_attentions_6: Rows = [
+        ("proj_in",                     x_4_,    2560*(1280//d)*d,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_7),
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_8),
+        ("transformer_blocks.0.attn2", attn1_7),
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     (case_6, (case_6, case_6)),  (case_6, (case_6, case_6))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_8),
+        ("transformer_blocks.0.ff.net", net_7),
+        ("proj_out",                    x_4_,    2560*(1280//d)*d,  (case_6, (case_6, case_6)),  (case_6, (case_6, 0))),  # y = xW
+    ]
+    to_q_9: Rows = [
+        ("lora_A.default",  x_,  32*(640//d)*d,  (),  (case_7, (case_7, case_7))),  # y = xW
+        ("lora_B.default",  x_,  32*(640//d)*d,  (),  (case_7, (case_7, case_7))),  # y = xW
+    ]
+    attn1_8: Rows = [
+        ("to_q",  x_,  part_4,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_9),
+        ("to_k",  x_,  part_4,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_9),
+        ("to_v",  x_,  part_4,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_9),
+    ]
+    to_out_9: Rows = [
+        ("0",  x_,  part_4,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_9),
+    ]
+    to_k_8: Rows = [
+        ("lora_A.default",  fy_,  32*X,           (),  (case_7, (0, case_7))),  # y = xW
+        ("lora_B.default",  fy_,  32*(640//d)*d,  (),  (case_7, (case_7, case_7))),  # y = xW
+    ]
+    net_8: Rows = [
+        ("0.proj",  x_,  part_5,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0))),  # y = xW
+        ("2",       x_,  part_6,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0))),  # y = xW
+    ]
+    attentions_7: Rows = [
+        ("proj_in",                          x_,   1280*(640//d)*d,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_8),
+        ("transformer_blocks.0.attn1",       x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # scores = qk
+        ("transformer_blocks.0.attn1",       x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_9),
+        ("transformer_blocks.0.attn2.to_q",  x_,   part_4,           (case_7, (case_7, case_7)),  (case_7, (case_7, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_9),
+        ("transformer_blocks.0.attn2.to_k",  fy_,  2*(640//d)*d*X,   (case_7, (0, case_7)),  (case_7, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_8),
+        ("transformer_blocks.0.attn2.to_v",  fy_,  2*(640//d)*d*X,   (case_7, (0, case_7)),  (case_7, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_8),
+        ("transformer_blocks.0.attn2",       xy_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # scores = qk
+        ("transformer_blocks.0.attn2",       xy_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_9),
+        ("transformer_blocks.0.ff.net", net_8),
+        ("proj_out",                         x_,   1280*(640//d)*d,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0))),  # y = xW
+    ]
+    temp_attentions_7: Rows = [
+        ("proj_in",                     x_,   1280*(640//d)*d,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_8),
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # scores = qk
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_9),
+        ("transformer_blocks.0.attn2", attn1_8),
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # scores = qk
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     (case_7, (case_7, case_7)),  (case_7, (case_7, case_7))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_9),
+        ("transformer_blocks.0.ff.net", net_8),
+        ("proj_out",                    x_,   1280*(640//d)*d,  (case_7, (case_7, case_7)),  (case_7, (case_7, 0))),  # y = xW
+    ]
+    to_q_10: Rows = [
+        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,  (),  (case_8, (case_8, case_8))),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,  (),  (case_8, (case_8, case_8))),  # y = xW
+    ]
+    attn1_9: Rows = [
+        ("to_q",  conv_in_rows_,  part_1,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", to_q_10),
+        ("to_k",  conv_in_rows_,  part_1,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_q_10),
+        ("to_v",  conv_in_rows_,  part_1,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_q_10),
+    ]
+    to_out_10: Rows = [
+        ("0",  conv_in_rows_,  part_1,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0), 0, ".base_layer")),  # y = xW
+        ("0", to_q_10),
+    ]
+    to_k_9: Rows = [
+        ("lora_A.default",  fy_,  32*X,           (),  (case_8, (0, case_8))),  # y = xW
+        ("lora_B.default",  fy_,  32*(320//d)*d,  (),  (case_8, (case_8, case_8))),  # y = xW
+    ]
+    net_9: Rows = [
+        ("0.proj",  conv_in_rows_,  part_2,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0))),  # y = xW
+        ("2",       conv_in_rows_,  part_3,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0))),  # y = xW
+    ]
+    attentions_8: Rows = [
+        ("proj_in",                          conv_in_rows_,  640*(320//d)*d,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_9),
+        ("transformer_blocks.0.attn1",       fhhww_,         2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # scores = qk
+        ("transformer_blocks.0.attn1",       fhhww_,         2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_10),
+        ("transformer_blocks.0.attn2.to_q",  conv_in_rows_,  part_1,          (case_8, (case_8, case_8)),  (case_8, (case_8, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_q", to_q_10),
+        ("transformer_blocks.0.attn2.to_k",  fy_,            2*(320//d)*d*X,  (case_8, (0, case_8)),  (case_8, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_k", to_k_9),
+        ("transformer_blocks.0.attn2.to_v",  fy_,            2*(320//d)*d*X,  (case_8, (0, case_8)),  (case_8, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.0.attn2.to_v", to_k_9),
+        ("transformer_blocks.0.attn2",       fhwy_,          2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # scores = qk
+        ("transformer_blocks.0.attn2",       fhwy_,          2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_10),
+        ("transformer_blocks.0.ff.net", net_9),
+        ("proj_out",                         conv_in_rows_,  640*(320//d)*d,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0))),  # y = xW
+    ]
+    temp_attentions_8: Rows = [
+        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0))),  # y = xW
+        ("transformer_blocks.0.attn1", attn1_9),
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # scores = qk
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out", to_out_10),
+        ("transformer_blocks.0.attn2", attn1_9),
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # scores = qk
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    (case_8, (case_8, case_8)),  (case_8, (case_8, case_8))),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out", to_out_10),
+        ("transformer_blocks.0.ff.net", net_9),
+        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  (case_8, (case_8, case_8)),  (case_8, (case_8, 0))),  # y = xW
+    ]
+    resnets_5: Rows = [
+        ("conv1",          conv_in_rows_,  3686400,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_emb_proj",  f_,             819200,   (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  409600,   (1, (1, 1)),  (1, (1, 0))),  # y = xW
+    ]
+    # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.cond_proj",                                         sample_,                                                       640*g,             has_g,  (0, has_g),  0),  # y = xW
-        ("time_embedding.linear_1",                                          sample_,                                                       819200,            1,      (has_g, 1),  0),  # y = xW
-        ("time_embedding.linear_2",                                          sample_,                                                       3276800,           1,      (1, 1),      0),  # y = xW
-        ("conv_in",                                                          conv_in_rows_,                                                 5760*c,            1,      (0, 1),      0),  # y = xW
-        ("transformer_in.proj_in",                                           conv_in_rows_,                                                 5120*d,            1,      (1, 1),      0),  # y = xW
-        *_at("transformer_in.transformer_blocks.0.attn1", attn1_1),
-        ("transformer_in.transformer_blocks.0.attn1",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn1",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # mix = pv
-        ("transformer_in.transformer_blocks.0.attn1.to_out.0",               conv_in_rows_,                                                 128*d**2,          1,      (1, 1),      0),  # y = xW
-        *_at("transformer_in.transformer_blocks.0.attn2", attn1_1),
-        ("transformer_in.transformer_blocks.0.attn2",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn2",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # mix = pv
-        ("transformer_in.transformer_blocks.0.attn2.to_out.0",               conv_in_rows_,                                                 128*d**2,          1,      (1, 1),      0),  # y = xW
-        ("transformer_in.transformer_blocks.0.ff.net.0.proj",                conv_in_rows_,                                                 1024*d**2,         1,      (1, 1),      0),  # y = xW
-        ("transformer_in.transformer_blocks.0.ff.net.2",                     conv_in_rows_,                                                 512*d**2,          1,      (1, 1),      0),  # y = xW
-        ("transformer_in.proj_out",                                          conv_in_rows_,                                                 5120*d,            1,      (1, 1),      0),  # y = xW
-        *_at("down_blocks.0.resnets.0", resnets_1),
-        *_at("down_blocks.0.temp_convs.0", temp_convs_1),
-        *_at("down_blocks.0.attentions.0", attentions_1),
-        *_at("down_blocks.0.temp_attentions.0", temp_attentions_1),
-        *_at("down_blocks.0.resnets.1", resnets_1),
-        *_at("down_blocks.0.temp_convs.1", temp_convs_1),
-        *_at("down_blocks.0.attentions.1", attentions_1),
-        *_at("down_blocks.0.temp_attentions.1", temp_attentions_1),
-        ("down_blocks.0.downsamplers.0.conv",                                x_,                                                            1843200,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                                    x_,                                                            3686400,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",                            f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                                    x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",                            x_,                                                            409600,            1,      (1, 1),      0),  # y = xW
-        *_at("down_blocks.1.temp_convs.0", temp_convs_2),
-        *_at("down_blocks.1.attentions.0", attentions_2),
-        *_at("down_blocks.1.temp_attentions.0", temp_attentions_2),
-        ("down_blocks.1.resnets.1.conv1",                                    x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",                            f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                                    x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
-        *_at("down_blocks.1.temp_convs.1", temp_convs_2),
-        *_at("down_blocks.1.attentions.1", attentions_2),
-        *_at("down_blocks.1.temp_attentions.1", temp_attentions_2),
-        ("down_blocks.1.downsamplers.0.conv",                                x_4_,                                                          7372800,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",                                    x_4_,                                                          14745600,          1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",                            f_,                                                            3276800,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",                            x_4_,                                                          1638400,           1,      (1, 1),      0),  # y = xW
-        *_at("down_blocks.2.temp_convs.0", temp_convs_3),
-        *_at("down_blocks.2.attentions.0", attentions_3),
-        *_at("down_blocks.2.temp_attentions.0", temp_attentions_3),
-        ("down_blocks.2.resnets.1.conv1",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",                            f_,                                                            3276800,           1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
-        *_at("down_blocks.2.temp_convs.1", temp_convs_3),
-        *_at("down_blocks.2.attentions.1", attentions_3),
-        *_at("down_blocks.2.temp_attentions.1", temp_attentions_3),
-        ("down_blocks.2.downsamplers.0.conv",                                x_8_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
-        *_at("down_blocks.3.resnets.0", resnets_2),
-        *_at("down_blocks.3.temp_convs.0", temp_convs_4),
-        *_at("down_blocks.3.attentions.0", attentions_4),
-        *_at("down_blocks.3.temp_attentions.0", temp_attentions_4),
-        *_at("down_blocks.3.resnets.1", resnets_2),
-        *_at("down_blocks.3.temp_convs.1", temp_convs_4),
-        *_at("down_blocks.3.attentions.1", attentions_4),
-        *_at("down_blocks.3.temp_attentions.1", temp_attentions_4),
-        *_at("mid_block.resnets.0", resnets_2),
-        *_at("mid_block.temp_convs.0", temp_convs_4),
-        ("mid_block.attentions.0.proj_in",                                   x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_6),
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",                down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",                down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
-        ("mid_block.attentions.0.transformer_blocks.0.attn1.to_out.0",       x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q",           x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k",           fy_,                                                           2*(1280//d)*d*X,   1,      (0, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v",           fy_,                                                           2*(1280//d)*d*X,   1,      (0, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",                x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",                x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0",       x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
-        *_at("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.attentions.0.proj_out",                                  x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
-        ("mid_block.temp_attentions.0.proj_in",                              x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_6),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1.to_out.0",  x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_6),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2.to_out.0",  x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.temp_attentions.0.proj_out",                             x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
-        *_at("mid_block.resnets.1", resnets_2),
-        *_at("mid_block.temp_convs.1", temp_convs_4),
-        *_at("up_blocks.0.resnets.0", resnets_3),
-        *_at("up_blocks.0.temp_convs.0", temp_convs_4),
-        *_at("up_blocks.0.attentions.0", attentions_5),
-        *_at("up_blocks.0.temp_attentions.0", temp_attentions_5),
-        *_at("up_blocks.0.resnets.1", resnets_3),
-        *_at("up_blocks.0.temp_convs.1", temp_convs_4),
-        *_at("up_blocks.0.attentions.1", attentions_5),
-        *_at("up_blocks.0.temp_attentions.1", temp_attentions_5),
-        *_at("up_blocks.0.resnets.2", resnets_3),
-        *_at("up_blocks.0.temp_convs.2", temp_convs_4),
-        *_at("up_blocks.0.attentions.2", attentions_5),
-        *_at("up_blocks.0.temp_attentions.2", temp_attentions_5),
-        ("up_blocks.0.upsamplers.0.conv",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
-        *_at("up_blocks.1.resnets.0", resnets_4),
-        *_at("up_blocks.1.temp_convs.0", temp_convs_3),
-        *_at("up_blocks.1.attentions.0", attentions_6),
-        *_at("up_blocks.1.temp_attentions.0", temp_attentions_6),
-        *_at("up_blocks.1.resnets.1", resnets_4),
-        *_at("up_blocks.1.temp_convs.1", temp_convs_3),
-        *_at("up_blocks.1.attentions.1", attentions_6),
-        *_at("up_blocks.1.temp_attentions.1", temp_attentions_6),
-        ("up_blocks.1.resnets.2.conv1",                                      x_4_,                                                          44236800,          1,      (1, 1),      0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",                              f_,                                                            3276800,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",                                      x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",                              x_4_,                                                          4915200,           1,      (1, 1),      0),  # y = xW
-        *_at("up_blocks.1.temp_convs.2", temp_convs_3),
-        *_at("up_blocks.1.attentions.2", attentions_6),
-        *_at("up_blocks.1.temp_attentions.2", temp_attentions_6),
-        ("up_blocks.1.upsamplers.0.conv",                                    x_,                                                            29491200,          1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",                                      x_,                                                            22118400,          1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",                              f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",                                      x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",                              x_,                                                            2457600,           1,      (1, 1),      0),  # y = xW
-        *_at("up_blocks.2.temp_convs.0", temp_convs_2),
-        *_at("up_blocks.2.attentions.0", attentions_7),
-        *_at("up_blocks.2.temp_attentions.0", temp_attentions_7),
-        ("up_blocks.2.resnets.1.conv1",                                      x_,                                                            14745600,          1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",                              f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",                                      x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",                              x_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
-        *_at("up_blocks.2.temp_convs.1", temp_convs_2),
-        *_at("up_blocks.2.attentions.1", attentions_7),
-        *_at("up_blocks.2.temp_attentions.1", temp_attentions_7),
-        ("up_blocks.2.resnets.2.conv1",                                      x_,                                                            11059200,          1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",                              f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",                                      x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",                              x_,                                                            1228800,           1,      (1, 1),      0),  # y = xW
-        *_at("up_blocks.2.temp_convs.2", temp_convs_2),
-        *_at("up_blocks.2.attentions.2", attentions_7),
-        *_at("up_blocks.2.temp_attentions.2", temp_attentions_7),
-        ("up_blocks.2.upsamplers.0.conv",                                    conv_in_rows_,                                                 7372800,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",                                      conv_in_rows_,                                                 5529600,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",                              f_,                                                            819200,            1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",                                      conv_in_rows_,                                                 1843200,           1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",                              conv_in_rows_,                                                 614400,            1,      (1, 1),      0),  # y = xW
-        *_at("up_blocks.3.temp_convs.0", temp_convs_1),
-        *_at("up_blocks.3.attentions.0", attentions_8),
-        *_at("up_blocks.3.temp_attentions.0", temp_attentions_8),
-        *_at("up_blocks.3.resnets.1", resnets_5),
-        *_at("up_blocks.3.temp_convs.1", temp_convs_1),
-        *_at("up_blocks.3.attentions.1", attentions_8),
-        *_at("up_blocks.3.temp_attentions.1", temp_attentions_8),
-        *_at("up_blocks.3.resnets.2", resnets_5),
-        *_at("up_blocks.3.temp_convs.2", temp_convs_1),
-        *_at("up_blocks.3.attentions.2", attentions_8),
-        *_at("up_blocks.3.temp_attentions.2", temp_attentions_8),
-        ("conv_out",                                                         conv_in_rows_,                                                 5760*o,            1,      (1, 1),      0),  # y = xW
+        ("time_embedding.cond_proj",                                sample_,        640*g,             (has_g, (0, has_g)),  (has_g, (0, 0))),  # y = xW
+        ("time_embedding.linear_1",                                 sample_,        819200,            (1, (has_g, 1)),  (1, (0, 0))),      # y = xW
+        ("time_embedding.linear_2",                                 sample_,        3276800,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("conv_in",                                                 conv_in_rows_,  5760*c,            (1, (0, 1)),      (1, (0, 0))),      # y = xW
+        ("transformer_in.proj_in",                                  conv_in_rows_,  5120*d,            (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("transformer_in.transformer_blocks.0.attn1.to_q",          conv_in_rows_,  128*d**2,          (1, (1, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn1.to_q", to_q_1),
+        ("transformer_in.transformer_blocks.0.attn1.to_k",          conv_in_rows_,  128*d**2,          (1, (1, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn1.to_k", to_q_1),
+        ("transformer_in.transformer_blocks.0.attn1.to_v",          conv_in_rows_,  128*d**2,          (1, (1, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn1.to_v", to_q_1),
+        ("transformer_in.transformer_blocks.0.attn1",               ffhw_,          16*d,              (1, (1, 1)),      (1, (1, 1))),      # scores = qk
+        ("transformer_in.transformer_blocks.0.attn1",               ffhw_,          16*d,              (1, (1, 1)),      (1, (1, 1))),      # mix = pv
+        ("transformer_in.transformer_blocks.0.attn1.to_out", to_out_1),
+        ("transformer_in.transformer_blocks.0.attn2.to_q",          conv_in_rows_,  128*d**2,          (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn2.to_q", module_1),
+        ("transformer_in.transformer_blocks.0.attn2.to_k",          conv_in_rows_,  128*d**2,          (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn2.to_k", module_1),
+        ("transformer_in.transformer_blocks.0.attn2.to_v",          conv_in_rows_,  128*d**2,          (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn2.to_v", module_1),
+        ("transformer_in.transformer_blocks.0.attn2",               ffhw_,          16*d,              (1, (1, 1)),      (1, (1, 1))),      # scores = qk
+        ("transformer_in.transformer_blocks.0.attn2",               ffhw_,          16*d,              (1, (1, 1)),      (1, (1, 1))),      # mix = pv
+        ("transformer_in.transformer_blocks.0.attn2.to_out", to_out_1),
+        ("transformer_in.transformer_blocks.0.ff.net.0.proj",       conv_in_rows_,  1024*d**2,         (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("transformer_in.transformer_blocks.0.ff.net.2",            conv_in_rows_,  512*d**2,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("transformer_in.proj_out",                                 conv_in_rows_,  5120*d,            (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.0.resnets.0", resnets_1),
+        ("down_blocks.0.temp_convs.0", temp_convs_1),
+        ("down_blocks.0.attentions.0", attentions_1),
+        ("down_blocks.0.temp_attentions.0", temp_attentions_1),
+        ("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.temp_convs.1", temp_convs_1),
+        ("down_blocks.0.attentions.1", attentions_1),
+        ("down_blocks.0.temp_attentions.1", temp_attentions_1),
+        ("down_blocks.0.downsamplers.0.conv",                       x_,             1843200,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.1.resnets.0.conv1",                           x_,             3686400,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",                   f_,             1638400,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("down_blocks.1.resnets.0.conv2",                           x_,             7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",                   x_,             409600,            (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.1.temp_convs.0", temp_convs_2),
+        ("down_blocks.1.attentions.0", attentions_2),
+        ("down_blocks.1.temp_attentions.0", temp_attentions_2),
+        ("down_blocks.1.resnets.1.conv1",                           x_,             7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",                   f_,             1638400,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("down_blocks.1.resnets.1.conv2",                           x_,             7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.1.temp_convs.1", temp_convs_2),
+        ("down_blocks.1.attentions.1", attentions_2),
+        ("down_blocks.1.temp_attentions.1", temp_attentions_2),
+        ("down_blocks.1.downsamplers.0.conv",                       x_4_,           7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.2.resnets.0.conv1",                           x_4_,           14745600,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.2.resnets.0.time_emb_proj",                   f_,             3276800,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("down_blocks.2.resnets.0.conv2",                           x_4_,           29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.2.resnets.0.conv_shortcut",                   x_4_,           1638400,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.2.temp_convs.0", temp_convs_3),
+        ("down_blocks.2.attentions.0", attentions_3),
+        ("down_blocks.2.temp_attentions.0", temp_attentions_3),
+        ("down_blocks.2.resnets.1.conv1",                           x_4_,           29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.2.resnets.1.time_emb_proj",                   f_,             3276800,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("down_blocks.2.resnets.1.conv2",                           x_4_,           29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.2.temp_convs.1", temp_convs_3),
+        ("down_blocks.2.attentions.1", attentions_3),
+        ("down_blocks.2.temp_attentions.1", temp_attentions_3),
+        ("down_blocks.2.downsamplers.0.conv",                       x_8_,           29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("down_blocks.3.resnets.0", resnets_2),
+        ("down_blocks.3.temp_convs.0", temp_convs_4),
+        ("down_blocks.3.attentions.0", attentions_4),
+        ("down_blocks.3.temp_attentions.0", temp_attentions_4),
+        ("down_blocks.3.resnets.1", resnets_2),
+        ("down_blocks.3.temp_convs.1", temp_convs_4),
+        ("down_blocks.3.attentions.1", attentions_4),
+        ("down_blocks.3.temp_attentions.1", temp_attentions_4),
+        ("mid_block.resnets.0", resnets_2),
+        ("mid_block.temp_convs.0", temp_convs_4),
+        ("mid_block.attentions.0.proj_in",                          x_8_,           2560*(1280//d)*d,  (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_5),
+        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # scores = qk
+        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # mix = pv
+        ("mid_block.attentions.0.transformer_blocks.0.attn1.to_out", to_out_6),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q",  x_8_,           part_7,            (1, (1, 1)),      (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q", to_q_6),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k",  fy_,            2*(1280//d)*d*X,   (1, (0, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k", to_k_5),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v",  fy_,            2*(1280//d)*d*X,   (1, (0, 1)),      (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v", to_k_5),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2",       x_8_y_,         2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # scores = qk
+        ("mid_block.attentions.0.transformer_blocks.0.attn2",       x_8_y_,         2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # mix = pv
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_out", to_out_6),
+        ("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
+        ("mid_block.attentions.0.proj_out",                         x_8_,           2560*(1280//d)*d,  (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("mid_block.temp_attentions.0.proj_in",                     x_8_,           2560*(1280//d)*d,  (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_5),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  x_8_f_,         2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # scores = qk
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  x_8_f_,         2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # mix = pv
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1.to_out", to_out_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_5),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  x_8_f_,         2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # scores = qk
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  x_8_f_,         2*(1280//d)*d,     (1, (1, 1)),      (1, (1, 1))),      # mix = pv
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2.to_out", to_out_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
+        ("mid_block.temp_attentions.0.proj_out",                    x_8_,           2560*(1280//d)*d,  (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("mid_block.resnets.1", resnets_2),
+        ("mid_block.temp_convs.1", temp_convs_4),
+        ("up_blocks.0.resnets.0", resnets_3),
+        ("up_blocks.0.temp_convs.0", temp_convs_4),
+        ("up_blocks.0.attentions.0", attentions_5),
+        ("up_blocks.0.temp_attentions.0", temp_attentions_5),
+        ("up_blocks.0.resnets.1", resnets_3),
+        ("up_blocks.0.temp_convs.1", temp_convs_4),
+        ("up_blocks.0.attentions.1", attentions_5),
+        ("up_blocks.0.temp_attentions.1", temp_attentions_5),
+        ("up_blocks.0.resnets.2", resnets_3),
+        ("up_blocks.0.temp_convs.2", temp_convs_4),
+        ("up_blocks.0.attentions.2", attentions_5),
+        ("up_blocks.0.temp_attentions.2", temp_attentions_5),
+        ("up_blocks.0.upsamplers.0.conv",                           x_4_,           29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.1.resnets.0", resnets_4),
+        ("up_blocks.1.temp_convs.0", temp_convs_3),
+        ("up_blocks.1.attentions.0", attentions_6),
+        ("up_blocks.1.temp_attentions.0", temp_attentions_6),
+        ("up_blocks.1.resnets.1", resnets_4),
+        ("up_blocks.1.temp_convs.1", temp_convs_3),
+        ("up_blocks.1.attentions.1", attentions_6),
+        ("up_blocks.1.temp_attentions.1", temp_attentions_6),
+        ("up_blocks.1.resnets.2.conv1",                             x_4_,           44236800,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.1.resnets.2.time_emb_proj",                     f_,             3276800,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("up_blocks.1.resnets.2.conv2",                             x_4_,           29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.1.resnets.2.conv_shortcut",                     x_4_,           4915200,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.1.temp_convs.2", temp_convs_3),
+        ("up_blocks.1.attentions.2", attentions_6),
+        ("up_blocks.1.temp_attentions.2", temp_attentions_6),
+        ("up_blocks.1.upsamplers.0.conv",                           x_,             29491200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.0.conv1",                             x_,             22118400,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.0.time_emb_proj",                     f_,             1638400,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("up_blocks.2.resnets.0.conv2",                             x_,             7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.0.conv_shortcut",                     x_,             2457600,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.temp_convs.0", temp_convs_2),
+        ("up_blocks.2.attentions.0", attentions_7),
+        ("up_blocks.2.temp_attentions.0", temp_attentions_7),
+        ("up_blocks.2.resnets.1.conv1",                             x_,             14745600,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.1.time_emb_proj",                     f_,             1638400,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("up_blocks.2.resnets.1.conv2",                             x_,             7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.1.conv_shortcut",                     x_,             1638400,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.temp_convs.1", temp_convs_2),
+        ("up_blocks.2.attentions.1", attentions_7),
+        ("up_blocks.2.temp_attentions.1", temp_attentions_7),
+        ("up_blocks.2.resnets.2.conv1",                             x_,             11059200,          (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.2.time_emb_proj",                     f_,             1638400,           (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("up_blocks.2.resnets.2.conv2",                             x_,             7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.resnets.2.conv_shortcut",                     x_,             1228800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.2.temp_convs.2", temp_convs_2),
+        ("up_blocks.2.attentions.2", attentions_7),
+        ("up_blocks.2.temp_attentions.2", temp_attentions_7),
+        ("up_blocks.2.upsamplers.0.conv",                           conv_in_rows_,  7372800,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.3.resnets.0.conv1",                             conv_in_rows_,  5529600,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.3.resnets.0.time_emb_proj",                     f_,             819200,            (1, (1, 1)),      (1, (0, 0))),      # y = xW
+        ("up_blocks.3.resnets.0.conv2",                             conv_in_rows_,  1843200,           (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.3.resnets.0.conv_shortcut",                     conv_in_rows_,  614400,            (1, (1, 1)),      (1, (1, 0))),      # y = xW
+        ("up_blocks.3.temp_convs.0", temp_convs_1),
+        ("up_blocks.3.attentions.0", attentions_8),
+        ("up_blocks.3.temp_attentions.0", temp_attentions_8),
+        ("up_blocks.3.resnets.1", resnets_5),
+        ("up_blocks.3.temp_convs.1", temp_convs_1),
+        ("up_blocks.3.attentions.1", attentions_8),
+        ("up_blocks.3.temp_attentions.1", temp_attentions_8),
+        ("up_blocks.3.resnets.2", resnets_5),
+        ("up_blocks.3.temp_convs.2", temp_convs_1),
+        ("up_blocks.3.attentions.2", attentions_8),
+        ("up_blocks.3.temp_attentions.2", temp_attentions_8),
+        ("conv_out",                                                conv_in_rows_,  5760*o,            (1, (1, 1)),      (1, (1, 0))),      # y = xW
     ]
 
 
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    downs = sizes.down_block_types
-    ups = sizes.up_block_types
-    d = sizes.attention_head_dim
-    X = sizes.cross_attention_dim
-    g = sizes.time_cond_proj_dim or 0
-    has_g = sizes.time_cond_proj_dim is not None
-    part_1 = 2*(320//d)**2*d**2
-    case_1 = downs[0] == "CrossAttnDownBlock3D"
-    part_2 = 16*(320//d)**2*d**2
-    part_3 = 8*(320//d)**2*d**2
-    part_4 = 2*(640//d)**2*d**2
-    case_2 = downs[1] == "CrossAttnDownBlock3D"
-    part_5 = 16*(640//d)**2*d**2
-    part_6 = 8*(640//d)**2*d**2
-    part_7 = 2*(1280//d)**2*d**2
-    case_3 = downs[2] == "CrossAttnDownBlock3D"
-    part_8 = 16*(1280//d)**2*d**2
-    part_9 = 8*(1280//d)**2*d**2
-    case_4 = downs[3] == "CrossAttnDownBlock3D"
-    case_5 = ups[0] == "CrossAttnUpBlock3D"
-    case_6 = ups[1] == "CrossAttnUpBlock3D"
-    case_7 = ups[2] == "CrossAttnUpBlock3D"
-    case_8 = ups[3] == "CrossAttnUpBlock3D"
-    # what a contraction runs over, in multiples of (n, f, fy, x_8, x_4, x, fhw, x_8_f, x_8_y, x_4_f, x_4_y, xf, xy, ffhw, fhwy, x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2, x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2, x_1_plus_h_over_2_1_plus_w_over_2, fhhww)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    conv_in_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    ffhw_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    f_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    fhhww_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    fy_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    fhwy_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    x_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    x_1_plus_h_over_2_1_plus_w_over_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
-    xy_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    xf_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    x_4_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    x_4_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-    x_4_f_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    x_8_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    x_8_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    x_8_f_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    # what equal modules have in common, each below its own path
-    to_q_1: list[Line] = [
-        ("base_layer",      conv_in_rows_,  128*d**2,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  conv_in_rows_,  256*d,     1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  conv_in_rows_,  256*d,     1,  (1, 1),  0),  # y = xW
-    ]
-    to_out_1: list[Line] = [
-        ("base_layer",      conv_in_rows_,  128*d**2,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  conv_in_rows_,  256*d,     1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  conv_in_rows_,  256*d,     1,  (1, 1),  0),  # y = xW
-    ]
-    resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  f_,             819200,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
-    ]
-    temp_convs_1: list[Line] = [
-        ("conv1.2",  conv_in_rows_,  614400,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  conv_in_rows_,  614400,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  conv_in_rows_,  614400,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  conv_in_rows_,  614400,  1,  (1, 0),  0),  # y = xW
-    ]
-    to_q_2: list[Line] = [
-        ("base_layer",      conv_in_rows_,  part_1,         case_1,  (case_1, 0),       0),  # y = xW
-        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
-    ]
-    attn1_1: list[Line] = [
-        *_at("to_q", to_q_2),
-        *_at("to_k", to_q_2),
-        *_at("to_v", to_q_2),
-    ]
-    to_k_1: list[Line] = [
-        ("base_layer",      fy_,  2*(320//d)*d*X,  case_1,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,            case_1,  (0, case_1),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(320//d)*d,   case_1,  (case_1, case_1),  0),  # y = xW
-    ]
-    net_1: list[Line] = [
-        ("0.proj",  conv_in_rows_,  part_2,  case_1,  (case_1, 0),  0),  # y = xW
-        ("2",       conv_in_rows_,  part_3,  case_1,  (case_1, 0),  0),  # y = xW
-    ]
-    attentions_1: list[Line] = [
-        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_1),
-        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_2),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_2),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_1),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_1),
-        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_2),
-        *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
-    ]
-    temp_attentions_1: list[Line] = [
-        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_1),
-        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_2),
-        *_at("transformer_blocks.0.attn2", attn1_1),
-        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_2),
-        *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
-    ]
-    temp_convs_2: list[Line] = [
-        ("conv1.2",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
-    ]
-    to_q_3: list[Line] = [
-        ("base_layer",      x_,  part_4,         case_2,  (case_2, 0),       0),  # y = xW
-        ("lora_A.default",  x_,  32*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("lora_B.default",  x_,  32*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
-    ]
-    attn1_2: list[Line] = [
-        *_at("to_q", to_q_3),
-        *_at("to_k", to_q_3),
-        *_at("to_v", to_q_3),
-    ]
-    to_k_2: list[Line] = [
-        ("base_layer",      fy_,  2*(640//d)*d*X,  case_2,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,            case_2,  (0, case_2),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(640//d)*d,   case_2,  (case_2, case_2),  0),  # y = xW
-    ]
-    net_2: list[Line] = [
-        ("0.proj",  x_,  part_5,  case_2,  (case_2, 0),  0),  # y = xW
-        ("2",       x_,  part_6,  case_2,  (case_2, 0),  0),  # y = xW
-    ]
-    attentions_2: list[Line] = [
-        ("proj_in",                     x_,                                  1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_3),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_3),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_2),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_2),
-        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_3),
-        *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                    x_,                                  1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
-    ]
-    temp_attentions_2: list[Line] = [
-        ("proj_in",                     x_,   1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_3),
-        *_at("transformer_blocks.0.attn2", attn1_2),
-        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_3),
-        *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                    x_,   1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
-    ]
-    temp_convs_3: list[Line] = [
-        ("conv1.2",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
-    ]
-    to_q_4: list[Line] = [
-        ("base_layer",      x_4_,  part_7,          case_3,  (case_3, 0),       0),  # y = xW
-        ("lora_A.default",  x_4_,  32*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("lora_B.default",  x_4_,  32*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
-    ]
-    attn1_3: list[Line] = [
-        *_at("to_q", to_q_4),
-        *_at("to_k", to_q_4),
-        *_at("to_v", to_q_4),
-    ]
-    to_k_3: list[Line] = [
-        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_3,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,             case_3,  (0, case_3),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_3,  (case_3, case_3),  0),  # y = xW
-    ]
-    net_3: list[Line] = [
-        ("0.proj",  x_4_,  part_8,  case_3,  (case_3, 0),  0),  # y = xW
-        ("2",       x_4_,  part_9,  case_3,  (case_3, 0),  0),  # y = xW
-    ]
-    attentions_3: list[Line] = [
-        ("proj_in",                     x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_4),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_4),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_3),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_3),
-        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_4),
-        *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                    x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
-    ]
-    temp_attentions_3: list[Line] = [
-        ("proj_in",                     x_4_,    2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_4),
-        *_at("transformer_blocks.0.attn2", attn1_3),
-        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_4),
-        *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                    x_4_,    2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
-    ]
-    resnets_2: list[Line] = [
-        ("conv1",          x_8_,  29491200,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  f_,    3276800,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_8_,  29491200,  1,  (1, 0),  0),  # y = xW
-    ]
-    temp_convs_4: list[Line] = [
-        ("conv1.2",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
-    ]
-    to_q_5: list[Line] = [
-        ("base_layer",      x_8_,  part_7,          case_4,  (case_4, 0),       0),  # y = xW
-        ("lora_A.default",  x_8_,  32*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("lora_B.default",  x_8_,  32*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
-    ]
-    attn1_4: list[Line] = [
-        *_at("to_q", to_q_5),
-        *_at("to_k", to_q_5),
-        *_at("to_v", to_q_5),
-    ]
-    to_k_4: list[Line] = [
-        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_4,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,             case_4,  (0, case_4),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_4,  (case_4, case_4),  0),  # y = xW
-    ]
-    net_4: list[Line] = [
-        ("0.proj",  x_8_,  part_8,  case_4,  (case_4, 0),  0),  # y = xW
-        ("2",       x_8_,  part_9,  case_4,  (case_4, 0),  0),  # y = xW
-    ]
-    attentions_4: list[Line] = [
-        ("proj_in",                     x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_5),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_5),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_4),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_4),
-        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_5),
-        *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                    x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
-    ]
-    temp_attentions_4: list[Line] = [
-        ("proj_in",                     x_8_,    2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_5),
-        *_at("transformer_blocks.0.attn2", attn1_4),
-        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_5),
-        *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                    x_8_,    2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
-    ]
-    to_q_6: list[Line] = [
-        ("base_layer",      x_8_,  part_7,          1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  x_8_,  32*(1280//d)*d,  1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  x_8_,  32*(1280//d)*d,  1,  (1, 1),  0),  # y = xW
-    ]
-    attn1_5: list[Line] = [
-        *_at("to_q", to_q_6),
-        *_at("to_k", to_q_6),
-        *_at("to_v", to_q_6),
-    ]
-    to_k_5: list[Line] = [
-        ("base_layer",      fy_,  2*(1280//d)*d*X,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,             1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  fy_,  32*(1280//d)*d,   1,  (1, 1),  0),  # y = xW
-    ]
-    net_5: list[Line] = [
-        ("0.proj",  x_8_,  part_8,  1,  (1, 0),  0),  # y = xW
-        ("2",       x_8_,  part_9,  1,  (1, 0),  0),  # y = xW
-    ]
-    resnets_3: list[Line] = [
-        ("conv1",          x_8_,  58982400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  f_,    3276800,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_8_,  29491200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  x_8_,  6553600,   1,  (1, 0),  0),  # y = xW
-    ]
-    to_q_7: list[Line] = [
-        ("base_layer",      x_8_,  part_7,          case_5,  (case_5, 0),       0),  # y = xW
-        ("lora_A.default",  x_8_,  32*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("lora_B.default",  x_8_,  32*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
-    ]
-    attn1_6: list[Line] = [
-        *_at("to_q", to_q_7),
-        *_at("to_k", to_q_7),
-        *_at("to_v", to_q_7),
-    ]
-    to_k_6: list[Line] = [
-        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_5,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,             case_5,  (0, case_5),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_5,  (case_5, case_5),  0),  # y = xW
-    ]
-    net_6: list[Line] = [
-        ("0.proj",  x_8_,  part_8,  case_5,  (case_5, 0),  0),  # y = xW
-        ("2",       x_8_,  part_9,  case_5,  (case_5, 0),  0),  # y = xW
-    ]
-    attentions_5: list[Line] = [
-        ("proj_in",                     x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_6),
-        ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_7),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_7),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_6),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_6),
-        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_7),
-        *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                    x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
-    ]
-    temp_attentions_5: list[Line] = [
-        ("proj_in",                     x_8_,    2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_6),
-        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_7),
-        *_at("transformer_blocks.0.attn2", attn1_6),
-        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_7),
-        *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                    x_8_,    2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
-    ]
-    resnets_4: list[Line] = [
-        ("conv1",          x_4_,  58982400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  f_,    3276800,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          x_4_,  29491200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  x_4_,  6553600,   1,  (1, 0),  0),  # y = xW
-    ]
-    to_q_8: list[Line] = [
-        ("base_layer",      x_4_,  part_7,          case_6,  (case_6, 0),       0),  # y = xW
-        ("lora_A.default",  x_4_,  32*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("lora_B.default",  x_4_,  32*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
-    ]
-    attn1_7: list[Line] = [
-        *_at("to_q", to_q_8),
-        *_at("to_k", to_q_8),
-        *_at("to_v", to_q_8),
-    ]
-    to_k_7: list[Line] = [
-        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_6,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,             case_6,  (0, case_6),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_6,  (case_6, case_6),  0),  # y = xW
-    ]
-    net_7: list[Line] = [
-        ("0.proj",  x_4_,  part_8,  case_6,  (case_6, 0),  0),  # y = xW
-        ("2",       x_4_,  part_9,  case_6,  (case_6, 0),  0),  # y = xW
-    ]
-    attentions_6: list[Line] = [
-        ("proj_in",                     x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_8),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_8),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_7),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_7),
-        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_8),
-        *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                    x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
-    ]
-    temp_attentions_6: list[Line] = [
-        ("proj_in",                     x_4_,    2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_8),
-        *_at("transformer_blocks.0.attn2", attn1_7),
-        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_8),
-        *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                    x_4_,    2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
-    ]
-    to_q_9: list[Line] = [
-        ("base_layer",      x_,  part_4,         case_7,  (case_7, 0),       0),  # y = xW
-        ("lora_A.default",  x_,  32*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("lora_B.default",  x_,  32*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
-    ]
-    attn1_8: list[Line] = [
-        *_at("to_q", to_q_9),
-        *_at("to_k", to_q_9),
-        *_at("to_v", to_q_9),
-    ]
-    to_k_8: list[Line] = [
-        ("base_layer",      fy_,  2*(640//d)*d*X,  case_7,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,            case_7,  (0, case_7),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(640//d)*d,   case_7,  (case_7, case_7),  0),  # y = xW
-    ]
-    net_8: list[Line] = [
-        ("0.proj",  x_,  part_5,  case_7,  (case_7, 0),  0),  # y = xW
-        ("2",       x_,  part_6,  case_7,  (case_7, 0),  0),  # y = xW
-    ]
-    attentions_7: list[Line] = [
-        ("proj_in",                     x_,                                  1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_9),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_9),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_8),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_8),
-        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_9),
-        *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                    x_,                                  1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
-    ]
-    temp_attentions_7: list[Line] = [
-        ("proj_in",                     x_,   1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_9),
-        *_at("transformer_blocks.0.attn2", attn1_8),
-        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_9),
-        *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                    x_,   1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
-    ]
-    to_q_10: list[Line] = [
-        ("base_layer",      conv_in_rows_,  part_1,         case_8,  (case_8, 0),       0),  # y = xW
-        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
-    ]
-    attn1_9: list[Line] = [
-        *_at("to_q", to_q_10),
-        *_at("to_k", to_q_10),
-        *_at("to_v", to_q_10),
-    ]
-    to_k_9: list[Line] = [
-        ("base_layer",      fy_,  2*(320//d)*d*X,  case_8,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  fy_,  32*X,            case_8,  (0, case_8),       0),  # y = xW
-        ("lora_B.default",  fy_,  32*(320//d)*d,   case_8,  (case_8, case_8),  0),  # y = xW
-    ]
-    net_9: list[Line] = [
-        ("0.proj",  conv_in_rows_,  part_2,  case_8,  (case_8, 0),  0),  # y = xW
-        ("2",       conv_in_rows_,  part_3,  case_8,  (case_8, 0),  0),  # y = xW
-    ]
-    attentions_8: list[Line] = [
-        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_10),
-        *_at("transformer_blocks.0.attn2.to_q", to_q_10),
-        *_at("transformer_blocks.0.attn2.to_k", to_k_9),
-        *_at("transformer_blocks.0.attn2.to_v", to_k_9),
-        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_10),
-        *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
-    ]
-    temp_attentions_8: list[Line] = [
-        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
-        *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn1.to_out.0", to_q_10),
-        *_at("transformer_blocks.0.attn2", attn1_9),
-        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
-        *_at("transformer_blocks.0.attn2.to_out.0", to_q_10),
-        *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
-    ]
-    resnets_5: list[Line] = [
-        ("conv1",          conv_in_rows_,  3686400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  f_,             819200,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,  409600,   1,  (1, 0),  0),  # y = xW
-    ]
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.cond_proj",                                sample_,                                                       640*g,             has_g,  (0, 0),  0),  # y = xW
-        ("time_embedding.linear_1",                                 sample_,                                                       819200,            1,      (0, 0),  0),  # y = xW
-        ("time_embedding.linear_2",                                 sample_,                                                       3276800,           1,      (0, 0),  0),  # y = xW
-        ("conv_in",                                                 conv_in_rows_,                                                 5760*c,            1,      (0, 0),  0),  # y = xW
-        ("transformer_in.proj_in",                                  conv_in_rows_,                                                 5120*d,            1,      (0, 0),  0),  # y = xW
-        *_at("transformer_in.transformer_blocks.0.attn1.to_q", to_q_1),
-        *_at("transformer_in.transformer_blocks.0.attn1.to_k", to_q_1),
-        *_at("transformer_in.transformer_blocks.0.attn1.to_v", to_q_1),
-        ("transformer_in.transformer_blocks.0.attn1",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn1",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # mix = pv
-        *_at("transformer_in.transformer_blocks.0.attn1.to_out.0", to_out_1),
-        *_at("transformer_in.transformer_blocks.0.attn2.to_q", to_out_1),
-        *_at("transformer_in.transformer_blocks.0.attn2.to_k", to_out_1),
-        *_at("transformer_in.transformer_blocks.0.attn2.to_v", to_out_1),
-        ("transformer_in.transformer_blocks.0.attn2",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn2",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # mix = pv
-        *_at("transformer_in.transformer_blocks.0.attn2.to_out.0", to_out_1),
-        ("transformer_in.transformer_blocks.0.ff.net.0.proj",       conv_in_rows_,                                                 1024*d**2,         1,      (1, 0),  0),  # y = xW
-        ("transformer_in.transformer_blocks.0.ff.net.2",            conv_in_rows_,                                                 512*d**2,          1,      (1, 0),  0),  # y = xW
-        ("transformer_in.proj_out",                                 conv_in_rows_,                                                 5120*d,            1,      (1, 0),  0),  # y = xW
-        *_at("down_blocks.0.resnets.0", resnets_1),
-        *_at("down_blocks.0.temp_convs.0", temp_convs_1),
-        *_at("down_blocks.0.attentions.0", attentions_1),
-        *_at("down_blocks.0.temp_attentions.0", temp_attentions_1),
-        *_at("down_blocks.0.resnets.1", resnets_1),
-        *_at("down_blocks.0.temp_convs.1", temp_convs_1),
-        *_at("down_blocks.0.attentions.1", attentions_1),
-        *_at("down_blocks.0.temp_attentions.1", temp_attentions_1),
-        ("down_blocks.0.downsamplers.0.conv",                       x_,                                                            1843200,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                           x_,                                                            3686400,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",                   f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                           x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",                   x_,                                                            409600,            1,      (1, 0),  0),  # y = xW
-        *_at("down_blocks.1.temp_convs.0", temp_convs_2),
-        *_at("down_blocks.1.attentions.0", attentions_2),
-        *_at("down_blocks.1.temp_attentions.0", temp_attentions_2),
-        ("down_blocks.1.resnets.1.conv1",                           x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",                   f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                           x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
-        *_at("down_blocks.1.temp_convs.1", temp_convs_2),
-        *_at("down_blocks.1.attentions.1", attentions_2),
-        *_at("down_blocks.1.temp_attentions.1", temp_attentions_2),
-        ("down_blocks.1.downsamplers.0.conv",                       x_4_,                                                          7372800,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",                           x_4_,                                                          14745600,          1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",                   f_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",                   x_4_,                                                          1638400,           1,      (1, 0),  0),  # y = xW
-        *_at("down_blocks.2.temp_convs.0", temp_convs_3),
-        *_at("down_blocks.2.attentions.0", attentions_3),
-        *_at("down_blocks.2.temp_attentions.0", temp_attentions_3),
-        ("down_blocks.2.resnets.1.conv1",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",                   f_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
-        *_at("down_blocks.2.temp_convs.1", temp_convs_3),
-        *_at("down_blocks.2.attentions.1", attentions_3),
-        *_at("down_blocks.2.temp_attentions.1", temp_attentions_3),
-        ("down_blocks.2.downsamplers.0.conv",                       x_8_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
-        *_at("down_blocks.3.resnets.0", resnets_2),
-        *_at("down_blocks.3.temp_convs.0", temp_convs_4),
-        *_at("down_blocks.3.attentions.0", attentions_4),
-        *_at("down_blocks.3.temp_attentions.0", temp_attentions_4),
-        *_at("down_blocks.3.resnets.1", resnets_2),
-        *_at("down_blocks.3.temp_convs.1", temp_convs_4),
-        *_at("down_blocks.3.attentions.1", attentions_4),
-        *_at("down_blocks.3.temp_attentions.1", temp_attentions_4),
-        *_at("mid_block.resnets.0", resnets_2),
-        *_at("mid_block.temp_convs.0", temp_convs_4),
-        ("mid_block.attentions.0.proj_in",                          x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_5),
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn1.to_out.0", to_q_6),
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_q", to_q_6),
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_k", to_k_5),
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_v", to_k_5),
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",       x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",       x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
-        *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0", to_q_6),
-        *_at("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.attentions.0.proj_out",                         x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
-        ("mid_block.temp_attentions.0.proj_in",                     x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_5),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn1.to_out.0", to_q_6),
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_5),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn2.to_out.0", to_q_6),
-        *_at("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.temp_attentions.0.proj_out",                    x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
-        *_at("mid_block.resnets.1", resnets_2),
-        *_at("mid_block.temp_convs.1", temp_convs_4),
-        *_at("up_blocks.0.resnets.0", resnets_3),
-        *_at("up_blocks.0.temp_convs.0", temp_convs_4),
-        *_at("up_blocks.0.attentions.0", attentions_5),
-        *_at("up_blocks.0.temp_attentions.0", temp_attentions_5),
-        *_at("up_blocks.0.resnets.1", resnets_3),
-        *_at("up_blocks.0.temp_convs.1", temp_convs_4),
-        *_at("up_blocks.0.attentions.1", attentions_5),
-        *_at("up_blocks.0.temp_attentions.1", temp_attentions_5),
-        *_at("up_blocks.0.resnets.2", resnets_3),
-        *_at("up_blocks.0.temp_convs.2", temp_convs_4),
-        *_at("up_blocks.0.attentions.2", attentions_5),
-        *_at("up_blocks.0.temp_attentions.2", temp_attentions_5),
-        ("up_blocks.0.upsamplers.0.conv",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
-        *_at("up_blocks.1.resnets.0", resnets_4),
-        *_at("up_blocks.1.temp_convs.0", temp_convs_3),
-        *_at("up_blocks.1.attentions.0", attentions_6),
-        *_at("up_blocks.1.temp_attentions.0", temp_attentions_6),
-        *_at("up_blocks.1.resnets.1", resnets_4),
-        *_at("up_blocks.1.temp_convs.1", temp_convs_3),
-        *_at("up_blocks.1.attentions.1", attentions_6),
-        *_at("up_blocks.1.temp_attentions.1", temp_attentions_6),
-        ("up_blocks.1.resnets.2.conv1",                             x_4_,                                                          44236800,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",                     f_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",                             x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",                     x_4_,                                                          4915200,           1,      (1, 0),  0),  # y = xW
-        *_at("up_blocks.1.temp_convs.2", temp_convs_3),
-        *_at("up_blocks.1.attentions.2", attentions_6),
-        *_at("up_blocks.1.temp_attentions.2", temp_attentions_6),
-        ("up_blocks.1.upsamplers.0.conv",                           x_,                                                            29491200,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",                             x_,                                                            22118400,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",                     f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",                             x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",                     x_,                                                            2457600,           1,      (1, 0),  0),  # y = xW
-        *_at("up_blocks.2.temp_convs.0", temp_convs_2),
-        *_at("up_blocks.2.attentions.0", attentions_7),
-        *_at("up_blocks.2.temp_attentions.0", temp_attentions_7),
-        ("up_blocks.2.resnets.1.conv1",                             x_,                                                            14745600,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",                     f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",                             x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",                     x_,                                                            1638400,           1,      (1, 0),  0),  # y = xW
-        *_at("up_blocks.2.temp_convs.1", temp_convs_2),
-        *_at("up_blocks.2.attentions.1", attentions_7),
-        *_at("up_blocks.2.temp_attentions.1", temp_attentions_7),
-        ("up_blocks.2.resnets.2.conv1",                             x_,                                                            11059200,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",                     f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",                             x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",                     x_,                                                            1228800,           1,      (1, 0),  0),  # y = xW
-        *_at("up_blocks.2.temp_convs.2", temp_convs_2),
-        *_at("up_blocks.2.attentions.2", attentions_7),
-        *_at("up_blocks.2.temp_attentions.2", temp_attentions_7),
-        ("up_blocks.2.upsamplers.0.conv",                           conv_in_rows_,                                                 7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",                             conv_in_rows_,                                                 5529600,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",                     f_,                                                            819200,            1,      (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",                             conv_in_rows_,                                                 1843200,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",                     conv_in_rows_,                                                 614400,            1,      (1, 0),  0),  # y = xW
-        *_at("up_blocks.3.temp_convs.0", temp_convs_1),
-        *_at("up_blocks.3.attentions.0", attentions_8),
-        *_at("up_blocks.3.temp_attentions.0", temp_attentions_8),
-        *_at("up_blocks.3.resnets.1", resnets_5),
-        *_at("up_blocks.3.temp_convs.1", temp_convs_1),
-        *_at("up_blocks.3.attentions.1", attentions_8),
-        *_at("up_blocks.3.temp_attentions.1", temp_attentions_8),
-        *_at("up_blocks.3.resnets.2", resnets_5),
-        *_at("up_blocks.3.temp_convs.2", temp_convs_1),
-        *_at("up_blocks.3.attentions.2", attentions_8),
-        *_at("up_blocks.3.temp_attentions.2", temp_attentions_8),
-        ("conv_out",                                                conv_in_rows_,                                                 5760*o,            1,      (1, 0),  0),  # y = xW
-    ]
-
-
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    downs = sizes.down_block_types
-    ups = sizes.up_block_types
-    d = sizes.attention_head_dim
-    X = sizes.cross_attention_dim
+    c = sizes.in_channels; o = sizes.out_channels; downs = sizes.down_block_types; ups = sizes.up_block_types
+    d = sizes.attention_head_dim; X = sizes.cross_attention_dim
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
     case_1 = downs[0] == "CrossAttnDownBlock3D"
@@ -2436,2018 +1057,889 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     part_30 = case_8*(320//d)*d
     part_31 = case_8*(320//d)**2*d**2
     part_32 = case_8*(320//d)*d*X
-    linear_2_1 = {
-        "weight":  1638400,
-        "bias":    1280,
-    }
-    norm_1 = {
-        "weight":  320,
-        "bias":    320,
-    }
-    norm1_1 = {
-        "weight":  8*d,
-        "bias":    8*d,
-    }
-    attn1_1 = {
-        "to_q.weight":      64*d**2,
-        "to_k.weight":      64*d**2,
-        "to_v.weight":      64*d**2,
-        "to_out.0.weight":  64*d**2,
-        "to_out.0.bias":    8*d,
-    }
-    conv1_1 = {
-        "weight":  921600,
-        "bias":    320,
-    }
-    time_emb_proj_1 = {
-        "weight":  409600,
-        "bias":    320,
-    }
-    resnets_1 = {
-        **_inside("norm1", norm_1),
-        **_inside("conv1", conv1_1),
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm_1),
-        **_inside("conv2", conv1_1),
-    }
-    conv1_2 = {
-        "weight":  307200,
-        "bias":    320,
-    }
-    conv2_1 = {
-        **_inside("0", norm_1),
-        **_inside("3", conv1_2),
-    }
-    temp_convs_1 = {
-        **_inside("conv1.0", norm_1),
-        **_inside("conv1.2", conv1_2),
-        **_inside("conv2", conv2_1),
-        **_inside("conv3", conv2_1),
-        **_inside("conv4", conv2_1),
-    }
-    norm_2 = {
-        "weight":  320*case_1,
-        "bias":    320*case_1,
-    }
-    proj_in_1 = {
-        "weight":  part_1,
-        "bias":    part_2,
-    }
-    norm1_2 = {
-        "weight":  part_2,
-        "bias":    part_2,
-    }
-    to_out_1 = {
-        "weight":  part_3,
-        "bias":    part_2,
-    }
-    attn1_2 = {
-        "to_q.weight":  part_3,
-        "to_k.weight":  part_3,
-        "to_v.weight":  part_3,
-        **_inside("to_out.0", to_out_1),
-    }
-    net_1 = {
-        "0.proj.weight":  8*case_1*(320//d)**2*d**2,
-        "0.proj.bias":    8*case_1*(320//d)*d,
-        "2.weight":       4*case_1*(320//d)**2*d**2,
-        "2.bias":         part_2,
-    }
-    proj_out_1 = {
-        "weight":  part_1,
-        "bias":    320*case_1,
-    }
-    attentions_1 = {
-        **_inside("norm", norm_2),
-        **_inside("proj_in", proj_in_1),
-        **_inside("transformer_blocks.0.norm1", norm1_2),
-        **_inside("transformer_blocks.0.attn1", attn1_2),
-        **_inside("transformer_blocks.0.norm2", norm1_2),
-        "transformer_blocks.0.attn2.to_q.weight":  part_3,
-        "transformer_blocks.0.attn2.to_k.weight":  part_4,
-        "transformer_blocks.0.attn2.to_v.weight":  part_4,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_1),
-        **_inside("transformer_blocks.0.norm3", norm1_2),
-        **_inside("transformer_blocks.0.ff.net", net_1),
-        **_inside("proj_out", proj_out_1),
-    }
-    temp_attentions_1 = {
-        **_inside("norm", norm_2),
-        **_inside("proj_in", proj_in_1),
-        **_inside("transformer_blocks.0.norm1", norm1_2),
-        **_inside("transformer_blocks.0.attn1", attn1_2),
-        **_inside("transformer_blocks.0.norm2", norm1_2),
-        **_inside("transformer_blocks.0.attn2", attn1_2),
-        **_inside("transformer_blocks.0.norm3", norm1_2),
-        **_inside("transformer_blocks.0.ff.net", net_1),
-        **_inside("proj_out", proj_out_1),
-    }
-    time_emb_proj_2 = {
-        "weight":  819200,
-        "bias":    640,
-    }
-    norm2_1 = {
-        "weight":  640,
-        "bias":    640,
-    }
-    conv2_2 = {
-        "weight":  3686400,
-        "bias":    640,
-    }
-    conv1_3 = {
-        "weight":  1228800,
-        "bias":    640,
-    }
-    conv2_3 = {
-        **_inside("0", norm2_1),
-        **_inside("3", conv1_3),
-    }
-    temp_convs_2 = {
-        **_inside("conv1.0", norm2_1),
-        **_inside("conv1.2", conv1_3),
-        **_inside("conv2", conv2_3),
-        **_inside("conv3", conv2_3),
-        **_inside("conv4", conv2_3),
-    }
-    norm_3 = {
-        "weight":  640*case_2,
-        "bias":    640*case_2,
-    }
-    proj_in_2 = {
-        "weight":  part_5,
-        "bias":    part_6,
-    }
-    norm1_3 = {
-        "weight":  part_6,
-        "bias":    part_6,
-    }
-    to_out_2 = {
-        "weight":  part_7,
-        "bias":    part_6,
-    }
-    attn1_3 = {
-        "to_q.weight":  part_7,
-        "to_k.weight":  part_7,
-        "to_v.weight":  part_7,
-        **_inside("to_out.0", to_out_2),
-    }
-    net_2 = {
-        "0.proj.weight":  8*case_2*(640//d)**2*d**2,
-        "0.proj.bias":    8*case_2*(640//d)*d,
-        "2.weight":       4*case_2*(640//d)**2*d**2,
-        "2.bias":         part_6,
-    }
-    proj_out_2 = {
-        "weight":  part_5,
-        "bias":    640*case_2,
-    }
-    attentions_2 = {
-        **_inside("norm", norm_3),
-        **_inside("proj_in", proj_in_2),
-        **_inside("transformer_blocks.0.norm1", norm1_3),
-        **_inside("transformer_blocks.0.attn1", attn1_3),
-        **_inside("transformer_blocks.0.norm2", norm1_3),
-        "transformer_blocks.0.attn2.to_q.weight":  part_7,
-        "transformer_blocks.0.attn2.to_k.weight":  part_8,
-        "transformer_blocks.0.attn2.to_v.weight":  part_8,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_2),
-        **_inside("transformer_blocks.0.norm3", norm1_3),
-        **_inside("transformer_blocks.0.ff.net", net_2),
-        **_inside("proj_out", proj_out_2),
-    }
-    temp_attentions_2 = {
-        **_inside("norm", norm_3),
-        **_inside("proj_in", proj_in_2),
-        **_inside("transformer_blocks.0.norm1", norm1_3),
-        **_inside("transformer_blocks.0.attn1", attn1_3),
-        **_inside("transformer_blocks.0.norm2", norm1_3),
-        **_inside("transformer_blocks.0.attn2", attn1_3),
-        **_inside("transformer_blocks.0.norm3", norm1_3),
-        **_inside("transformer_blocks.0.ff.net", net_2),
-        **_inside("proj_out", proj_out_2),
-    }
-    norm2_2 = {
-        "weight":  1280,
-        "bias":    1280,
-    }
-    conv2_4 = {
-        "weight":  14745600,
-        "bias":    1280,
-    }
-    conv1_4 = {
-        "weight":  4915200,
-        "bias":    1280,
-    }
-    conv2_5 = {
-        **_inside("0", norm2_2),
-        **_inside("3", conv1_4),
-    }
-    temp_convs_3 = {
-        **_inside("conv1.0", norm2_2),
-        **_inside("conv1.2", conv1_4),
-        **_inside("conv2", conv2_5),
-        **_inside("conv3", conv2_5),
-        **_inside("conv4", conv2_5),
-    }
-    norm_4 = {
-        "weight":  1280*case_3,
-        "bias":    1280*case_3,
-    }
-    proj_in_3 = {
-        "weight":  part_9,
-        "bias":    part_10,
-    }
-    norm1_4 = {
-        "weight":  part_10,
-        "bias":    part_10,
-    }
-    to_out_3 = {
-        "weight":  part_11,
-        "bias":    part_10,
-    }
-    attn1_4 = {
-        "to_q.weight":  part_11,
-        "to_k.weight":  part_11,
-        "to_v.weight":  part_11,
-        **_inside("to_out.0", to_out_3),
-    }
-    net_3 = {
-        "0.proj.weight":  8*case_3*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_3*(1280//d)*d,
-        "2.weight":       4*case_3*(1280//d)**2*d**2,
-        "2.bias":         part_10,
-    }
-    proj_out_3 = {
-        "weight":  part_9,
-        "bias":    1280*case_3,
-    }
-    attentions_3 = {
-        **_inside("norm", norm_4),
-        **_inside("proj_in", proj_in_3),
-        **_inside("transformer_blocks.0.norm1", norm1_4),
-        **_inside("transformer_blocks.0.attn1", attn1_4),
-        **_inside("transformer_blocks.0.norm2", norm1_4),
-        "transformer_blocks.0.attn2.to_q.weight":  part_11,
-        "transformer_blocks.0.attn2.to_k.weight":  part_12,
-        "transformer_blocks.0.attn2.to_v.weight":  part_12,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_3),
-        **_inside("transformer_blocks.0.norm3", norm1_4),
-        **_inside("transformer_blocks.0.ff.net", net_3),
-        **_inside("proj_out", proj_out_3),
-    }
-    temp_attentions_3 = {
-        **_inside("norm", norm_4),
-        **_inside("proj_in", proj_in_3),
-        **_inside("transformer_blocks.0.norm1", norm1_4),
-        **_inside("transformer_blocks.0.attn1", attn1_4),
-        **_inside("transformer_blocks.0.norm2", norm1_4),
-        **_inside("transformer_blocks.0.attn2", attn1_4),
-        **_inside("transformer_blocks.0.norm3", norm1_4),
-        **_inside("transformer_blocks.0.ff.net", net_3),
-        **_inside("proj_out", proj_out_3),
-    }
-    resnets_2 = {
-        **_inside("norm1", norm2_2),
-        **_inside("conv1", conv2_4),
-        **_inside("time_emb_proj", linear_2_1),
-        **_inside("norm2", norm2_2),
-        **_inside("conv2", conv2_4),
-    }
-    norm_5 = {
-        "weight":  1280*case_4,
-        "bias":    1280*case_4,
-    }
-    proj_in_4 = {
-        "weight":  part_13,
-        "bias":    part_14,
-    }
-    norm1_5 = {
-        "weight":  part_14,
-        "bias":    part_14,
-    }
-    to_out_4 = {
-        "weight":  part_15,
-        "bias":    part_14,
-    }
-    attn1_5 = {
-        "to_q.weight":  part_15,
-        "to_k.weight":  part_15,
-        "to_v.weight":  part_15,
-        **_inside("to_out.0", to_out_4),
-    }
-    net_4 = {
-        "0.proj.weight":  8*case_4*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_4*(1280//d)*d,
-        "2.weight":       4*case_4*(1280//d)**2*d**2,
-        "2.bias":         part_14,
-    }
-    proj_out_4 = {
-        "weight":  part_13,
-        "bias":    1280*case_4,
-    }
-    attentions_4 = {
-        **_inside("norm", norm_5),
-        **_inside("proj_in", proj_in_4),
-        **_inside("transformer_blocks.0.norm1", norm1_5),
-        **_inside("transformer_blocks.0.attn1", attn1_5),
-        **_inside("transformer_blocks.0.norm2", norm1_5),
-        "transformer_blocks.0.attn2.to_q.weight":  part_15,
-        "transformer_blocks.0.attn2.to_k.weight":  part_16,
-        "transformer_blocks.0.attn2.to_v.weight":  part_16,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_4),
-        **_inside("transformer_blocks.0.norm3", norm1_5),
-        **_inside("transformer_blocks.0.ff.net", net_4),
-        **_inside("proj_out", proj_out_4),
-    }
-    temp_attentions_4 = {
-        **_inside("norm", norm_5),
-        **_inside("proj_in", proj_in_4),
-        **_inside("transformer_blocks.0.norm1", norm1_5),
-        **_inside("transformer_blocks.0.attn1", attn1_5),
-        **_inside("transformer_blocks.0.norm2", norm1_5),
-        **_inside("transformer_blocks.0.attn2", attn1_5),
-        **_inside("transformer_blocks.0.norm3", norm1_5),
-        **_inside("transformer_blocks.0.ff.net", net_4),
-        **_inside("proj_out", proj_out_4),
-    }
-    proj_in_5 = {
-        "weight":  1280*(1280//d)*d,
-        "bias":    (1280//d)*d,
-    }
-    norm1_6 = {
-        "weight":  (1280//d)*d,
-        "bias":    (1280//d)*d,
-    }
-    to_out_5 = {
-        "weight":  (1280//d)**2*d**2,
-        "bias":    (1280//d)*d,
-    }
-    attn1_6 = {
-        "to_q.weight":  (1280//d)**2*d**2,
-        "to_k.weight":  (1280//d)**2*d**2,
-        "to_v.weight":  (1280//d)**2*d**2,
-        **_inside("to_out.0", to_out_5),
-    }
-    net_5 = {
-        "0.proj.weight":  8*(1280//d)**2*d**2,
-        "0.proj.bias":    8*(1280//d)*d,
-        "2.weight":       4*(1280//d)**2*d**2,
-        "2.bias":         (1280//d)*d,
-    }
-    proj_out_5 = {
-        "weight":  1280*(1280//d)*d,
-        "bias":    1280,
-    }
-    resnets_3 = {
-        "norm1.weight":          2560,
-        "norm1.bias":            2560,
-        "conv1.weight":          29491200,
-        "conv1.bias":            1280,
-        **_inside("time_emb_proj", linear_2_1),
-        **_inside("norm2", norm2_2),
-        **_inside("conv2", conv2_4),
-        "conv_shortcut.weight":  3276800,
-        "conv_shortcut.bias":    1280,
-    }
-    norm_6 = {
-        "weight":  1280*case_5,
-        "bias":    1280*case_5,
-    }
-    proj_in_6 = {
-        "weight":  part_17,
-        "bias":    part_18,
-    }
-    norm1_7 = {
-        "weight":  part_18,
-        "bias":    part_18,
-    }
-    to_out_6 = {
-        "weight":  part_19,
-        "bias":    part_18,
-    }
-    attn1_7 = {
-        "to_q.weight":  part_19,
-        "to_k.weight":  part_19,
-        "to_v.weight":  part_19,
-        **_inside("to_out.0", to_out_6),
-    }
-    net_6 = {
-        "0.proj.weight":  8*case_5*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_5*(1280//d)*d,
-        "2.weight":       4*case_5*(1280//d)**2*d**2,
-        "2.bias":         part_18,
-    }
-    proj_out_6 = {
-        "weight":  part_17,
-        "bias":    1280*case_5,
-    }
-    attentions_5 = {
-        **_inside("norm", norm_6),
-        **_inside("proj_in", proj_in_6),
-        **_inside("transformer_blocks.0.norm1", norm1_7),
-        **_inside("transformer_blocks.0.attn1", attn1_7),
-        **_inside("transformer_blocks.0.norm2", norm1_7),
-        "transformer_blocks.0.attn2.to_q.weight":  part_19,
-        "transformer_blocks.0.attn2.to_k.weight":  part_20,
-        "transformer_blocks.0.attn2.to_v.weight":  part_20,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_6),
-        **_inside("transformer_blocks.0.norm3", norm1_7),
-        **_inside("transformer_blocks.0.ff.net", net_6),
-        **_inside("proj_out", proj_out_6),
-    }
-    temp_attentions_5 = {
-        **_inside("norm", norm_6),
-        **_inside("proj_in", proj_in_6),
-        **_inside("transformer_blocks.0.norm1", norm1_7),
-        **_inside("transformer_blocks.0.attn1", attn1_7),
-        **_inside("transformer_blocks.0.norm2", norm1_7),
-        **_inside("transformer_blocks.0.attn2", attn1_7),
-        **_inside("transformer_blocks.0.norm3", norm1_7),
-        **_inside("transformer_blocks.0.ff.net", net_6),
-        **_inside("proj_out", proj_out_6),
-    }
-    norm_7 = {
-        "weight":  1280*case_6,
-        "bias":    1280*case_6,
-    }
-    proj_in_7 = {
-        "weight":  part_21,
-        "bias":    part_22,
-    }
-    norm1_8 = {
-        "weight":  part_22,
-        "bias":    part_22,
-    }
-    to_out_7 = {
-        "weight":  part_23,
-        "bias":    part_22,
-    }
-    attn1_8 = {
-        "to_q.weight":  part_23,
-        "to_k.weight":  part_23,
-        "to_v.weight":  part_23,
-        **_inside("to_out.0", to_out_7),
-    }
-    net_7 = {
-        "0.proj.weight":  8*case_6*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_6*(1280//d)*d,
-        "2.weight":       4*case_6*(1280//d)**2*d**2,
-        "2.bias":         part_22,
-    }
-    proj_out_7 = {
-        "weight":  part_21,
-        "bias":    1280*case_6,
-    }
-    attentions_6 = {
-        **_inside("norm", norm_7),
-        **_inside("proj_in", proj_in_7),
-        **_inside("transformer_blocks.0.norm1", norm1_8),
-        **_inside("transformer_blocks.0.attn1", attn1_8),
-        **_inside("transformer_blocks.0.norm2", norm1_8),
-        "transformer_blocks.0.attn2.to_q.weight":  part_23,
-        "transformer_blocks.0.attn2.to_k.weight":  part_24,
-        "transformer_blocks.0.attn2.to_v.weight":  part_24,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_7),
-        **_inside("transformer_blocks.0.norm3", norm1_8),
-        **_inside("transformer_blocks.0.ff.net", net_7),
-        **_inside("proj_out", proj_out_7),
-    }
-    temp_attentions_6 = {
-        **_inside("norm", norm_7),
-        **_inside("proj_in", proj_in_7),
-        **_inside("transformer_blocks.0.norm1", norm1_8),
-        **_inside("transformer_blocks.0.attn1", attn1_8),
-        **_inside("transformer_blocks.0.norm2", norm1_8),
-        **_inside("transformer_blocks.0.attn2", attn1_8),
-        **_inside("transformer_blocks.0.norm3", norm1_8),
-        **_inside("transformer_blocks.0.ff.net", net_7),
-        **_inside("proj_out", proj_out_7),
-    }
-    norm1_9 = {
-        "weight":  1920,
-        "bias":    1920,
-    }
-    norm_8 = {
-        "weight":  640*case_7,
-        "bias":    640*case_7,
-    }
-    proj_in_8 = {
-        "weight":  part_25,
-        "bias":    part_26,
-    }
-    norm1_10 = {
-        "weight":  part_26,
-        "bias":    part_26,
-    }
-    to_out_8 = {
-        "weight":  part_27,
-        "bias":    part_26,
-    }
-    attn1_9 = {
-        "to_q.weight":  part_27,
-        "to_k.weight":  part_27,
-        "to_v.weight":  part_27,
-        **_inside("to_out.0", to_out_8),
-    }
-    net_8 = {
-        "0.proj.weight":  8*case_7*(640//d)**2*d**2,
-        "0.proj.bias":    8*case_7*(640//d)*d,
-        "2.weight":       4*case_7*(640//d)**2*d**2,
-        "2.bias":         part_26,
-    }
-    proj_out_8 = {
-        "weight":  part_25,
-        "bias":    640*case_7,
-    }
-    attentions_7 = {
-        **_inside("norm", norm_8),
-        **_inside("proj_in", proj_in_8),
-        **_inside("transformer_blocks.0.norm1", norm1_10),
-        **_inside("transformer_blocks.0.attn1", attn1_9),
-        **_inside("transformer_blocks.0.norm2", norm1_10),
-        "transformer_blocks.0.attn2.to_q.weight":  part_27,
-        "transformer_blocks.0.attn2.to_k.weight":  part_28,
-        "transformer_blocks.0.attn2.to_v.weight":  part_28,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_8),
-        **_inside("transformer_blocks.0.norm3", norm1_10),
-        **_inside("transformer_blocks.0.ff.net", net_8),
-        **_inside("proj_out", proj_out_8),
-    }
-    temp_attentions_7 = {
-        **_inside("norm", norm_8),
-        **_inside("proj_in", proj_in_8),
-        **_inside("transformer_blocks.0.norm1", norm1_10),
-        **_inside("transformer_blocks.0.attn1", attn1_9),
-        **_inside("transformer_blocks.0.norm2", norm1_10),
-        **_inside("transformer_blocks.0.attn2", attn1_9),
-        **_inside("transformer_blocks.0.norm3", norm1_10),
-        **_inside("transformer_blocks.0.ff.net", net_8),
-        **_inside("proj_out", proj_out_8),
-    }
-    norm1_11 = {
-        "weight":  960,
-        "bias":    960,
-    }
-    norm_9 = {
-        "weight":  320*case_8,
-        "bias":    320*case_8,
-    }
-    proj_in_9 = {
-        "weight":  part_29,
-        "bias":    part_30,
-    }
-    norm1_12 = {
-        "weight":  part_30,
-        "bias":    part_30,
-    }
-    to_out_9 = {
-        "weight":  part_31,
-        "bias":    part_30,
-    }
-    attn1_10 = {
-        "to_q.weight":  part_31,
-        "to_k.weight":  part_31,
-        "to_v.weight":  part_31,
-        **_inside("to_out.0", to_out_9),
-    }
-    net_9 = {
-        "0.proj.weight":  8*case_8*(320//d)**2*d**2,
-        "0.proj.bias":    8*case_8*(320//d)*d,
-        "2.weight":       4*case_8*(320//d)**2*d**2,
-        "2.bias":         part_30,
-    }
-    proj_out_9 = {
-        "weight":  part_29,
-        "bias":    320*case_8,
-    }
-    attentions_8 = {
-        **_inside("norm", norm_9),
-        **_inside("proj_in", proj_in_9),
-        **_inside("transformer_blocks.0.norm1", norm1_12),
-        **_inside("transformer_blocks.0.attn1", attn1_10),
-        **_inside("transformer_blocks.0.norm2", norm1_12),
-        "transformer_blocks.0.attn2.to_q.weight":  part_31,
-        "transformer_blocks.0.attn2.to_k.weight":  part_32,
-        "transformer_blocks.0.attn2.to_v.weight":  part_32,
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_9),
-        **_inside("transformer_blocks.0.norm3", norm1_12),
-        **_inside("transformer_blocks.0.ff.net", net_9),
-        **_inside("proj_out", proj_out_9),
-    }
-    temp_attentions_8 = {
-        **_inside("norm", norm_9),
-        **_inside("proj_in", proj_in_9),
-        **_inside("transformer_blocks.0.norm1", norm1_12),
-        **_inside("transformer_blocks.0.attn1", attn1_10),
-        **_inside("transformer_blocks.0.norm2", norm1_12),
-        **_inside("transformer_blocks.0.attn2", attn1_10),
-        **_inside("transformer_blocks.0.norm3", norm1_12),
-        **_inside("transformer_blocks.0.ff.net", net_9),
-        **_inside("proj_out", proj_out_9),
-    }
-    resnets_4 = {
-        **_inside("norm1", norm2_1),
-        "conv1.weight":          1843200,
-        "conv1.bias":            320,
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm_1),
-        **_inside("conv2", conv1_1),
-        "conv_shortcut.weight":  204800,
-        "conv_shortcut.bias":    320,
-    }
-    return {
-        "time_embedding.cond_proj.weight":                                320*has_g*g,
-        "time_embedding.linear_1.weight":                                 409600,
-        "time_embedding.linear_1.bias":                                   1280,
-        **_inside("time_embedding.linear_2", linear_2_1),
-        "conv_in.weight":                                                 2880*c,
-        "conv_in.bias":                                                   320,
-        **_inside("transformer_in.norm", norm_1),
-        "transformer_in.proj_in.weight":                                  2560*d,
-        "transformer_in.proj_in.bias":                                    8*d,
-        **_inside("transformer_in.transformer_blocks.0.norm1", norm1_1),
-        **_inside("transformer_in.transformer_blocks.0.attn1", attn1_1),
-        **_inside("transformer_in.transformer_blocks.0.norm2", norm1_1),
-        **_inside("transformer_in.transformer_blocks.0.attn2", attn1_1),
-        **_inside("transformer_in.transformer_blocks.0.norm3", norm1_1),
-        "transformer_in.transformer_blocks.0.ff.net.0.proj.weight":       512*d**2,
-        "transformer_in.transformer_blocks.0.ff.net.0.proj.bias":         64*d,
-        "transformer_in.transformer_blocks.0.ff.net.2.weight":            256*d**2,
-        "transformer_in.transformer_blocks.0.ff.net.2.bias":              8*d,
-        "transformer_in.proj_out.weight":                                 2560*d,
-        "transformer_in.proj_out.bias":                                   320,
-        **_inside("down_blocks.0.resnets.0", resnets_1),
-        **_inside("down_blocks.0.temp_convs.0", temp_convs_1),
-        **_inside("down_blocks.0.attentions.0", attentions_1),
-        **_inside("down_blocks.0.temp_attentions.0", temp_attentions_1),
-        **_inside("down_blocks.0.resnets.1", resnets_1),
-        **_inside("down_blocks.0.temp_convs.1", temp_convs_1),
-        **_inside("down_blocks.0.attentions.1", attentions_1),
-        **_inside("down_blocks.0.temp_attentions.1", temp_attentions_1),
-        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
-        **_inside("down_blocks.1.resnets.0.norm1", norm_1),
-        "down_blocks.1.resnets.0.conv1.weight":                           1843200,
-        "down_blocks.1.resnets.0.conv1.bias":                             640,
-        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.0.conv2", conv2_2),
-        "down_blocks.1.resnets.0.conv_shortcut.weight":                   204800,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":                     640,
-        **_inside("down_blocks.1.temp_convs.0", temp_convs_2),
-        **_inside("down_blocks.1.attentions.0", attentions_2),
-        **_inside("down_blocks.1.temp_attentions.0", temp_attentions_2),
-        **_inside("down_blocks.1.resnets.1.norm1", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv1", conv2_2),
-        **_inside("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.1.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv2", conv2_2),
-        **_inside("down_blocks.1.temp_convs.1", temp_convs_2),
-        **_inside("down_blocks.1.attentions.1", attentions_2),
-        **_inside("down_blocks.1.temp_attentions.1", temp_attentions_2),
-        **_inside("down_blocks.1.downsamplers.0.conv", conv2_2),
-        **_inside("down_blocks.2.resnets.0.norm1", norm2_1),
-        "down_blocks.2.resnets.0.conv1.weight":                           7372800,
-        "down_blocks.2.resnets.0.conv1.bias":                             1280,
-        **_inside("down_blocks.2.resnets.0.time_emb_proj", linear_2_1),
-        **_inside("down_blocks.2.resnets.0.norm2", norm2_2),
-        **_inside("down_blocks.2.resnets.0.conv2", conv2_4),
-        "down_blocks.2.resnets.0.conv_shortcut.weight":                   819200,
-        "down_blocks.2.resnets.0.conv_shortcut.bias":                     1280,
-        **_inside("down_blocks.2.temp_convs.0", temp_convs_3),
-        **_inside("down_blocks.2.attentions.0", attentions_3),
-        **_inside("down_blocks.2.temp_attentions.0", temp_attentions_3),
-        **_inside("down_blocks.2.resnets.1", resnets_2),
-        **_inside("down_blocks.2.temp_convs.1", temp_convs_3),
-        **_inside("down_blocks.2.attentions.1", attentions_3),
-        **_inside("down_blocks.2.temp_attentions.1", temp_attentions_3),
-        **_inside("down_blocks.2.downsamplers.0.conv", conv2_4),
-        **_inside("down_blocks.3.resnets.0", resnets_2),
-        **_inside("down_blocks.3.temp_convs.0", temp_convs_3),
-        **_inside("down_blocks.3.attentions.0", attentions_4),
-        **_inside("down_blocks.3.temp_attentions.0", temp_attentions_4),
-        **_inside("down_blocks.3.resnets.1", resnets_2),
-        **_inside("down_blocks.3.temp_convs.1", temp_convs_3),
-        **_inside("down_blocks.3.attentions.1", attentions_4),
-        **_inside("down_blocks.3.temp_attentions.1", temp_attentions_4),
-        **_inside("mid_block.resnets.0", resnets_2),
-        **_inside("mid_block.temp_convs.0", temp_convs_3),
-        **_inside("mid_block.attentions.0.norm", norm2_2),
-        **_inside("mid_block.attentions.0.proj_in", proj_in_5),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.norm1", norm1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.norm2", norm1_6),
-        "mid_block.attentions.0.transformer_blocks.0.attn2.to_q.weight":  (1280//d)**2*d**2,
-        "mid_block.attentions.0.transformer_blocks.0.attn2.to_k.weight":  (1280//d)*d*X,
-        "mid_block.attentions.0.transformer_blocks.0.attn2.to_v.weight":  (1280//d)*d*X,
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0", to_out_5),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.norm3", norm1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
-        **_inside("mid_block.attentions.0.proj_out", proj_out_5),
-        **_inside("mid_block.temp_attentions.0.norm", norm2_2),
-        **_inside("mid_block.temp_attentions.0.proj_in", proj_in_5),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.norm1", norm1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.norm2", norm1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.norm3", norm1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
-        **_inside("mid_block.temp_attentions.0.proj_out", proj_out_5),
-        **_inside("mid_block.resnets.1", resnets_2),
-        **_inside("mid_block.temp_convs.1", temp_convs_3),
-        **_inside("up_blocks.0.resnets.0", resnets_3),
-        **_inside("up_blocks.0.temp_convs.0", temp_convs_3),
-        **_inside("up_blocks.0.attentions.0", attentions_5),
-        **_inside("up_blocks.0.temp_attentions.0", temp_attentions_5),
-        **_inside("up_blocks.0.resnets.1", resnets_3),
-        **_inside("up_blocks.0.temp_convs.1", temp_convs_3),
-        **_inside("up_blocks.0.attentions.1", attentions_5),
-        **_inside("up_blocks.0.temp_attentions.1", temp_attentions_5),
-        **_inside("up_blocks.0.resnets.2", resnets_3),
-        **_inside("up_blocks.0.temp_convs.2", temp_convs_3),
-        **_inside("up_blocks.0.attentions.2", attentions_5),
-        **_inside("up_blocks.0.temp_attentions.2", temp_attentions_5),
-        **_inside("up_blocks.0.upsamplers.0.conv", conv2_4),
-        **_inside("up_blocks.1.resnets.0", resnets_3),
-        **_inside("up_blocks.1.temp_convs.0", temp_convs_3),
-        **_inside("up_blocks.1.attentions.0", attentions_6),
-        **_inside("up_blocks.1.temp_attentions.0", temp_attentions_6),
-        **_inside("up_blocks.1.resnets.1", resnets_3),
-        **_inside("up_blocks.1.temp_convs.1", temp_convs_3),
-        **_inside("up_blocks.1.attentions.1", attentions_6),
-        **_inside("up_blocks.1.temp_attentions.1", temp_attentions_6),
-        **_inside("up_blocks.1.resnets.2.norm1", norm1_9),
-        "up_blocks.1.resnets.2.conv1.weight":                             22118400,
-        "up_blocks.1.resnets.2.conv1.bias":                               1280,
-        **_inside("up_blocks.1.resnets.2.time_emb_proj", linear_2_1),
-        **_inside("up_blocks.1.resnets.2.norm2", norm2_2),
-        **_inside("up_blocks.1.resnets.2.conv2", conv2_4),
-        "up_blocks.1.resnets.2.conv_shortcut.weight":                     2457600,
-        "up_blocks.1.resnets.2.conv_shortcut.bias":                       1280,
-        **_inside("up_blocks.1.temp_convs.2", temp_convs_3),
-        **_inside("up_blocks.1.attentions.2", attentions_6),
-        **_inside("up_blocks.1.temp_attentions.2", temp_attentions_6),
-        **_inside("up_blocks.1.upsamplers.0.conv", conv2_4),
-        **_inside("up_blocks.2.resnets.0.norm1", norm1_9),
-        "up_blocks.2.resnets.0.conv1.weight":                             11059200,
-        "up_blocks.2.resnets.0.conv1.bias":                               640,
-        **_inside("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.0.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.0.conv2", conv2_2),
-        **_inside("up_blocks.2.resnets.0.conv_shortcut", conv1_3),
-        **_inside("up_blocks.2.temp_convs.0", temp_convs_2),
-        **_inside("up_blocks.2.attentions.0", attentions_7),
-        **_inside("up_blocks.2.temp_attentions.0", temp_attentions_7),
-        **_inside("up_blocks.2.resnets.1.norm1", norm2_2),
-        "up_blocks.2.resnets.1.conv1.weight":                             7372800,
-        "up_blocks.2.resnets.1.conv1.bias":                               640,
-        **_inside("up_blocks.2.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.1.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.1.conv2", conv2_2),
-        **_inside("up_blocks.2.resnets.1.conv_shortcut", time_emb_proj_2),
-        **_inside("up_blocks.2.temp_convs.1", temp_convs_2),
-        **_inside("up_blocks.2.attentions.1", attentions_7),
-        **_inside("up_blocks.2.temp_attentions.1", temp_attentions_7),
-        **_inside("up_blocks.2.resnets.2.norm1", norm1_11),
-        "up_blocks.2.resnets.2.conv1.weight":                             5529600,
-        "up_blocks.2.resnets.2.conv1.bias":                               640,
-        **_inside("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.2.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.2.conv2", conv2_2),
-        "up_blocks.2.resnets.2.conv_shortcut.weight":                     614400,
-        "up_blocks.2.resnets.2.conv_shortcut.bias":                       640,
-        **_inside("up_blocks.2.temp_convs.2", temp_convs_2),
-        **_inside("up_blocks.2.attentions.2", attentions_7),
-        **_inside("up_blocks.2.temp_attentions.2", temp_attentions_7),
-        **_inside("up_blocks.2.upsamplers.0.conv", conv2_2),
-        **_inside("up_blocks.3.resnets.0.norm1", norm1_11),
-        "up_blocks.3.resnets.0.conv1.weight":                             2764800,
-        "up_blocks.3.resnets.0.conv1.bias":                               320,
-        **_inside("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
-        **_inside("up_blocks.3.resnets.0.norm2", norm_1),
-        **_inside("up_blocks.3.resnets.0.conv2", conv1_1),
-        **_inside("up_blocks.3.resnets.0.conv_shortcut", conv1_2),
-        **_inside("up_blocks.3.temp_convs.0", temp_convs_1),
-        **_inside("up_blocks.3.attentions.0", attentions_8),
-        **_inside("up_blocks.3.temp_attentions.0", temp_attentions_8),
-        **_inside("up_blocks.3.resnets.1", resnets_4),
-        **_inside("up_blocks.3.temp_convs.1", temp_convs_1),
-        **_inside("up_blocks.3.attentions.1", attentions_8),
-        **_inside("up_blocks.3.temp_attentions.1", temp_attentions_8),
-        **_inside("up_blocks.3.resnets.2", resnets_4),
-        **_inside("up_blocks.3.temp_convs.2", temp_convs_1),
-        **_inside("up_blocks.3.attentions.2", attentions_8),
-        **_inside("up_blocks.3.temp_attentions.2", temp_attentions_8),
-        **_inside("conv_norm_out", norm_1),
-        "conv_out.weight":                                                2880*o,
-        "conv_out.bias":                                                  o,
-    }
+    linear_2_1: Counts = [("weight", 1638400), ("bias", 1280)]
+    norm_1: Counts = [("weight", 320), ("bias", 320)]
+    norm1_1: Counts = [("weight", 8*d), ("bias", 8*d)]
+    attn1_1: Counts = [
+        ("to_q.weight",      64*d**2),
+        ("to_k.weight",      64*d**2),
+        ("to_v.weight",      64*d**2),
+        ("to_out.0.weight",  64*d**2),
+        ("to_out.0.bias",    8*d),
+    ]
+    conv1_1: Counts = [("weight", 921600), ("bias", 320)]
+    time_emb_proj_1: Counts = [("weight", 409600), ("bias", 320)]
+    resnets_1: Counts = [
+        ("norm1", norm_1),
+        ("conv1", conv1_1),
+        ("time_emb_proj", time_emb_proj_1),
+        ("norm2", norm_1),
+        ("conv2", conv1_1),
+    ]
+    conv1_2: Counts = [("weight", 307200), ("bias", 320)]
+    conv2_1: Counts = [("0", norm_1), ("3", conv1_2)]
+    temp_convs_1: Counts = [
+        ("conv1.0", norm_1),
+        ("conv1.2", conv1_2),
+        ("conv2", conv2_1),
+        ("conv3", conv2_1),
+        ("conv4", conv2_1),
+    ]
+    norm_2: Counts = [("weight", 320*case_1), ("bias", 320*case_1)]
+    proj_in_1: Counts = [("weight", part_1), ("bias", part_2)]
+    norm1_2: Counts = [("weight", part_2), ("bias", part_2)]
+    to_out_1: Counts = [("weight", part_3), ("bias", part_2)]
+    attn1_2: Counts = [
+        ("to_q.weight",  part_3),
+        ("to_k.weight",  part_3),
+        ("to_v.weight",  part_3),
+        ("to_out.0", to_out_1),
+    ]
+    net_1: Counts = [
+        ("0.proj.weight",  8*case_1*(320//d)**2*d**2),
+        ("0.proj.bias",    8*case_1*(320//d)*d),
+        ("2.weight",       4*case_1*(320//d)**2*d**2),
+        ("2.bias",         part_2),
+    ]
+    proj_out_1: Counts = [("weight", part_1), ("bias", 320*case_1)]
+    attentions_1: Counts = [
+        ("norm", norm_2),
+        ("proj_in", proj_in_1),
+        ("transformer_blocks.0.norm1", norm1_2),
+        ("transformer_blocks.0.attn1", attn1_2),
+        ("transformer_blocks.0.norm2", norm1_2),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_3),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_4),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_4),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_1),
+        ("transformer_blocks.0.norm3", norm1_2),
+        ("transformer_blocks.0.ff.net", net_1),
+        ("proj_out", proj_out_1),
+    ]
+    temp_attentions_1: Counts = [
+        ("norm", norm_2),
+        ("proj_in", proj_in_1),
+        ("transformer_blocks.0.norm1", norm1_2),
+        ("transformer_blocks.0.attn1", attn1_2),
+        ("transformer_blocks.0.norm2", norm1_2),
+        ("transformer_blocks.0.attn2", attn1_2),
+        ("transformer_blocks.0.norm3", norm1_2),
+        ("transformer_blocks.0.ff.net", net_1),
+        ("proj_out", proj_out_1),
+    ]
+    time_emb_proj_2: Counts = [("weight", 819200), ("bias", 640)]
+    norm2_1: Counts = [("weight", 640), ("bias", 640)]
+    conv2_2: Counts = [("weight", 3686400), ("bias", 640)]
+    conv1_3: Counts = [("weight", 1228800), ("bias", 640)]
+    conv2_3: Counts = [("0", norm2_1), ("3", conv1_3)]
+    temp_convs_2: Counts = [
+        ("conv1.0", norm2_1),
+        ("conv1.2", conv1_3),
+        ("conv2", conv2_3),
+        ("conv3", conv2_3),
+        ("conv4", conv2_3),
+    ]
+    norm_3: Counts = [("weight", 640*case_2), ("bias", 640*case_2)]
+    proj_in_2: Counts = [("weight", part_5), ("bias", part_6)]
+    norm1_3: Counts = [("weight", part_6), ("bias", part_6)]
+    to_out_2: Counts = [("weight", part_7), ("bias", part_6)]
+    attn1_3: Counts = [
+        ("to_q.weight",  part_7),
+        ("to_k.weight",  part_7),
+        ("to_v.weight",  part_7),
+        ("to_out.0", to_out_2),
+    ]
+    net_2: Counts = [
+        ("0.proj.weight",  8*case_2*(640//d)**2*d**2),
+        ("0.proj.bias",    8*case_2*(640//d)*d),
+        ("2.weight",       4*case_2*(640//d)**2*d**2),
+        ("2.bias",         part_6),
+    ]
+    proj_out_2: Counts = [("weight", part_5), ("bias", 640*case_2)]
+    attentions_2: Counts = [
+        ("norm", norm_3),
+        ("proj_in", proj_in_2),
+        ("transformer_blocks.0.norm1", norm1_3),
+        ("transformer_blocks.0.attn1", attn1_3),
+        ("transformer_blocks.0.norm2", norm1_3),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_7),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_8),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_8),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_2),
+        ("transformer_blocks.0.norm3", norm1_3),
+        ("transformer_blocks.0.ff.net", net_2),
+        ("proj_out", proj_out_2),
+    ]
+    temp_attentions_2: Counts = [
+        ("norm", norm_3),
+        ("proj_in", proj_in_2),
+        ("transformer_blocks.0.norm1", norm1_3),
+        ("transformer_blocks.0.attn1", attn1_3),
+        ("transformer_blocks.0.norm2", norm1_3),
+        ("transformer_blocks.0.attn2", attn1_3),
+        ("transformer_blocks.0.norm3", norm1_3),
+        ("transformer_blocks.0.ff.net", net_2),
+        ("proj_out", proj_out_2),
+    ]
+    norm2_2: Counts = [("weight", 1280), ("bias", 1280)]
+    conv2_4: Counts = [("weight", 14745600), ("bias", 1280)]
+    conv1_4: Counts = [("weight", 4915200), ("bias", 1280)]
+    conv2_5: Counts = [("0", norm2_2), ("3", conv1_4)]
+    temp_convs_3: Counts = [
+        ("conv1.0", norm2_2),
+        ("conv1.2", conv1_4),
+        ("conv2", conv2_5),
+        ("conv3", conv2_5),
+        ("conv4", conv2_5),
+    ]
+    norm_4: Counts = [("weight", 1280*case_3), ("bias", 1280*case_3)]
+    proj_in_3: Counts = [("weight", part_9), ("bias", part_10)]
+    norm1_4: Counts = [("weight", part_10), ("bias", part_10)]
+    to_out_3: Counts = [("weight", part_11), ("bias", part_10)]
+    attn1_4: Counts = [
+        ("to_q.weight",  part_11),
+        ("to_k.weight",  part_11),
+        ("to_v.weight",  part_11),
+        ("to_out.0", to_out_3),
+    ]
+    net_3: Counts = [
+        ("0.proj.weight",  8*case_3*(1280//d)**2*d**2),
+        ("0.proj.bias",    8*case_3*(1280//d)*d),
+        ("2.weight",       4*case_3*(1280//d)**2*d**2),
+        ("2.bias",         part_10),
+    ]
+    proj_out_3: Counts = [("weight", part_9), ("bias", 1280*case_3)]
+    attentions_3: Counts = [
+        ("norm", norm_4),
+        ("proj_in", proj_in_3),
+        ("transformer_blocks.0.norm1", norm1_4),
+        ("transformer_blocks.0.attn1", attn1_4),
+        ("transformer_blocks.0.norm2", norm1_4),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_11),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_12),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_12),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_3),
+        ("transformer_blocks.0.norm3", norm1_4),
+        ("transformer_blocks.0.ff.net", net_3),
+        ("proj_out", proj_out_3),
+    ]
+    temp_attentions_3: Counts = [
+        ("norm", norm_4),
+        ("proj_in", proj_in_3),
+        ("transformer_blocks.0.norm1", norm1_4),
+        ("transformer_blocks.0.attn1", attn1_4),
+        ("transformer_blocks.0.norm2", norm1_4),
+        ("transformer_blocks.0.attn2", attn1_4),
+        ("transformer_blocks.0.norm3", norm1_4),
+        ("transformer_blocks.0.ff.net", net_3),
+        ("proj_out", proj_out_3),
+    ]
+    resnets_2: Counts = [
+        ("norm1", norm2_2),
+        ("conv1", conv2_4),
+        ("time_emb_proj", linear_2_1),
+        ("norm2", norm2_2),
+        ("conv2", conv2_4),
+    ]
+    norm_5: Counts = [("weight", 1280*case_4), ("bias", 1280*case_4)]
+    proj_in_4: Counts = [("weight", part_13), ("bias", part_14)]
+    norm1_5: Counts = [("weight", part_14), ("bias", part_14)]
+    to_out_4: Counts = [("weight", part_15), ("bias", part_14)]
+    attn1_5: Counts = [
+        ("to_q.weight",  part_15),
+        ("to_k.weight",  part_15),
+        ("to_v.weight",  part_15),
+        ("to_out.0", to_out_4),
+    ]
+    net_4: Counts = [
+        ("0.proj.weight",  8*case_4*(1280//d)**2*d**2),
+        ("0.proj.bias",    8*case_4*(1280//d)*d),
+        ("2.weight",       4*case_4*(1280//d)**2*d**2),
+        ("2.bias",         part_14),
+    ]
+    proj_out_4: Counts = [("weight", part_13), ("bias", 1280*case_4)]
+    attentions_4: Counts = [
+        ("norm", norm_5),
+        ("proj_in", proj_in_4),
+        ("transformer_blocks.0.norm1", norm1_5),
+        ("transformer_blocks.0.attn1", attn1_5),
+        ("transformer_blocks.0.norm2", norm1_5),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_15),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_16),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_16),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_4),
+        ("transformer_blocks.0.norm3", norm1_5),
+        ("transformer_blocks.0.ff.net", net_4),
+        ("proj_out", proj_out_4),
+    ]
+    temp_attentions_4: Counts = [
+        ("norm", norm_5),
+        ("proj_in", proj_in_4),
+        ("transformer_blocks.0.norm1", norm1_5),
+        ("transformer_blocks.0.attn1", attn1_5),
+        ("transformer_blocks.0.norm2", norm1_5),
+        ("transformer_blocks.0.attn2", attn1_5),
+        ("transformer_blocks.0.norm3", norm1_5),
+        ("transformer_blocks.0.ff.net", net_4),
+        ("proj_out", proj_out_4),
+    ]
+    proj_in_5: Counts = [("weight", 1280*(1280//d)*d), ("bias", (1280//d)*d)]
+    norm1_6: Counts = [("weight", (1280//d)*d), ("bias", (1280//d)*d)]
+    to_out_5: Counts = [("weight", (1280//d)**2*d**2), ("bias", (1280//d)*d)]
+    attn1_6: Counts = [
+        ("to_q.weight",  (1280//d)**2*d**2),
+        ("to_k.weight",  (1280//d)**2*d**2),
+        ("to_v.weight",  (1280//d)**2*d**2),
+        ("to_out.0", to_out_5),
+    ]
+    net_5: Counts = [
+        ("0.proj.weight",  8*(1280//d)**2*d**2),
+        ("0.proj.bias",    8*(1280//d)*d),
+        ("2.weight",       4*(1280//d)**2*d**2),
+        ("2.bias",         (1280//d)*d),
+    ]
+    proj_out_5: Counts = [("weight", 1280*(1280//d)*d), ("bias", 1280)]
+    resnets_3: Counts = [
+        ("norm1.weight",          2560),
+        ("norm1.bias",            2560),
+        ("conv1.weight",          29491200),
+        ("conv1.bias",            1280),
+        ("time_emb_proj", linear_2_1),
+        ("norm2", norm2_2),
+        ("conv2", conv2_4),
+        ("conv_shortcut.weight",  3276800),
+        ("conv_shortcut.bias",    1280),
+    ]
+    norm_6: Counts = [("weight", 1280*case_5), ("bias", 1280*case_5)]
+    proj_in_6: Counts = [("weight", part_17), ("bias", part_18)]
+    norm1_7: Counts = [("weight", part_18), ("bias", part_18)]
+    to_out_6: Counts = [("weight", part_19), ("bias", part_18)]
+    attn1_7: Counts = [
+        ("to_q.weight",  part_19),
+        ("to_k.weight",  part_19),
+        ("to_v.weight",  part_19),
+        ("to_out.0", to_out_6),
+    ]
+    net_6: Counts = [
+        ("0.proj.weight",  8*case_5*(1280//d)**2*d**2),
+        ("0.proj.bias",    8*case_5*(1280//d)*d),
+        ("2.weight",       4*case_5*(1280//d)**2*d**2),
+        ("2.bias",         part_18),
+    ]
+    proj_out_6: Counts = [("weight", part_17), ("bias", 1280*case_5)]
+    attentions_5: Counts = [
+        ("norm", norm_6),
+        ("proj_in", proj_in_6),
+        ("transformer_blocks.0.norm1", norm1_7),
+        ("transformer_blocks.0.attn1", attn1_7),
+        ("transformer_blocks.0.norm2", norm1_7),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_19),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_20),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_20),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_6),
+        ("transformer_blocks.0.norm3", norm1_7),
+        ("transformer_blocks.0.ff.net", net_6),
+        ("proj_out", proj_out_6),
+    ]
+    temp_attentions_5: Counts = [
+        ("norm", norm_6),
+        ("proj_in", proj_in_6),
+        ("transformer_blocks.0.norm1", norm1_7),
+        ("transformer_blocks.0.attn1", attn1_7),
+        ("transformer_blocks.0.norm2", norm1_7),
+        ("transformer_blocks.0.attn2", attn1_7),
+        ("transformer_blocks.0.norm3", norm1_7),
+        ("transformer_blocks.0.ff.net", net_6),
+        ("proj_out", proj_out_6),
+    ]
+    norm_7: Counts = [("weight", 1280*case_6), ("bias", 1280*case_6)]
+    proj_in_7: Counts = [("weight", part_21), ("bias", part_22)]
+    norm1_8: Counts = [("weight", part_22), ("bias", part_22)]
+    to_out_7: Counts = [("weight", part_23), ("bias", part_22)]
+    attn1_8: Counts = [
+        ("to_q.weight",  part_23),
+        ("to_k.weight",  part_23),
+        ("to_v.weight",  part_23),
+        ("to_out.0", to_out_7),
+    ]
+    net_7: Counts = [
+        ("0.proj.weight",  8*case_6*(1280//d)**2*d**2),
+        ("0.proj.bias",    8*case_6*(1280//d)*d),
+        ("2.weight",       4*case_6*(1280//d)**2*d**2),
+        ("2.bias",         part_22),
+    ]
+    proj_out_7: Counts = [("weight", part_21), ("bias", 1280*case_6)]
+    attentions_6: Counts = [
+        ("norm", norm_7),
+        ("proj_in", proj_in_7),
+        ("transformer_blocks.0.norm1", norm1_8),
+        ("transformer_blocks.0.attn1", attn1_8),
+        ("transformer_blocks.0.norm2", norm1_8),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_23),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_24),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_24),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_7),
+        ("transformer_blocks.0.norm3", norm1_8),
+        ("transformer_blocks.0.ff.net", net_7),
+        ("proj_out", proj_out_7),
+    ]
+    temp_attentions_6: Counts = [
+        ("norm", norm_7),
+        ("proj_in", proj_in_7),
+        ("transformer_blocks.0.norm1", norm1_8),
+        ("transformer_blocks.0.attn1", attn1_8),
+        ("transformer_blocks.0.norm2", norm1_8),
+        ("transformer_blocks.0.attn2", attn1_8),
+        ("transformer_blocks.0.norm3", norm1_8),
+        ("transformer_blocks.0.ff.net", net_7),
+        ("proj_out", proj_out_7),
+    ]
+    norm1_9: Counts = [("weight", 1920), ("bias", 1920)]
+    norm_8: Counts = [("weight", 640*case_7), ("bias", 640*case_7)]
+    proj_in_8: Counts = [("weight", part_25), ("bias", part_26)]
+    norm1_10: Counts = [("weight", part_26), ("bias", part_26)]
+    to_out_8: Counts = [("weight", part_27), ("bias", part_26)]
+    attn1_9: Counts = [
+        ("to_q.weight",  part_27),
+        ("to_k.weight",  part_27),
+        ("to_v.weight",  part_27),
+        ("to_out.0", to_out_8),
+    ]
+    net_8: Counts = [
+        ("0.proj.weight",  8*case_7*(640//d)**2*d**2),
+        ("0.proj.bias",    8*case_7*(640//d)*d),
+        ("2.weight",       4*case_7*(640//d)**2*d**2),
+        ("2.bias",         part_26),
+    ]
+    proj_out_8: Counts = [("weight", part_25), ("bias", 640*case_7)]
+    attentions_7: Counts = [
+        ("norm", norm_8),
+        ("proj_in", proj_in_8),
+        ("transformer_blocks.0.norm1", norm1_10),
+        ("transformer_blocks.0.attn1", attn1_9),
+        ("transformer_blocks.0.norm2", norm1_10),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_27),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_28),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_28),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_8),
+        ("transformer_blocks.0.norm3", norm1_10),
+        ("transformer_blocks.0.ff.net", net_8),
+        ("proj_out", proj_out_8),
+    ]
+    temp_attentions_7: Counts = [
+        ("norm", norm_8),
+        ("proj_in", proj_in_8),
+        ("transformer_blocks.0.norm1", norm1_10),
+        ("transformer_blocks.0.attn1", attn1_9),
+        ("transformer_blocks.0.norm2", norm1_10),
+        ("transformer_blocks.0.attn2", attn1_9),
+        ("transformer_blocks.0.norm3", norm1_10),
+        ("transformer_blocks.0.ff.net", net_8),
+        ("proj_out", proj_out_8),
+    ]
+    norm1_11: Counts = [("weight", 960), ("bias", 960)]
+    norm_9: Counts = [("weight", 320*case_8), ("bias", 320*case_8)]
+    proj_in_9: Counts = [("weight", part_29), ("bias", part_30)]
+    norm1_12: Counts = [("weight", part_30), ("bias", part_30)]
+    to_out_9: Counts = [("weight", part_31), ("bias", part_30)]
+    attn1_10: Counts = [
+        ("to_q.weight",  part_31),
+        ("to_k.weight",  part_31),
+        ("to_v.weight",  part_31),
+        ("to_out.0", to_out_9),
+    ]
+    net_9: Counts = [
+        ("0.proj.weight",  8*case_8*(320//d)**2*d**2),
+        ("0.proj.bias",    8*case_8*(320//d)*d),
+        ("2.weight",       4*case_8*(320//d)**2*d**2),
+        ("2.bias",         part_30),
+    ]
+    proj_out_9: Counts = [("weight", part_29), ("bias", 320*case_8)]
+    attentions_8: Counts = [
+        ("norm", norm_9),
+        ("proj_in", proj_in_9),
+        ("transformer_blocks.0.norm1", norm1_12),
+        ("transformer_blocks.0.attn1", attn1_10),
+        ("transformer_blocks.0.norm2", norm1_12),
+        ("transformer_blocks.0.attn2.to_q.weight",  part_31),
+        ("transformer_blocks.0.attn2.to_k.weight",  part_32),
+        ("transformer_blocks.0.attn2.to_v.weight",  part_32),
+        ("transformer_blocks.0.attn2.to_out.0", to_out_9),
+        ("transformer_blocks.0.norm3", norm1_12),
+        ("transformer_blocks.0.ff.net", net_9),
+        ("proj_out", proj_out_9),
+    ]
+    temp_attentions_8: Counts = [
+        ("norm", norm_9),
+        ("proj_in", proj_in_9),
+        ("transformer_blocks.0.norm1", norm1_12),
+        ("transformer_blocks.0.attn1", attn1_10),
+        ("transformer_blocks.0.norm2", norm1_12),
+        ("transformer_blocks.0.attn2", attn1_10),
+        ("transformer_blocks.0.norm3", norm1_12),
+        ("transformer_blocks.0.ff.net", net_9),
+        ("proj_out", proj_out_9),
+    ]
+    resnets_4: Counts = [
+        ("norm1", norm2_1),
+        ("conv1.weight",          1843200),
+        ("conv1.bias",            320),
+        ("time_emb_proj", time_emb_proj_1),
+        ("norm2", norm_1),
+        ("conv2", conv1_1),
+        ("conv_shortcut.weight",  204800),
+        ("conv_shortcut.bias",    320),
+    ]
+    return [
+        ("time_embedding.cond_proj.weight",                                320*has_g*g),
+        ("time_embedding.linear_1.weight",                                 409600),
+        ("time_embedding.linear_1.bias",                                   1280),
+        ("time_embedding.linear_2", linear_2_1),
+        ("conv_in.weight",                                                 2880*c),
+        ("conv_in.bias",                                                   320),
+        ("transformer_in.norm", norm_1),
+        ("transformer_in.proj_in.weight",                                  2560*d),
+        ("transformer_in.proj_in.bias",                                    8*d),
+        ("transformer_in.transformer_blocks.0.norm1", norm1_1),
+        ("transformer_in.transformer_blocks.0.attn1", attn1_1),
+        ("transformer_in.transformer_blocks.0.norm2", norm1_1),
+        ("transformer_in.transformer_blocks.0.attn2", attn1_1),
+        ("transformer_in.transformer_blocks.0.norm3", norm1_1),
+        ("transformer_in.transformer_blocks.0.ff.net.0.proj.weight",       512*d**2),
+        ("transformer_in.transformer_blocks.0.ff.net.0.proj.bias",         64*d),
+        ("transformer_in.transformer_blocks.0.ff.net.2.weight",            256*d**2),
+        ("transformer_in.transformer_blocks.0.ff.net.2.bias",              8*d),
+        ("transformer_in.proj_out.weight",                                 2560*d),
+        ("transformer_in.proj_out.bias",                                   320),
+        ("down_blocks.0.resnets.0", resnets_1),
+        ("down_blocks.0.temp_convs.0", temp_convs_1),
+        ("down_blocks.0.attentions.0", attentions_1),
+        ("down_blocks.0.temp_attentions.0", temp_attentions_1),
+        ("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.temp_convs.1", temp_convs_1),
+        ("down_blocks.0.attentions.1", attentions_1),
+        ("down_blocks.0.temp_attentions.1", temp_attentions_1),
+        ("down_blocks.0.downsamplers.0.conv", conv1_1),
+        ("down_blocks.1.resnets.0.norm1", norm_1),
+        ("down_blocks.1.resnets.0.conv1.weight",                           1843200),
+        ("down_blocks.1.resnets.0.conv1.bias",                             640),
+        ("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
+        ("down_blocks.1.resnets.0.norm2", norm2_1),
+        ("down_blocks.1.resnets.0.conv2", conv2_2),
+        ("down_blocks.1.resnets.0.conv_shortcut.weight",                   204800),
+        ("down_blocks.1.resnets.0.conv_shortcut.bias",                     640),
+        ("down_blocks.1.temp_convs.0", temp_convs_2),
+        ("down_blocks.1.attentions.0", attentions_2),
+        ("down_blocks.1.temp_attentions.0", temp_attentions_2),
+        ("down_blocks.1.resnets.1.norm1", norm2_1),
+        ("down_blocks.1.resnets.1.conv1", conv2_2),
+        ("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
+        ("down_blocks.1.resnets.1.norm2", norm2_1),
+        ("down_blocks.1.resnets.1.conv2", conv2_2),
+        ("down_blocks.1.temp_convs.1", temp_convs_2),
+        ("down_blocks.1.attentions.1", attentions_2),
+        ("down_blocks.1.temp_attentions.1", temp_attentions_2),
+        ("down_blocks.1.downsamplers.0.conv", conv2_2),
+        ("down_blocks.2.resnets.0.norm1", norm2_1),
+        ("down_blocks.2.resnets.0.conv1.weight",                           7372800),
+        ("down_blocks.2.resnets.0.conv1.bias",                             1280),
+        ("down_blocks.2.resnets.0.time_emb_proj", linear_2_1),
+        ("down_blocks.2.resnets.0.norm2", norm2_2),
+        ("down_blocks.2.resnets.0.conv2", conv2_4),
+        ("down_blocks.2.resnets.0.conv_shortcut.weight",                   819200),
+        ("down_blocks.2.resnets.0.conv_shortcut.bias",                     1280),
+        ("down_blocks.2.temp_convs.0", temp_convs_3),
+        ("down_blocks.2.attentions.0", attentions_3),
+        ("down_blocks.2.temp_attentions.0", temp_attentions_3),
+        ("down_blocks.2.resnets.1", resnets_2),
+        ("down_blocks.2.temp_convs.1", temp_convs_3),
+        ("down_blocks.2.attentions.1", attentions_3),
+        ("down_blocks.2.temp_attentions.1", temp_attentions_3),
+        ("down_blocks.2.downsamplers.0.conv", conv2_4),
+        ("down_blocks.3.resnets.0", resnets_2),
+        ("down_blocks.3.temp_convs.0", temp_convs_3),
+        ("down_blocks.3.attentions.0", attentions_4),
+        ("down_blocks.3.temp_attentions.0", temp_attentions_4),
+        ("down_blocks.3.resnets.1", resnets_2),
+        ("down_blocks.3.temp_convs.1", temp_convs_3),
+        ("down_blocks.3.attentions.1", attentions_4),
+        ("down_blocks.3.temp_attentions.1", temp_attentions_4),
+        ("mid_block.resnets.0", resnets_2),
+        ("mid_block.temp_convs.0", temp_convs_3),
+        ("mid_block.attentions.0.norm", norm2_2),
+        ("mid_block.attentions.0.proj_in", proj_in_5),
+        ("mid_block.attentions.0.transformer_blocks.0.norm1", norm1_6),
+        ("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_6),
+        ("mid_block.attentions.0.transformer_blocks.0.norm2", norm1_6),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q.weight",  (1280//d)**2*d**2),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k.weight",  (1280//d)*d*X),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v.weight",  (1280//d)*d*X),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0", to_out_5),
+        ("mid_block.attentions.0.transformer_blocks.0.norm3", norm1_6),
+        ("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
+        ("mid_block.attentions.0.proj_out", proj_out_5),
+        ("mid_block.temp_attentions.0.norm", norm2_2),
+        ("mid_block.temp_attentions.0.proj_in", proj_in_5),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.norm1", norm1_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.norm2", norm1_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.norm3", norm1_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
+        ("mid_block.temp_attentions.0.proj_out", proj_out_5),
+        ("mid_block.resnets.1", resnets_2),
+        ("mid_block.temp_convs.1", temp_convs_3),
+        ("up_blocks.0.resnets.0", resnets_3),
+        ("up_blocks.0.temp_convs.0", temp_convs_3),
+        ("up_blocks.0.attentions.0", attentions_5),
+        ("up_blocks.0.temp_attentions.0", temp_attentions_5),
+        ("up_blocks.0.resnets.1", resnets_3),
+        ("up_blocks.0.temp_convs.1", temp_convs_3),
+        ("up_blocks.0.attentions.1", attentions_5),
+        ("up_blocks.0.temp_attentions.1", temp_attentions_5),
+        ("up_blocks.0.resnets.2", resnets_3),
+        ("up_blocks.0.temp_convs.2", temp_convs_3),
+        ("up_blocks.0.attentions.2", attentions_5),
+        ("up_blocks.0.temp_attentions.2", temp_attentions_5),
+        ("up_blocks.0.upsamplers.0.conv", conv2_4),
+        ("up_blocks.1.resnets.0", resnets_3),
+        ("up_blocks.1.temp_convs.0", temp_convs_3),
+        ("up_blocks.1.attentions.0", attentions_6),
+        ("up_blocks.1.temp_attentions.0", temp_attentions_6),
+        ("up_blocks.1.resnets.1", resnets_3),
+        ("up_blocks.1.temp_convs.1", temp_convs_3),
+        ("up_blocks.1.attentions.1", attentions_6),
+        ("up_blocks.1.temp_attentions.1", temp_attentions_6),
+        ("up_blocks.1.resnets.2.norm1", norm1_9),
+        ("up_blocks.1.resnets.2.conv1.weight",                             22118400),
+        ("up_blocks.1.resnets.2.conv1.bias",                               1280),
+        ("up_blocks.1.resnets.2.time_emb_proj", linear_2_1),
+        ("up_blocks.1.resnets.2.norm2", norm2_2),
+        ("up_blocks.1.resnets.2.conv2", conv2_4),
+        ("up_blocks.1.resnets.2.conv_shortcut.weight",                     2457600),
+        ("up_blocks.1.resnets.2.conv_shortcut.bias",                       1280),
+        ("up_blocks.1.temp_convs.2", temp_convs_3),
+        ("up_blocks.1.attentions.2", attentions_6),
+        ("up_blocks.1.temp_attentions.2", temp_attentions_6),
+        ("up_blocks.1.upsamplers.0.conv", conv2_4),
+        ("up_blocks.2.resnets.0.norm1", norm1_9),
+        ("up_blocks.2.resnets.0.conv1.weight",                             11059200),
+        ("up_blocks.2.resnets.0.conv1.bias",                               640),
+        ("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.2.resnets.0.norm2", norm2_1),
+        ("up_blocks.2.resnets.0.conv2", conv2_2),
+        ("up_blocks.2.resnets.0.conv_shortcut", conv1_3),
+        ("up_blocks.2.temp_convs.0", temp_convs_2),
+        ("up_blocks.2.attentions.0", attentions_7),
+        ("up_blocks.2.temp_attentions.0", temp_attentions_7),
+        ("up_blocks.2.resnets.1.norm1", norm2_2),
+        ("up_blocks.2.resnets.1.conv1.weight",                             7372800),
+        ("up_blocks.2.resnets.1.conv1.bias",                               640),
+        ("up_blocks.2.resnets.1.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.2.resnets.1.norm2", norm2_1),
+        ("up_blocks.2.resnets.1.conv2", conv2_2),
+        ("up_blocks.2.resnets.1.conv_shortcut", time_emb_proj_2),
+        ("up_blocks.2.temp_convs.1", temp_convs_2),
+        ("up_blocks.2.attentions.1", attentions_7),
+        ("up_blocks.2.temp_attentions.1", temp_attentions_7),
+        ("up_blocks.2.resnets.2.norm1", norm1_11),
+        ("up_blocks.2.resnets.2.conv1.weight",                             5529600),
+        ("up_blocks.2.resnets.2.conv1.bias",                               640),
+        ("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
+        ("up_blocks.2.resnets.2.norm2", norm2_1),
+        ("up_blocks.2.resnets.2.conv2", conv2_2),
+        ("up_blocks.2.resnets.2.conv_shortcut.weight",                     614400),
+        ("up_blocks.2.resnets.2.conv_shortcut.bias",                       640),
+        ("up_blocks.2.temp_convs.2", temp_convs_2),
+        ("up_blocks.2.attentions.2", attentions_7),
+        ("up_blocks.2.temp_attentions.2", temp_attentions_7),
+        ("up_blocks.2.upsamplers.0.conv", conv2_2),
+        ("up_blocks.3.resnets.0.norm1", norm1_11),
+        ("up_blocks.3.resnets.0.conv1.weight",                             2764800),
+        ("up_blocks.3.resnets.0.conv1.bias",                               320),
+        ("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
+        ("up_blocks.3.resnets.0.norm2", norm_1),
+        ("up_blocks.3.resnets.0.conv2", conv1_1),
+        ("up_blocks.3.resnets.0.conv_shortcut", conv1_2),
+        ("up_blocks.3.temp_convs.0", temp_convs_1),
+        ("up_blocks.3.attentions.0", attentions_8),
+        ("up_blocks.3.temp_attentions.0", temp_attentions_8),
+        ("up_blocks.3.resnets.1", resnets_4),
+        ("up_blocks.3.temp_convs.1", temp_convs_1),
+        ("up_blocks.3.attentions.1", attentions_8),
+        ("up_blocks.3.temp_attentions.1", temp_attentions_8),
+        ("up_blocks.3.resnets.2", resnets_4),
+        ("up_blocks.3.temp_convs.2", temp_convs_1),
+        ("up_blocks.3.attentions.2", attentions_8),
+        ("up_blocks.3.temp_attentions.2", temp_attentions_8),
+        ("conv_norm_out", norm_1),
+        ("conv_out.weight",                                                2880*o),
+        ("conv_out.bias",                                                  o),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    downs = sizes.down_block_types
-    ups = sizes.up_block_types
-    d = sizes.attention_head_dim
+    downs = sizes.down_block_types; ups = sizes.up_block_types; d = sizes.attention_head_dim
     X = sizes.cross_attention_dim
-    g = sizes.time_cond_proj_dim or 0
-    has_g = sizes.time_cond_proj_dim is not None
     case_1 = downs[0] == "CrossAttnDownBlock3D"
-    part_1 = 320*case_1*(320//d)*d
-    part_2 = case_1*(320//d)*d
-    part_3 = case_1*(320//d)**2*d**2
-    part_4 = 16*case_1*(320//d)*d
+    part_1 = 16*case_1*(320//d)*d
     case_2 = downs[1] == "CrossAttnDownBlock3D"
-    part_5 = 640*case_2*(640//d)*d
-    part_6 = case_2*(640//d)*d
-    part_7 = case_2*(640//d)**2*d**2
-    part_8 = 16*case_2*(640//d)*d
+    part_2 = 16*case_2*(640//d)*d
     case_3 = downs[2] == "CrossAttnDownBlock3D"
-    part_9 = 1280*case_3*(1280//d)*d
-    part_10 = case_3*(1280//d)*d
-    part_11 = case_3*(1280//d)**2*d**2
-    part_12 = 16*case_3*(1280//d)*d
+    part_3 = 16*case_3*(1280//d)*d
     case_4 = downs[3] == "CrossAttnDownBlock3D"
-    part_13 = 1280*case_4*(1280//d)*d
-    part_14 = case_4*(1280//d)*d
-    part_15 = case_4*(1280//d)**2*d**2
-    part_16 = 16*case_4*(1280//d)*d
+    part_4 = 16*case_4*(1280//d)*d
     case_5 = ups[0] == "CrossAttnUpBlock3D"
-    part_17 = 1280*case_5*(1280//d)*d
-    part_18 = case_5*(1280//d)*d
-    part_19 = case_5*(1280//d)**2*d**2
-    part_20 = 16*case_5*(1280//d)*d
+    part_5 = 16*case_5*(1280//d)*d
     case_6 = ups[1] == "CrossAttnUpBlock3D"
-    part_21 = 1280*case_6*(1280//d)*d
-    part_22 = case_6*(1280//d)*d
-    part_23 = case_6*(1280//d)**2*d**2
-    part_24 = 16*case_6*(1280//d)*d
+    part_6 = 16*case_6*(1280//d)*d
     case_7 = ups[2] == "CrossAttnUpBlock3D"
-    part_25 = 640*case_7*(640//d)*d
-    part_26 = case_7*(640//d)*d
-    part_27 = case_7*(640//d)**2*d**2
-    part_28 = 16*case_7*(640//d)*d
+    part_7 = 16*case_7*(640//d)*d
     case_8 = ups[3] == "CrossAttnUpBlock3D"
-    part_29 = 320*case_8*(320//d)*d
-    part_30 = case_8*(320//d)*d
-    part_31 = case_8*(320//d)**2*d**2
-    part_32 = 16*case_8*(320//d)*d
-    linear_2_1 = {
-        "weight":  1638400,
-        "bias":    1280,
-    }
-    norm_1 = {
-        "weight":  320,
-        "bias":    320,
-    }
-    norm1_1 = {
-        "weight":  8*d,
-        "bias":    8*d,
-    }
-    to_q_1 = {
-        "base_layer.weight":      64*d**2,
-        "lora_A.default.weight":  128*d,
-        "lora_B.default.weight":  128*d,
-    }
-    attn1_1 = {
-        **_inside("to_q", to_q_1),
-        **_inside("to_k", to_q_1),
-        **_inside("to_v", to_q_1),
-        "to_out.0.base_layer.weight":      64*d**2,
-        "to_out.0.base_layer.bias":        8*d,
-        "to_out.0.lora_A.default.weight":  128*d,
-        "to_out.0.lora_B.default.weight":  128*d,
-    }
-    conv1_1 = {
-        "weight":  921600,
-        "bias":    320,
-    }
-    time_emb_proj_1 = {
-        "weight":  409600,
-        "bias":    320,
-    }
-    resnets_1 = {
-        **_inside("norm1", norm_1),
-        **_inside("conv1", conv1_1),
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm_1),
-        **_inside("conv2", conv1_1),
-    }
-    conv1_2 = {
-        "weight":  307200,
-        "bias":    320,
-    }
-    conv2_1 = {
-        **_inside("0", norm_1),
-        **_inside("3", conv1_2),
-    }
-    temp_convs_1 = {
-        **_inside("conv1.0", norm_1),
-        **_inside("conv1.2", conv1_2),
-        **_inside("conv2", conv2_1),
-        **_inside("conv3", conv2_1),
-        **_inside("conv4", conv2_1),
-    }
-    norm_2 = {
-        "weight":  320*case_1,
-        "bias":    320*case_1,
-    }
-    proj_in_1 = {
-        "weight":  part_1,
-        "bias":    part_2,
-    }
-    norm1_2 = {
-        "weight":  part_2,
-        "bias":    part_2,
-    }
-    to_q_2 = {
-        "base_layer.weight":      part_3,
-        "lora_A.default.weight":  part_4,
-        "lora_B.default.weight":  part_4,
-    }
-    to_out_1 = {
-        "base_layer.weight":      part_3,
-        "base_layer.bias":        part_2,
-        "lora_A.default.weight":  part_4,
-        "lora_B.default.weight":  part_4,
-    }
-    attn1_2 = {
-        **_inside("to_q", to_q_2),
-        **_inside("to_k", to_q_2),
-        **_inside("to_v", to_q_2),
-        **_inside("to_out.0", to_out_1),
-    }
-    to_k_1 = {
-        "base_layer.weight":      case_1*(320//d)*d*X,
-        "lora_A.default.weight":  16*case_1*X,
-        "lora_B.default.weight":  part_4,
-    }
-    net_1 = {
-        "0.proj.weight":  8*case_1*(320//d)**2*d**2,
-        "0.proj.bias":    8*case_1*(320//d)*d,
-        "2.weight":       4*case_1*(320//d)**2*d**2,
-        "2.bias":         part_2,
-    }
-    proj_out_1 = {
-        "weight":  part_1,
-        "bias":    320*case_1,
-    }
-    attentions_1 = {
-        **_inside("norm", norm_2),
-        **_inside("proj_in", proj_in_1),
-        **_inside("transformer_blocks.0.norm1", norm1_2),
-        **_inside("transformer_blocks.0.attn1", attn1_2),
-        **_inside("transformer_blocks.0.norm2", norm1_2),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_2),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_1),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_1),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_1),
-        **_inside("transformer_blocks.0.norm3", norm1_2),
-        **_inside("transformer_blocks.0.ff.net", net_1),
-        **_inside("proj_out", proj_out_1),
-    }
-    temp_attentions_1 = {
-        **_inside("norm", norm_2),
-        **_inside("proj_in", proj_in_1),
-        **_inside("transformer_blocks.0.norm1", norm1_2),
-        **_inside("transformer_blocks.0.attn1", attn1_2),
-        **_inside("transformer_blocks.0.norm2", norm1_2),
-        **_inside("transformer_blocks.0.attn2", attn1_2),
-        **_inside("transformer_blocks.0.norm3", norm1_2),
-        **_inside("transformer_blocks.0.ff.net", net_1),
-        **_inside("proj_out", proj_out_1),
-    }
-    time_emb_proj_2 = {
-        "weight":  819200,
-        "bias":    640,
-    }
-    norm2_1 = {
-        "weight":  640,
-        "bias":    640,
-    }
-    conv2_2 = {
-        "weight":  3686400,
-        "bias":    640,
-    }
-    conv1_3 = {
-        "weight":  1228800,
-        "bias":    640,
-    }
-    conv2_3 = {
-        **_inside("0", norm2_1),
-        **_inside("3", conv1_3),
-    }
-    temp_convs_2 = {
-        **_inside("conv1.0", norm2_1),
-        **_inside("conv1.2", conv1_3),
-        **_inside("conv2", conv2_3),
-        **_inside("conv3", conv2_3),
-        **_inside("conv4", conv2_3),
-    }
-    norm_3 = {
-        "weight":  640*case_2,
-        "bias":    640*case_2,
-    }
-    proj_in_2 = {
-        "weight":  part_5,
-        "bias":    part_6,
-    }
-    norm1_3 = {
-        "weight":  part_6,
-        "bias":    part_6,
-    }
-    to_q_3 = {
-        "base_layer.weight":      part_7,
-        "lora_A.default.weight":  part_8,
-        "lora_B.default.weight":  part_8,
-    }
-    to_out_2 = {
-        "base_layer.weight":      part_7,
-        "base_layer.bias":        part_6,
-        "lora_A.default.weight":  part_8,
-        "lora_B.default.weight":  part_8,
-    }
-    attn1_3 = {
-        **_inside("to_q", to_q_3),
-        **_inside("to_k", to_q_3),
-        **_inside("to_v", to_q_3),
-        **_inside("to_out.0", to_out_2),
-    }
-    to_k_2 = {
-        "base_layer.weight":      case_2*(640//d)*d*X,
-        "lora_A.default.weight":  16*case_2*X,
-        "lora_B.default.weight":  part_8,
-    }
-    net_2 = {
-        "0.proj.weight":  8*case_2*(640//d)**2*d**2,
-        "0.proj.bias":    8*case_2*(640//d)*d,
-        "2.weight":       4*case_2*(640//d)**2*d**2,
-        "2.bias":         part_6,
-    }
-    proj_out_2 = {
-        "weight":  part_5,
-        "bias":    640*case_2,
-    }
-    attentions_2 = {
-        **_inside("norm", norm_3),
-        **_inside("proj_in", proj_in_2),
-        **_inside("transformer_blocks.0.norm1", norm1_3),
-        **_inside("transformer_blocks.0.attn1", attn1_3),
-        **_inside("transformer_blocks.0.norm2", norm1_3),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_3),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_2),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_2),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_2),
-        **_inside("transformer_blocks.0.norm3", norm1_3),
-        **_inside("transformer_blocks.0.ff.net", net_2),
-        **_inside("proj_out", proj_out_2),
-    }
-    temp_attentions_2 = {
-        **_inside("norm", norm_3),
-        **_inside("proj_in", proj_in_2),
-        **_inside("transformer_blocks.0.norm1", norm1_3),
-        **_inside("transformer_blocks.0.attn1", attn1_3),
-        **_inside("transformer_blocks.0.norm2", norm1_3),
-        **_inside("transformer_blocks.0.attn2", attn1_3),
-        **_inside("transformer_blocks.0.norm3", norm1_3),
-        **_inside("transformer_blocks.0.ff.net", net_2),
-        **_inside("proj_out", proj_out_2),
-    }
-    norm2_2 = {
-        "weight":  1280,
-        "bias":    1280,
-    }
-    conv2_4 = {
-        "weight":  14745600,
-        "bias":    1280,
-    }
-    conv1_4 = {
-        "weight":  4915200,
-        "bias":    1280,
-    }
-    conv2_5 = {
-        **_inside("0", norm2_2),
-        **_inside("3", conv1_4),
-    }
-    temp_convs_3 = {
-        **_inside("conv1.0", norm2_2),
-        **_inside("conv1.2", conv1_4),
-        **_inside("conv2", conv2_5),
-        **_inside("conv3", conv2_5),
-        **_inside("conv4", conv2_5),
-    }
-    norm_4 = {
-        "weight":  1280*case_3,
-        "bias":    1280*case_3,
-    }
-    proj_in_3 = {
-        "weight":  part_9,
-        "bias":    part_10,
-    }
-    norm1_4 = {
-        "weight":  part_10,
-        "bias":    part_10,
-    }
-    to_q_4 = {
-        "base_layer.weight":      part_11,
-        "lora_A.default.weight":  part_12,
-        "lora_B.default.weight":  part_12,
-    }
-    to_out_3 = {
-        "base_layer.weight":      part_11,
-        "base_layer.bias":        part_10,
-        "lora_A.default.weight":  part_12,
-        "lora_B.default.weight":  part_12,
-    }
-    attn1_4 = {
-        **_inside("to_q", to_q_4),
-        **_inside("to_k", to_q_4),
-        **_inside("to_v", to_q_4),
-        **_inside("to_out.0", to_out_3),
-    }
-    to_k_3 = {
-        "base_layer.weight":      case_3*(1280//d)*d*X,
-        "lora_A.default.weight":  16*case_3*X,
-        "lora_B.default.weight":  part_12,
-    }
-    net_3 = {
-        "0.proj.weight":  8*case_3*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_3*(1280//d)*d,
-        "2.weight":       4*case_3*(1280//d)**2*d**2,
-        "2.bias":         part_10,
-    }
-    proj_out_3 = {
-        "weight":  part_9,
-        "bias":    1280*case_3,
-    }
-    attentions_3 = {
-        **_inside("norm", norm_4),
-        **_inside("proj_in", proj_in_3),
-        **_inside("transformer_blocks.0.norm1", norm1_4),
-        **_inside("transformer_blocks.0.attn1", attn1_4),
-        **_inside("transformer_blocks.0.norm2", norm1_4),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_4),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_3),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_3),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_3),
-        **_inside("transformer_blocks.0.norm3", norm1_4),
-        **_inside("transformer_blocks.0.ff.net", net_3),
-        **_inside("proj_out", proj_out_3),
-    }
-    temp_attentions_3 = {
-        **_inside("norm", norm_4),
-        **_inside("proj_in", proj_in_3),
-        **_inside("transformer_blocks.0.norm1", norm1_4),
-        **_inside("transformer_blocks.0.attn1", attn1_4),
-        **_inside("transformer_blocks.0.norm2", norm1_4),
-        **_inside("transformer_blocks.0.attn2", attn1_4),
-        **_inside("transformer_blocks.0.norm3", norm1_4),
-        **_inside("transformer_blocks.0.ff.net", net_3),
-        **_inside("proj_out", proj_out_3),
-    }
-    resnets_2 = {
-        **_inside("norm1", norm2_2),
-        **_inside("conv1", conv2_4),
-        **_inside("time_emb_proj", linear_2_1),
-        **_inside("norm2", norm2_2),
-        **_inside("conv2", conv2_4),
-    }
-    norm_5 = {
-        "weight":  1280*case_4,
-        "bias":    1280*case_4,
-    }
-    proj_in_4 = {
-        "weight":  part_13,
-        "bias":    part_14,
-    }
-    norm1_5 = {
-        "weight":  part_14,
-        "bias":    part_14,
-    }
-    to_q_5 = {
-        "base_layer.weight":      part_15,
-        "lora_A.default.weight":  part_16,
-        "lora_B.default.weight":  part_16,
-    }
-    to_out_4 = {
-        "base_layer.weight":      part_15,
-        "base_layer.bias":        part_14,
-        "lora_A.default.weight":  part_16,
-        "lora_B.default.weight":  part_16,
-    }
-    attn1_5 = {
-        **_inside("to_q", to_q_5),
-        **_inside("to_k", to_q_5),
-        **_inside("to_v", to_q_5),
-        **_inside("to_out.0", to_out_4),
-    }
-    to_k_4 = {
-        "base_layer.weight":      case_4*(1280//d)*d*X,
-        "lora_A.default.weight":  16*case_4*X,
-        "lora_B.default.weight":  part_16,
-    }
-    net_4 = {
-        "0.proj.weight":  8*case_4*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_4*(1280//d)*d,
-        "2.weight":       4*case_4*(1280//d)**2*d**2,
-        "2.bias":         part_14,
-    }
-    proj_out_4 = {
-        "weight":  part_13,
-        "bias":    1280*case_4,
-    }
-    attentions_4 = {
-        **_inside("norm", norm_5),
-        **_inside("proj_in", proj_in_4),
-        **_inside("transformer_blocks.0.norm1", norm1_5),
-        **_inside("transformer_blocks.0.attn1", attn1_5),
-        **_inside("transformer_blocks.0.norm2", norm1_5),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_5),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_4),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_4),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_4),
-        **_inside("transformer_blocks.0.norm3", norm1_5),
-        **_inside("transformer_blocks.0.ff.net", net_4),
-        **_inside("proj_out", proj_out_4),
-    }
-    temp_attentions_4 = {
-        **_inside("norm", norm_5),
-        **_inside("proj_in", proj_in_4),
-        **_inside("transformer_blocks.0.norm1", norm1_5),
-        **_inside("transformer_blocks.0.attn1", attn1_5),
-        **_inside("transformer_blocks.0.norm2", norm1_5),
-        **_inside("transformer_blocks.0.attn2", attn1_5),
-        **_inside("transformer_blocks.0.norm3", norm1_5),
-        **_inside("transformer_blocks.0.ff.net", net_4),
-        **_inside("proj_out", proj_out_4),
-    }
-    proj_in_5 = {
-        "weight":  1280*(1280//d)*d,
-        "bias":    (1280//d)*d,
-    }
-    norm1_6 = {
-        "weight":  (1280//d)*d,
-        "bias":    (1280//d)*d,
-    }
-    to_q_6 = {
-        "base_layer.weight":      (1280//d)**2*d**2,
-        "lora_A.default.weight":  16*(1280//d)*d,
-        "lora_B.default.weight":  16*(1280//d)*d,
-    }
-    to_out_5 = {
-        "base_layer.weight":      (1280//d)**2*d**2,
-        "base_layer.bias":        (1280//d)*d,
-        "lora_A.default.weight":  16*(1280//d)*d,
-        "lora_B.default.weight":  16*(1280//d)*d,
-    }
-    attn1_6 = {
-        **_inside("to_q", to_q_6),
-        **_inside("to_k", to_q_6),
-        **_inside("to_v", to_q_6),
-        **_inside("to_out.0", to_out_5),
-    }
-    to_k_5 = {
-        "base_layer.weight":      (1280//d)*d*X,
-        "lora_A.default.weight":  16*X,
-        "lora_B.default.weight":  16*(1280//d)*d,
-    }
-    net_5 = {
-        "0.proj.weight":  8*(1280//d)**2*d**2,
-        "0.proj.bias":    8*(1280//d)*d,
-        "2.weight":       4*(1280//d)**2*d**2,
-        "2.bias":         (1280//d)*d,
-    }
-    proj_out_5 = {
-        "weight":  1280*(1280//d)*d,
-        "bias":    1280,
-    }
-    resnets_3 = {
-        "norm1.weight":          2560,
-        "norm1.bias":            2560,
-        "conv1.weight":          29491200,
-        "conv1.bias":            1280,
-        **_inside("time_emb_proj", linear_2_1),
-        **_inside("norm2", norm2_2),
-        **_inside("conv2", conv2_4),
-        "conv_shortcut.weight":  3276800,
-        "conv_shortcut.bias":    1280,
-    }
-    norm_6 = {
-        "weight":  1280*case_5,
-        "bias":    1280*case_5,
-    }
-    proj_in_6 = {
-        "weight":  part_17,
-        "bias":    part_18,
-    }
-    norm1_7 = {
-        "weight":  part_18,
-        "bias":    part_18,
-    }
-    to_q_7 = {
-        "base_layer.weight":      part_19,
-        "lora_A.default.weight":  part_20,
-        "lora_B.default.weight":  part_20,
-    }
-    to_out_6 = {
-        "base_layer.weight":      part_19,
-        "base_layer.bias":        part_18,
-        "lora_A.default.weight":  part_20,
-        "lora_B.default.weight":  part_20,
-    }
-    attn1_7 = {
-        **_inside("to_q", to_q_7),
-        **_inside("to_k", to_q_7),
-        **_inside("to_v", to_q_7),
-        **_inside("to_out.0", to_out_6),
-    }
-    to_k_6 = {
-        "base_layer.weight":      case_5*(1280//d)*d*X,
-        "lora_A.default.weight":  16*case_5*X,
-        "lora_B.default.weight":  part_20,
-    }
-    net_6 = {
-        "0.proj.weight":  8*case_5*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_5*(1280//d)*d,
-        "2.weight":       4*case_5*(1280//d)**2*d**2,
-        "2.bias":         part_18,
-    }
-    proj_out_6 = {
-        "weight":  part_17,
-        "bias":    1280*case_5,
-    }
-    attentions_5 = {
-        **_inside("norm", norm_6),
-        **_inside("proj_in", proj_in_6),
-        **_inside("transformer_blocks.0.norm1", norm1_7),
-        **_inside("transformer_blocks.0.attn1", attn1_7),
-        **_inside("transformer_blocks.0.norm2", norm1_7),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_7),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_6),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_6),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_6),
-        **_inside("transformer_blocks.0.norm3", norm1_7),
-        **_inside("transformer_blocks.0.ff.net", net_6),
-        **_inside("proj_out", proj_out_6),
-    }
-    temp_attentions_5 = {
-        **_inside("norm", norm_6),
-        **_inside("proj_in", proj_in_6),
-        **_inside("transformer_blocks.0.norm1", norm1_7),
-        **_inside("transformer_blocks.0.attn1", attn1_7),
-        **_inside("transformer_blocks.0.norm2", norm1_7),
-        **_inside("transformer_blocks.0.attn2", attn1_7),
-        **_inside("transformer_blocks.0.norm3", norm1_7),
-        **_inside("transformer_blocks.0.ff.net", net_6),
-        **_inside("proj_out", proj_out_6),
-    }
-    norm_7 = {
-        "weight":  1280*case_6,
-        "bias":    1280*case_6,
-    }
-    proj_in_7 = {
-        "weight":  part_21,
-        "bias":    part_22,
-    }
-    norm1_8 = {
-        "weight":  part_22,
-        "bias":    part_22,
-    }
-    to_q_8 = {
-        "base_layer.weight":      part_23,
-        "lora_A.default.weight":  part_24,
-        "lora_B.default.weight":  part_24,
-    }
-    to_out_7 = {
-        "base_layer.weight":      part_23,
-        "base_layer.bias":        part_22,
-        "lora_A.default.weight":  part_24,
-        "lora_B.default.weight":  part_24,
-    }
-    attn1_8 = {
-        **_inside("to_q", to_q_8),
-        **_inside("to_k", to_q_8),
-        **_inside("to_v", to_q_8),
-        **_inside("to_out.0", to_out_7),
-    }
-    to_k_7 = {
-        "base_layer.weight":      case_6*(1280//d)*d*X,
-        "lora_A.default.weight":  16*case_6*X,
-        "lora_B.default.weight":  part_24,
-    }
-    net_7 = {
-        "0.proj.weight":  8*case_6*(1280//d)**2*d**2,
-        "0.proj.bias":    8*case_6*(1280//d)*d,
-        "2.weight":       4*case_6*(1280//d)**2*d**2,
-        "2.bias":         part_22,
-    }
-    proj_out_7 = {
-        "weight":  part_21,
-        "bias":    1280*case_6,
-    }
-    attentions_6 = {
-        **_inside("norm", norm_7),
-        **_inside("proj_in", proj_in_7),
-        **_inside("transformer_blocks.0.norm1", norm1_8),
-        **_inside("transformer_blocks.0.attn1", attn1_8),
-        **_inside("transformer_blocks.0.norm2", norm1_8),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_8),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_7),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_7),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_7),
-        **_inside("transformer_blocks.0.norm3", norm1_8),
-        **_inside("transformer_blocks.0.ff.net", net_7),
-        **_inside("proj_out", proj_out_7),
-    }
-    temp_attentions_6 = {
-        **_inside("norm", norm_7),
-        **_inside("proj_in", proj_in_7),
-        **_inside("transformer_blocks.0.norm1", norm1_8),
-        **_inside("transformer_blocks.0.attn1", attn1_8),
-        **_inside("transformer_blocks.0.norm2", norm1_8),
-        **_inside("transformer_blocks.0.attn2", attn1_8),
-        **_inside("transformer_blocks.0.norm3", norm1_8),
-        **_inside("transformer_blocks.0.ff.net", net_7),
-        **_inside("proj_out", proj_out_7),
-    }
-    norm1_9 = {
-        "weight":  1920,
-        "bias":    1920,
-    }
-    norm_8 = {
-        "weight":  640*case_7,
-        "bias":    640*case_7,
-    }
-    proj_in_8 = {
-        "weight":  part_25,
-        "bias":    part_26,
-    }
-    norm1_10 = {
-        "weight":  part_26,
-        "bias":    part_26,
-    }
-    to_q_9 = {
-        "base_layer.weight":      part_27,
-        "lora_A.default.weight":  part_28,
-        "lora_B.default.weight":  part_28,
-    }
-    to_out_8 = {
-        "base_layer.weight":      part_27,
-        "base_layer.bias":        part_26,
-        "lora_A.default.weight":  part_28,
-        "lora_B.default.weight":  part_28,
-    }
-    attn1_9 = {
-        **_inside("to_q", to_q_9),
-        **_inside("to_k", to_q_9),
-        **_inside("to_v", to_q_9),
-        **_inside("to_out.0", to_out_8),
-    }
-    to_k_8 = {
-        "base_layer.weight":      case_7*(640//d)*d*X,
-        "lora_A.default.weight":  16*case_7*X,
-        "lora_B.default.weight":  part_28,
-    }
-    net_8 = {
-        "0.proj.weight":  8*case_7*(640//d)**2*d**2,
-        "0.proj.bias":    8*case_7*(640//d)*d,
-        "2.weight":       4*case_7*(640//d)**2*d**2,
-        "2.bias":         part_26,
-    }
-    proj_out_8 = {
-        "weight":  part_25,
-        "bias":    640*case_7,
-    }
-    attentions_7 = {
-        **_inside("norm", norm_8),
-        **_inside("proj_in", proj_in_8),
-        **_inside("transformer_blocks.0.norm1", norm1_10),
-        **_inside("transformer_blocks.0.attn1", attn1_9),
-        **_inside("transformer_blocks.0.norm2", norm1_10),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_9),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_8),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_8),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_8),
-        **_inside("transformer_blocks.0.norm3", norm1_10),
-        **_inside("transformer_blocks.0.ff.net", net_8),
-        **_inside("proj_out", proj_out_8),
-    }
-    temp_attentions_7 = {
-        **_inside("norm", norm_8),
-        **_inside("proj_in", proj_in_8),
-        **_inside("transformer_blocks.0.norm1", norm1_10),
-        **_inside("transformer_blocks.0.attn1", attn1_9),
-        **_inside("transformer_blocks.0.norm2", norm1_10),
-        **_inside("transformer_blocks.0.attn2", attn1_9),
-        **_inside("transformer_blocks.0.norm3", norm1_10),
-        **_inside("transformer_blocks.0.ff.net", net_8),
-        **_inside("proj_out", proj_out_8),
-    }
-    norm1_11 = {
-        "weight":  960,
-        "bias":    960,
-    }
-    norm_9 = {
-        "weight":  320*case_8,
-        "bias":    320*case_8,
-    }
-    proj_in_9 = {
-        "weight":  part_29,
-        "bias":    part_30,
-    }
-    norm1_12 = {
-        "weight":  part_30,
-        "bias":    part_30,
-    }
-    to_q_10 = {
-        "base_layer.weight":      part_31,
-        "lora_A.default.weight":  part_32,
-        "lora_B.default.weight":  part_32,
-    }
-    to_out_9 = {
-        "base_layer.weight":      part_31,
-        "base_layer.bias":        part_30,
-        "lora_A.default.weight":  part_32,
-        "lora_B.default.weight":  part_32,
-    }
-    attn1_10 = {
-        **_inside("to_q", to_q_10),
-        **_inside("to_k", to_q_10),
-        **_inside("to_v", to_q_10),
-        **_inside("to_out.0", to_out_9),
-    }
-    to_k_9 = {
-        "base_layer.weight":      case_8*(320//d)*d*X,
-        "lora_A.default.weight":  16*case_8*X,
-        "lora_B.default.weight":  part_32,
-    }
-    net_9 = {
-        "0.proj.weight":  8*case_8*(320//d)**2*d**2,
-        "0.proj.bias":    8*case_8*(320//d)*d,
-        "2.weight":       4*case_8*(320//d)**2*d**2,
-        "2.bias":         part_30,
-    }
-    proj_out_9 = {
-        "weight":  part_29,
-        "bias":    320*case_8,
-    }
-    attentions_8 = {
-        **_inside("norm", norm_9),
-        **_inside("proj_in", proj_in_9),
-        **_inside("transformer_blocks.0.norm1", norm1_12),
-        **_inside("transformer_blocks.0.attn1", attn1_10),
-        **_inside("transformer_blocks.0.norm2", norm1_12),
-        **_inside("transformer_blocks.0.attn2.to_q", to_q_10),
-        **_inside("transformer_blocks.0.attn2.to_k", to_k_9),
-        **_inside("transformer_blocks.0.attn2.to_v", to_k_9),
-        **_inside("transformer_blocks.0.attn2.to_out.0", to_out_9),
-        **_inside("transformer_blocks.0.norm3", norm1_12),
-        **_inside("transformer_blocks.0.ff.net", net_9),
-        **_inside("proj_out", proj_out_9),
-    }
-    temp_attentions_8 = {
-        **_inside("norm", norm_9),
-        **_inside("proj_in", proj_in_9),
-        **_inside("transformer_blocks.0.norm1", norm1_12),
-        **_inside("transformer_blocks.0.attn1", attn1_10),
-        **_inside("transformer_blocks.0.norm2", norm1_12),
-        **_inside("transformer_blocks.0.attn2", attn1_10),
-        **_inside("transformer_blocks.0.norm3", norm1_12),
-        **_inside("transformer_blocks.0.ff.net", net_9),
-        **_inside("proj_out", proj_out_9),
-    }
-    resnets_4 = {
-        **_inside("norm1", norm2_1),
-        "conv1.weight":          1843200,
-        "conv1.bias":            320,
-        **_inside("time_emb_proj", time_emb_proj_1),
-        **_inside("norm2", norm_1),
-        **_inside("conv2", conv1_1),
-        "conv_shortcut.weight":  204800,
-        "conv_shortcut.bias":    320,
-    }
-    return {
-        "time_embedding.cond_proj.weight":                           320*has_g*g,
-        "time_embedding.linear_1.weight":                            409600,
-        "time_embedding.linear_1.bias":                              1280,
-        **_inside("time_embedding.linear_2", linear_2_1),
-        "conv_in.weight":                                            2880*c,
-        "conv_in.bias":                                              320,
-        **_inside("transformer_in.norm", norm_1),
-        "transformer_in.proj_in.weight":                             2560*d,
-        "transformer_in.proj_in.bias":                               8*d,
-        **_inside("transformer_in.transformer_blocks.0.norm1", norm1_1),
-        **_inside("transformer_in.transformer_blocks.0.attn1", attn1_1),
-        **_inside("transformer_in.transformer_blocks.0.norm2", norm1_1),
-        **_inside("transformer_in.transformer_blocks.0.attn2", attn1_1),
-        **_inside("transformer_in.transformer_blocks.0.norm3", norm1_1),
-        "transformer_in.transformer_blocks.0.ff.net.0.proj.weight":  512*d**2,
-        "transformer_in.transformer_blocks.0.ff.net.0.proj.bias":    64*d,
-        "transformer_in.transformer_blocks.0.ff.net.2.weight":       256*d**2,
-        "transformer_in.transformer_blocks.0.ff.net.2.bias":         8*d,
-        "transformer_in.proj_out.weight":                            2560*d,
-        "transformer_in.proj_out.bias":                              320,
-        **_inside("down_blocks.0.resnets.0", resnets_1),
-        **_inside("down_blocks.0.temp_convs.0", temp_convs_1),
-        **_inside("down_blocks.0.attentions.0", attentions_1),
-        **_inside("down_blocks.0.temp_attentions.0", temp_attentions_1),
-        **_inside("down_blocks.0.resnets.1", resnets_1),
-        **_inside("down_blocks.0.temp_convs.1", temp_convs_1),
-        **_inside("down_blocks.0.attentions.1", attentions_1),
-        **_inside("down_blocks.0.temp_attentions.1", temp_attentions_1),
-        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
-        **_inside("down_blocks.1.resnets.0.norm1", norm_1),
-        "down_blocks.1.resnets.0.conv1.weight":                      1843200,
-        "down_blocks.1.resnets.0.conv1.bias":                        640,
-        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.0.conv2", conv2_2),
-        "down_blocks.1.resnets.0.conv_shortcut.weight":              204800,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":                640,
-        **_inside("down_blocks.1.temp_convs.0", temp_convs_2),
-        **_inside("down_blocks.1.attentions.0", attentions_2),
-        **_inside("down_blocks.1.temp_attentions.0", temp_attentions_2),
-        **_inside("down_blocks.1.resnets.1.norm1", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv1", conv2_2),
-        **_inside("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("down_blocks.1.resnets.1.norm2", norm2_1),
-        **_inside("down_blocks.1.resnets.1.conv2", conv2_2),
-        **_inside("down_blocks.1.temp_convs.1", temp_convs_2),
-        **_inside("down_blocks.1.attentions.1", attentions_2),
-        **_inside("down_blocks.1.temp_attentions.1", temp_attentions_2),
-        **_inside("down_blocks.1.downsamplers.0.conv", conv2_2),
-        **_inside("down_blocks.2.resnets.0.norm1", norm2_1),
-        "down_blocks.2.resnets.0.conv1.weight":                      7372800,
-        "down_blocks.2.resnets.0.conv1.bias":                        1280,
-        **_inside("down_blocks.2.resnets.0.time_emb_proj", linear_2_1),
-        **_inside("down_blocks.2.resnets.0.norm2", norm2_2),
-        **_inside("down_blocks.2.resnets.0.conv2", conv2_4),
-        "down_blocks.2.resnets.0.conv_shortcut.weight":              819200,
-        "down_blocks.2.resnets.0.conv_shortcut.bias":                1280,
-        **_inside("down_blocks.2.temp_convs.0", temp_convs_3),
-        **_inside("down_blocks.2.attentions.0", attentions_3),
-        **_inside("down_blocks.2.temp_attentions.0", temp_attentions_3),
-        **_inside("down_blocks.2.resnets.1", resnets_2),
-        **_inside("down_blocks.2.temp_convs.1", temp_convs_3),
-        **_inside("down_blocks.2.attentions.1", attentions_3),
-        **_inside("down_blocks.2.temp_attentions.1", temp_attentions_3),
-        **_inside("down_blocks.2.downsamplers.0.conv", conv2_4),
-        **_inside("down_blocks.3.resnets.0", resnets_2),
-        **_inside("down_blocks.3.temp_convs.0", temp_convs_3),
-        **_inside("down_blocks.3.attentions.0", attentions_4),
-        **_inside("down_blocks.3.temp_attentions.0", temp_attentions_4),
-        **_inside("down_blocks.3.resnets.1", resnets_2),
-        **_inside("down_blocks.3.temp_convs.1", temp_convs_3),
-        **_inside("down_blocks.3.attentions.1", attentions_4),
-        **_inside("down_blocks.3.temp_attentions.1", temp_attentions_4),
-        **_inside("mid_block.resnets.0", resnets_2),
-        **_inside("mid_block.temp_convs.0", temp_convs_3),
-        **_inside("mid_block.attentions.0.norm", norm2_2),
-        **_inside("mid_block.attentions.0.proj_in", proj_in_5),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.norm1", norm1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.norm2", norm1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn2.to_q", to_q_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn2.to_k", to_k_5),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn2.to_v", to_k_5),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0", to_out_5),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.norm3", norm1_6),
-        **_inside("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
-        **_inside("mid_block.attentions.0.proj_out", proj_out_5),
-        **_inside("mid_block.temp_attentions.0.norm", norm2_2),
-        **_inside("mid_block.temp_attentions.0.proj_in", proj_in_5),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.norm1", norm1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.norm2", norm1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.norm3", norm1_6),
-        **_inside("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
-        **_inside("mid_block.temp_attentions.0.proj_out", proj_out_5),
-        **_inside("mid_block.resnets.1", resnets_2),
-        **_inside("mid_block.temp_convs.1", temp_convs_3),
-        **_inside("up_blocks.0.resnets.0", resnets_3),
-        **_inside("up_blocks.0.temp_convs.0", temp_convs_3),
-        **_inside("up_blocks.0.attentions.0", attentions_5),
-        **_inside("up_blocks.0.temp_attentions.0", temp_attentions_5),
-        **_inside("up_blocks.0.resnets.1", resnets_3),
-        **_inside("up_blocks.0.temp_convs.1", temp_convs_3),
-        **_inside("up_blocks.0.attentions.1", attentions_5),
-        **_inside("up_blocks.0.temp_attentions.1", temp_attentions_5),
-        **_inside("up_blocks.0.resnets.2", resnets_3),
-        **_inside("up_blocks.0.temp_convs.2", temp_convs_3),
-        **_inside("up_blocks.0.attentions.2", attentions_5),
-        **_inside("up_blocks.0.temp_attentions.2", temp_attentions_5),
-        **_inside("up_blocks.0.upsamplers.0.conv", conv2_4),
-        **_inside("up_blocks.1.resnets.0", resnets_3),
-        **_inside("up_blocks.1.temp_convs.0", temp_convs_3),
-        **_inside("up_blocks.1.attentions.0", attentions_6),
-        **_inside("up_blocks.1.temp_attentions.0", temp_attentions_6),
-        **_inside("up_blocks.1.resnets.1", resnets_3),
-        **_inside("up_blocks.1.temp_convs.1", temp_convs_3),
-        **_inside("up_blocks.1.attentions.1", attentions_6),
-        **_inside("up_blocks.1.temp_attentions.1", temp_attentions_6),
-        **_inside("up_blocks.1.resnets.2.norm1", norm1_9),
-        "up_blocks.1.resnets.2.conv1.weight":                        22118400,
-        "up_blocks.1.resnets.2.conv1.bias":                          1280,
-        **_inside("up_blocks.1.resnets.2.time_emb_proj", linear_2_1),
-        **_inside("up_blocks.1.resnets.2.norm2", norm2_2),
-        **_inside("up_blocks.1.resnets.2.conv2", conv2_4),
-        "up_blocks.1.resnets.2.conv_shortcut.weight":                2457600,
-        "up_blocks.1.resnets.2.conv_shortcut.bias":                  1280,
-        **_inside("up_blocks.1.temp_convs.2", temp_convs_3),
-        **_inside("up_blocks.1.attentions.2", attentions_6),
-        **_inside("up_blocks.1.temp_attentions.2", temp_attentions_6),
-        **_inside("up_blocks.1.upsamplers.0.conv", conv2_4),
-        **_inside("up_blocks.2.resnets.0.norm1", norm1_9),
-        "up_blocks.2.resnets.0.conv1.weight":                        11059200,
-        "up_blocks.2.resnets.0.conv1.bias":                          640,
-        **_inside("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.0.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.0.conv2", conv2_2),
-        **_inside("up_blocks.2.resnets.0.conv_shortcut", conv1_3),
-        **_inside("up_blocks.2.temp_convs.0", temp_convs_2),
-        **_inside("up_blocks.2.attentions.0", attentions_7),
-        **_inside("up_blocks.2.temp_attentions.0", temp_attentions_7),
-        **_inside("up_blocks.2.resnets.1.norm1", norm2_2),
-        "up_blocks.2.resnets.1.conv1.weight":                        7372800,
-        "up_blocks.2.resnets.1.conv1.bias":                          640,
-        **_inside("up_blocks.2.resnets.1.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.1.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.1.conv2", conv2_2),
-        **_inside("up_blocks.2.resnets.1.conv_shortcut", time_emb_proj_2),
-        **_inside("up_blocks.2.temp_convs.1", temp_convs_2),
-        **_inside("up_blocks.2.attentions.1", attentions_7),
-        **_inside("up_blocks.2.temp_attentions.1", temp_attentions_7),
-        **_inside("up_blocks.2.resnets.2.norm1", norm1_11),
-        "up_blocks.2.resnets.2.conv1.weight":                        5529600,
-        "up_blocks.2.resnets.2.conv1.bias":                          640,
-        **_inside("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
-        **_inside("up_blocks.2.resnets.2.norm2", norm2_1),
-        **_inside("up_blocks.2.resnets.2.conv2", conv2_2),
-        "up_blocks.2.resnets.2.conv_shortcut.weight":                614400,
-        "up_blocks.2.resnets.2.conv_shortcut.bias":                  640,
-        **_inside("up_blocks.2.temp_convs.2", temp_convs_2),
-        **_inside("up_blocks.2.attentions.2", attentions_7),
-        **_inside("up_blocks.2.temp_attentions.2", temp_attentions_7),
-        **_inside("up_blocks.2.upsamplers.0.conv", conv2_2),
-        **_inside("up_blocks.3.resnets.0.norm1", norm1_11),
-        "up_blocks.3.resnets.0.conv1.weight":                        2764800,
-        "up_blocks.3.resnets.0.conv1.bias":                          320,
-        **_inside("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
-        **_inside("up_blocks.3.resnets.0.norm2", norm_1),
-        **_inside("up_blocks.3.resnets.0.conv2", conv1_1),
-        **_inside("up_blocks.3.resnets.0.conv_shortcut", conv1_2),
-        **_inside("up_blocks.3.temp_convs.0", temp_convs_1),
-        **_inside("up_blocks.3.attentions.0", attentions_8),
-        **_inside("up_blocks.3.temp_attentions.0", temp_attentions_8),
-        **_inside("up_blocks.3.resnets.1", resnets_4),
-        **_inside("up_blocks.3.temp_convs.1", temp_convs_1),
-        **_inside("up_blocks.3.attentions.1", attentions_8),
-        **_inside("up_blocks.3.temp_attentions.1", temp_attentions_8),
-        **_inside("up_blocks.3.resnets.2", resnets_4),
-        **_inside("up_blocks.3.temp_convs.2", temp_convs_1),
-        **_inside("up_blocks.3.attentions.2", attentions_8),
-        **_inside("up_blocks.3.temp_attentions.2", temp_attentions_8),
-        **_inside("conv_norm_out", norm_1),
-        "conv_out.weight":                                           2880*o,
-        "conv_out.bias":                                             o,
-    }
+    part_8 = 16*case_8*(320//d)*d
+    to_q_1: Counts = [("lora_A.default.weight", 128*d), ("lora_B.default.weight", 128*d)]
+    attn1_1: Counts = [("to_q", to_q_1), ("to_k", to_q_1), ("to_v", to_q_1), ("to_out.0", to_q_1)]
+    to_q_2: Counts = [("lora_A.default.weight", part_1), ("lora_B.default.weight", part_1)]
+    attn1_2: Counts = [("to_q", to_q_2), ("to_k", to_q_2), ("to_v", to_q_2), ("to_out.0", to_q_2)]
+    to_k_1: Counts = [("lora_A.default.weight", 16*case_1*X), ("lora_B.default.weight", part_1)]
+    transformer_blocks_1: Counts = [
+        ("attn1", attn1_2),
+        ("attn2.to_q", to_q_2),
+        ("attn2.to_k", to_k_1),
+        ("attn2.to_v", to_k_1),
+        ("attn2.to_out.0", to_q_2),
+    ]
+    transformer_blocks_2: Counts = [("attn1", attn1_2), ("attn2", attn1_2)]
+    to_q_3: Counts = [("lora_A.default.weight", part_2), ("lora_B.default.weight", part_2)]
+    attn1_3: Counts = [("to_q", to_q_3), ("to_k", to_q_3), ("to_v", to_q_3), ("to_out.0", to_q_3)]
+    to_k_2: Counts = [("lora_A.default.weight", 16*case_2*X), ("lora_B.default.weight", part_2)]
+    transformer_blocks_3: Counts = [
+        ("attn1", attn1_3),
+        ("attn2.to_q", to_q_3),
+        ("attn2.to_k", to_k_2),
+        ("attn2.to_v", to_k_2),
+        ("attn2.to_out.0", to_q_3),
+    ]
+    transformer_blocks_4: Counts = [("attn1", attn1_3), ("attn2", attn1_3)]
+    to_q_4: Counts = [("lora_A.default.weight", part_3), ("lora_B.default.weight", part_3)]
+    attn1_4: Counts = [("to_q", to_q_4), ("to_k", to_q_4), ("to_v", to_q_4), ("to_out.0", to_q_4)]
+    to_k_3: Counts = [("lora_A.default.weight", 16*case_3*X), ("lora_B.default.weight", part_3)]
+    transformer_blocks_5: Counts = [
+        ("attn1", attn1_4),
+        ("attn2.to_q", to_q_4),
+        ("attn2.to_k", to_k_3),
+        ("attn2.to_v", to_k_3),
+        ("attn2.to_out.0", to_q_4),
+    ]
+    transformer_blocks_6: Counts = [("attn1", attn1_4), ("attn2", attn1_4)]
+    to_q_5: Counts = [("lora_A.default.weight", part_4), ("lora_B.default.weight", part_4)]
+    attn1_5: Counts = [("to_q", to_q_5), ("to_k", to_q_5), ("to_v", to_q_5), ("to_out.0", to_q_5)]
+    to_k_4: Counts = [("lora_A.default.weight", 16*case_4*X), ("lora_B.default.weight", part_4)]
+    transformer_blocks_7: Counts = [
+        ("attn1", attn1_5),
+        ("attn2.to_q", to_q_5),
+        ("attn2.to_k", to_k_4),
+        ("attn2.to_v", to_k_4),
+        ("attn2.to_out.0", to_q_5),
+    ]
+    transformer_blocks_8: Counts = [("attn1", attn1_5), ("attn2", attn1_5)]
+    to_q_6: Counts = [
+        ("lora_A.default.weight",  16*(1280//d)*d),
+        ("lora_B.default.weight",  16*(1280//d)*d),
+    ]
+    attn1_6: Counts = [("to_q", to_q_6), ("to_k", to_q_6), ("to_v", to_q_6), ("to_out.0", to_q_6)]
+    to_k_5: Counts = [("lora_A.default.weight", 16*X), ("lora_B.default.weight", 16*(1280//d)*d)]
+    to_q_7: Counts = [("lora_A.default.weight", part_5), ("lora_B.default.weight", part_5)]
+    attn1_7: Counts = [("to_q", to_q_7), ("to_k", to_q_7), ("to_v", to_q_7), ("to_out.0", to_q_7)]
+    to_k_6: Counts = [("lora_A.default.weight", 16*case_5*X), ("lora_B.default.weight", part_5)]
+    transformer_blocks_9: Counts = [
+        ("attn1", attn1_7),
+        ("attn2.to_q", to_q_7),
+        ("attn2.to_k", to_k_6),
+        ("attn2.to_v", to_k_6),
+        ("attn2.to_out.0", to_q_7),
+    ]
+    transformer_blocks_10: Counts = [("attn1", attn1_7), ("attn2", attn1_7)]
+    to_q_8: Counts = [("lora_A.default.weight", part_6), ("lora_B.default.weight", part_6)]
+    attn1_8: Counts = [("to_q", to_q_8), ("to_k", to_q_8), ("to_v", to_q_8), ("to_out.0", to_q_8)]
+    to_k_7: Counts = [("lora_A.default.weight", 16*case_6*X), ("lora_B.default.weight", part_6)]
+    transformer_blocks_11: Counts = [
+        ("attn1", attn1_8),
+        ("attn2.to_q", to_q_8),
+        ("attn2.to_k", to_k_7),
+        ("attn2.to_v", to_k_7),
+        ("attn2.to_out.0", to_q_8),
+    ]
+    transformer_blocks_12: Counts = [("attn1", attn1_8), ("attn2", attn1_8)]
+    to_q_9: Counts = [("lora_A.default.weight", part_7), ("lora_B.default.weight", part_7)]
+    attn1_9: Counts = [("to_q", to_q_9), ("to_k", to_q_9), ("to_v", to_q_9), ("to_out.0", to_q_9)]
+    to_k_8: Counts = [("lora_A.default.weight", 16*case_7*X), ("lora_B.default.weight", part_7)]
+    transformer_blocks_13: Counts = [
+        ("attn1", attn1_9),
+        ("attn2.to_q", to_q_9),
+        ("attn2.to_k", to_k_8),
+        ("attn2.to_v", to_k_8),
+        ("attn2.to_out.0", to_q_9),
+    ]
+    transformer_blocks_14: Counts = [("attn1", attn1_9), ("attn2", attn1_9)]
+    to_q_10: Counts = [("lora_A.default.weight", part_8), ("lora_B.default.weight", part_8)]
+    attn1_10: Counts = [("to_q", to_q_10), ("to_k", to_q_10), ("to_v", to_q_10), ("to_out.0", to_q_10)]
+    to_k_9: Counts = [("lora_A.default.weight", 16*case_8*X), ("lora_B.default.weight", part_8)]
+    transformer_blocks_15: Counts = [
+        ("attn1", attn1_10),
+        ("attn2.to_q", to_q_10),
+        ("attn2.to_k", to_k_9),
+        ("attn2.to_v", to_k_9),
+        ("attn2.to_out.0", to_q_10),
+    ]
+    transformer_blocks_16: Counts = [("attn1", attn1_10), ("attn2", attn1_10)]
+    return [
+        ("transformer_in.transformer_blocks.0.attn1", attn1_1),
+        ("transformer_in.transformer_blocks.0.attn2", attn1_1),
+        ("down_blocks.0.attentions.0.transformer_blocks.0", transformer_blocks_1),
+        ("down_blocks.0.temp_attentions.0.transformer_blocks.0", transformer_blocks_2),
+        ("down_blocks.0.attentions.1.transformer_blocks.0", transformer_blocks_1),
+        ("down_blocks.0.temp_attentions.1.transformer_blocks.0", transformer_blocks_2),
+        ("down_blocks.1.attentions.0.transformer_blocks.0", transformer_blocks_3),
+        ("down_blocks.1.temp_attentions.0.transformer_blocks.0", transformer_blocks_4),
+        ("down_blocks.1.attentions.1.transformer_blocks.0", transformer_blocks_3),
+        ("down_blocks.1.temp_attentions.1.transformer_blocks.0", transformer_blocks_4),
+        ("down_blocks.2.attentions.0.transformer_blocks.0", transformer_blocks_5),
+        ("down_blocks.2.temp_attentions.0.transformer_blocks.0", transformer_blocks_6),
+        ("down_blocks.2.attentions.1.transformer_blocks.0", transformer_blocks_5),
+        ("down_blocks.2.temp_attentions.1.transformer_blocks.0", transformer_blocks_6),
+        ("down_blocks.3.attentions.0.transformer_blocks.0", transformer_blocks_7),
+        ("down_blocks.3.temp_attentions.0.transformer_blocks.0", transformer_blocks_8),
+        ("down_blocks.3.attentions.1.transformer_blocks.0", transformer_blocks_7),
+        ("down_blocks.3.temp_attentions.1.transformer_blocks.0", transformer_blocks_8),
+        ("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_6),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q", to_q_6),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k", to_k_5),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v", to_k_5),
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0", to_q_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_6),
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_6),
+        ("up_blocks.0.attentions.0.transformer_blocks.0", transformer_blocks_9),
+        ("up_blocks.0.temp_attentions.0.transformer_blocks.0", transformer_blocks_10),
+        ("up_blocks.0.attentions.1.transformer_blocks.0", transformer_blocks_9),
+        ("up_blocks.0.temp_attentions.1.transformer_blocks.0", transformer_blocks_10),
+        ("up_blocks.0.attentions.2.transformer_blocks.0", transformer_blocks_9),
+        ("up_blocks.0.temp_attentions.2.transformer_blocks.0", transformer_blocks_10),
+        ("up_blocks.1.attentions.0.transformer_blocks.0", transformer_blocks_11),
+        ("up_blocks.1.temp_attentions.0.transformer_blocks.0", transformer_blocks_12),
+        ("up_blocks.1.attentions.1.transformer_blocks.0", transformer_blocks_11),
+        ("up_blocks.1.temp_attentions.1.transformer_blocks.0", transformer_blocks_12),
+        ("up_blocks.1.attentions.2.transformer_blocks.0", transformer_blocks_11),
+        ("up_blocks.1.temp_attentions.2.transformer_blocks.0", transformer_blocks_12),
+        ("up_blocks.2.attentions.0.transformer_blocks.0", transformer_blocks_13),
+        ("up_blocks.2.temp_attentions.0.transformer_blocks.0", transformer_blocks_14),
+        ("up_blocks.2.attentions.1.transformer_blocks.0", transformer_blocks_13),
+        ("up_blocks.2.temp_attentions.1.transformer_blocks.0", transformer_blocks_14),
+        ("up_blocks.2.attentions.2.transformer_blocks.0", transformer_blocks_13),
+        ("up_blocks.2.temp_attentions.2.transformer_blocks.0", transformer_blocks_14),
+        ("up_blocks.3.attentions.0.transformer_blocks.0", transformer_blocks_15),
+        ("up_blocks.3.temp_attentions.0.transformer_blocks.0", transformer_blocks_16),
+        ("up_blocks.3.attentions.1.transformer_blocks.0", transformer_blocks_15),
+        ("up_blocks.3.temp_attentions.1.transformer_blocks.0", transformer_blocks_16),
+        ("up_blocks.3.attentions.2.transformer_blocks.0", transformer_blocks_15),
+        ("up_blocks.3.temp_attentions.2.transformer_blocks.0", transformer_blocks_16),
+    ]
 
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
 
-
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    downs = sizes.down_block_types
-    ups = sizes.up_block_types
-    d = sizes.attention_head_dim
-    X = sizes.cross_attention_dim
-    part_1 = 15*(320//d)*d + X
-    part_2 = 15*(640//d)*d + X
-    part_3 = 15*(1280//d)*d + X
-    found: int = 64*(downs[0] == "CrossAttnDownBlock3D")*part_1 + 64*(downs[1] == "CrossAttnDownBlock3D")*part_2 + 64*(downs[2] == "CrossAttnDownBlock3D")*part_3 + 64*(downs[3] == "CrossAttnDownBlock3D")*part_3 + 96*(ups[0] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[1] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[2] == "CrossAttnUpBlock3D")*part_2 + 96*(ups[3] == "CrossAttnUpBlock3D")*part_1 + 32*(15*(1280//d)*d + 64*d + X)
-    return found
-
-
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-class OtherStructure(ValueError):
-    """The sizes are of a model whose structure is not that of this module."""
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples."""
-    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.in_channels
-    X = sizes.cross_attention_dim
-    return {
-        "sample": ("latent", "b c f h w", c),
-        "encoder_hidden_states": ("prompt", "b y c", X),
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _fixed = (('block_out_channels', (320, 640, 1280, 1280)), ('layers_per_block', 2), ('downsample_padding', 1))
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples", "samples")
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, f_: list[int], h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+        return Moments(
+            len(f_),  # n
+            sum(f_),  # f
+            sum(f*y for f, y in zip(f_, y_)),  # fy
+            sum(f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_8
+            sum(f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_4
+            sum(f*((h + 1)//2)*((w + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x
+            sum(f*h*w for f, h, w in zip(f_, h_, w_)),  # fhw
+            sum(f**2*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_8_f
+            sum(f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # x_8_y
+            sum(f**2*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) for f, h, w in zip(f_, h_, w_)),  # x_4_f
+            sum(f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # x_4_y
+            sum(f**2*((h + 1)//2)*((w + 1)//2) for f, h, w in zip(f_, h_, w_)),  # xf
+            sum(f*((h + 1)//2)*((w + 1)//2)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # xy
+            sum(f**2*h*w for f, h, w in zip(f_, h_, w_)),  # ffhw
+            sum(f*h*w*y for f, h, w, y in zip(f_, h_, w_, y_)),  # fhwy
+            sum(f*((((h + 1)//2 + 1)//2 + 1)//2)**2*((((w + 1)//2 + 1)//2 + 1)//2)**2 for f, h, w in zip(f_, h_, w_)),  # x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+            sum(f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 for f, h, w in zip(f_, h_, w_)),  # x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
+            sum(f*((h + 1)//2)**2*((w + 1)//2)**2 for f, h, w in zip(f_, h_, w_)),  # x_1_plus_h_over_2_1_plus_w_over_2
+            sum(f*h**2*w**2 for f, h, w in zip(f_, h_, w_)),  # fhhww
+        )
 
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
+    @staticmethod
+    def _terms(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        return (
+            1,
+            f,
+            f*y,
+            f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2),
+            f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2),
+            f*((h + 1)//2)*((w + 1)//2),
+            f*h*w,
+            f**2*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2),
+            f*((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2)*y,
+            f**2*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2),
+            f*(((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2)*y,
+            f**2*((h + 1)//2)*((w + 1)//2),
+            f*((h + 1)//2)*((w + 1)//2)*y,
+            f**2*h*w,
+            f*h*w*y,
+            f*((((h + 1)//2 + 1)//2 + 1)//2)**2*((((w + 1)//2 + 1)//2 + 1)//2)**2,
+            f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2,
+            f*((h + 1)//2)**2*((w + 1)//2)**2,
+            f*h**2*w**2,
+        )
 
+    @staticmethod
+    def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        return (h, w, f)
 
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.in_channels; X = sizes.cross_attention_dim
+        return {"sample": ("latent", "b c f h w", c), "encoder_hidden_states": ("prompt", "b y c", X)}
 
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-        OtherStructure: sizes that decide the structure are not those of this module (``_FIXED``).
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        for attribute, value in _FIXED:
-            given = _plain(getattr(sizes, attribute))
-            if given != value:
-                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        downs = sizes.down_block_types; ups = sizes.up_block_types; d = sizes.attention_head_dim
+        X = sizes.cross_attention_dim
+        part_1 = 15*(320//d)*d + X
+        part_2 = 15*(640//d)*d + X
+        part_3 = 15*(1280//d)*d + X
+        return {
+            "forward": 0,
+            "lora": 64*(downs[0] == "CrossAttnDownBlock3D")*part_1 + 64*(downs[1] == "CrossAttnDownBlock3D")*part_2 + 64*(downs[2] == "CrossAttnDownBlock3D")*part_3 + 64*(downs[3] == "CrossAttnDownBlock3D")*part_3 + 96*(ups[0] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[1] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[2] == "CrossAttnUpBlock3D")*part_2 + 96*(ups[3] == "CrossAttnUpBlock3D")*part_1 + 32*(15*(1280//d)*d + 64*d + X),
         }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.f + c[2] * m.fy + c[3] * m.x_8 + c[4] * m.x_4 + c[5] * m.x + c[6] * m.fhw + c[7] * m.x_8_f + c[8] * m.x_8_y + c[9] * m.x_4_f + c[10] * m.x_4_y + c[11] * m.xf + c[12] * m.xy + c[13] * m.ffhw + c[14] * m.fhwy + c[15] * m.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2 + c[16] * m.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 + c[17] * m.x_1_plus_h_over_2_1_plus_w_over_2 + c[18] * m.fhhww
 
     def moments(self, *, latent: Streams, prompt: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
-        return _moments(self.sizes, {"latent": latent, "prompt": prompt})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt})
 
     def per_item(self, *, latent: Streams, prompt: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"latent": latent, "prompt": prompt}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        _check(self.sizes, columns)
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.f + c[2] * m.fy + c[3] * m.x_8 + c[4] * m.x_4 + c[5] * m.x + c[6] * m.fhw + c[7] * m.x_8_f + c[8] * m.x_8_y + c[9] * m.x_4_f + c[10] * m.x_4_y + c[11] * m.xf + c[12] * m.xy + c[13] * m.ffhw + c[14] * m.fhwy + c[15] * m.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2 + c[16] * m.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 + c[17] * m.x_1_plus_h_over_2_1_plus_w_over_2 + c[18] * m.fhhww)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**unet_3d_condition**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        return _total(c[0] * m.n + c[1] * m.f + c[2] * m.fy + c[3] * m.x_8 + c[4] * m.x_4 + c[5] * m.x + c[6] * m.fhw + c[7] * m.x_8_f + c[8] * m.x_8_y + c[9] * m.x_4_f + c[10] * m.x_4_y + c[11] * m.xf + c[12] * m.xy + c[13] * m.ffhw + c[14] * m.fhwy + c[15] * m.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2 + c[16] * m.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 + c[17] * m.x_1_plus_h_over_2_1_plus_w_over_2 + c[18] * m.fhhww)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"latent": latent, "prompt": prompt})

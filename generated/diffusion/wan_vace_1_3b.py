@@ -6,76 +6,51 @@
 # sha256 62d0eb178fba477086b43a87559f6a3fe3cd5252cea78cf0649633cd0b0798f6  specs/blocks/text_projection.yaml
 # sha256 45662aa4349b0990d68933564ab6b30a7c1848dd6a41a5528ca8b3e54b3b068c  specs/blocks/timestep_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """Wan VACE, Wan with a side branch over control latents whose hints are added after some blocks: parameters and FLOPs in closed form.
 
-Structure '1_3b': of models with the sizes in ``_FIXED``.
+Structure '1_3b': of models with the sizes in ``Estimator._fixed``.
 
-Regime 'full', convention symflops, torch, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (2*D*(7*D + s)) * n
-               + (2*D*(91*D + J)) * y
-               + (180*D*has_I*has_A*(A - D) + 2*has_I*(90*D**2 + D*I + I**2)) * kx
-               + (2*D*(pt*ph*pw*c + pt*ph*pw*o + pt*ph*pw*cv + 286*D + 90*F)) * video
-               + (180*D) * video_y
-               + (180*D*has_I) * video_k_x
-               + (180*D) * video_video
-    backward   = (2*D*(14*D + s)) * n
-               + (2*D*(182*D + J)) * y
-               + (360*D*has_I*has_A*(A - D) + 4*has_I*(90*D**2 + D*I + I**2)) * kx
-               + (2*D*(pt*ph*pw*c + 2*pt*ph*pw*o + pt*ph*pw*cv + 572*D + 180*F)) * video
-               + (360*D) * video_y
-               + (360*D*has_I) * video_k_x
-               + (360*D) * video_video
-
-Regime 'forward', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2*D*(7*D + s)) * n
-               + (2*D*(91*D + J)) * y
-               + (180*D*has_I*has_A*(A - D) + 2*has_I*(90*D**2 + D*I + I**2)) * kx
-               + (2*D*(pt*ph*pw*c + pt*ph*pw*o + pt*ph*pw*cv + 286*D + 90*F)) * video
-               + (180*D) * video_y
-               + (180*D*has_I) * video_k_x
-               + (180*D) * video_video
-
-Regime 'lora', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2*D*(7*D + s)) * n
-               + (2*D*(91*D + J + 2880)) * y
-               + (180*D*has_I*has_A*(A - D - 32) + 2*has_I*(90*D**2 + D*I + I**2 + 2880*D)) * kx
-               + (2*D*(pt*ph*pw*c + pt*ph*pw*o + pt*ph*pw*cv + 286*D + 90*F + 8640)) * video
-               + (180*D) * video_y
-               + (180*D*has_I) * video_k_x
-               + (180*D) * video_video
-    backward   = (8640*D) * y
-               + (8640*D*has_I - 8640*D*has_I*has_A) * kx
-               + (2*D*(pt*ph*pw*o + 279*D + 90*F + 17184)) * video
-               + (360*D) * video_y
-               + (360*D*has_I - 180*D*has_I*has_A) * video_k_x
-               + (360*D) * video_video
-
-Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
-
-    forward    = (2*D*(7*D + s)) * n
-               + (2*D*(91*D + J)) * y
-               + (180*D*has_I*has_A*(A - D) + 2*has_I*(90*D**2 + D*I + I**2)) * kx
-               + (2*D*(pt*ph*pw*c + pt*ph*pw*o + pt*ph*pw*cv + 286*D + 90*F)) * video
-               + (180*D) * video_y
-               + (180*D*has_I) * video_k_x
-               + (180*D) * video_video
-    backward   = (2*D*(14*D + s)) * n
-               + (2*D*(182*D + J)) * y
-               + (360*D*has_I*has_A*(A - D) + 4*has_I*(90*D**2 + D*I + I**2)) * kx
-               + (2*D*(pt*ph*pw*c + 2*pt*ph*pw*o + pt*ph*pw*cv + 572*D + 180*F)) * video
-               + (360*D) * video_y
-               + (360*D*has_I) * video_k_x
-               + (360*D) * video_video
-    recomputed = (120*D**2) * y
-               + (120*D*has_I*has_A*(A - D) + 120*D**2*has_I) * kx
-               + (120*D*(3*D + F)) * video
-               + (120*D) * video_y
-               + (120*D*has_I) * video_k_x
-               + (120*D) * video_video
+forward (full, forward, checkpointed under symflops, torch):
+    (2*D*(7*D + s)) * n
+    + (2*D*(91*D + J)) * y
+    + (180*D*has_I*has_A*(A - D) + 2*has_I*(90*D**2 + D*I + I**2)) * kx
+    + (2*D*(pt*ph*pw*c + pt*ph*pw*o + pt*ph*pw*cv + 286*D + 90*F)) * video
+    + (180*D) * video_y
+    + (180*D*has_I) * video_k_x
+    + (180*D) * video_video
+backward (full, checkpointed under symflops, torch):
+    (2*D*(14*D + s)) * n
+    + (2*D*(182*D + J)) * y
+    + (360*D*has_I*has_A*(A - D) + 4*has_I*(90*D**2 + D*I + I**2)) * kx
+    + (2*D*(pt*ph*pw*c + 2*pt*ph*pw*o + pt*ph*pw*cv + 572*D + 180*F)) * video
+    + (360*D) * video_y
+    + (360*D*has_I) * video_k_x
+    + (360*D) * video_video
+forward (lora under symflops, torch):
+    (2*D*(7*D + s)) * n
+    + (2*D*(91*D + J + 2880)) * y
+    + (180*D*has_I*has_A*(A - D - 32) + 2*has_I*(90*D**2 + D*I + I**2 + 2880*D)) * kx
+    + (2*D*(pt*ph*pw*c + pt*ph*pw*o + pt*ph*pw*cv + 286*D + 90*F + 8640)) * video
+    + (180*D) * video_y
+    + (180*D*has_I) * video_k_x
+    + (180*D) * video_video
+backward (lora under symflops, torch):
+    (8640*D) * y
+    + (8640*D*has_I - 8640*D*has_I*has_A) * kx
+    + (2*D*(pt*ph*pw*o + 279*D + 90*F + 17184)) * video
+    + (360*D) * video_y
+    + (360*D*has_I - 180*D*has_I*has_A) * video_k_x
+    + (360*D) * video_video
+recomputed (checkpointed under symflops, torch):
+    (120*D**2) * y
+    + (120*D*has_I*has_A*(A - D) + 120*D**2*has_I) * kx
+    + (120*D*(3*D + F)) * video
+    + (120*D) * video_y
+    + (120*D*has_I) * video_k_x
+    + (120*D) * video_video
 
 Moments are sums over the items of a batch:
 
@@ -87,41 +62,25 @@ Moments are sums over the items of a batch:
     video_k_x sum of (f//pt)*(h//ph)*(w//pw)*k*x over samples
     video_video sum of (f//pt)**2*(h//ph)**2*(w//pw)**2 over samples
 
-Sizes:
+Derived from sizes:
 
-    L    num_layers: transformer blocks
-    H    num_attention_heads: attention heads
-    d    attention_head_dim: width of one head
-    F    ffn_dim: width of the feed-forward
-    c    in_channels: latent channels, with those of a condition
-    o    out_channels: predicted channels
-    patch patch_size: sides of a patch: frames, height, width
-    J    text_dim: width of the text encoder
-    I    image_dim: width of the image encoder (null without image context)
-    A    added_kv_proj_dim: width of the image context; only that of the model runs (null: no keys of its own)
-    places pos_embed_seq_len: learned places of the tokens of first and last frame
-    s    freq_dim: sinusoids of a timestep
-    cross_norm cross_attn_norm: the norm before cross-attention has parameters
-    cv   vace_in_channels: channels of the control latents
-    at   vace_layers: blocks after which a hint is added
-    D    = H*d
-    pt   = patch[0]
-    ph   = patch[1]
-    pw   = patch[2]
+    D = H*d
+    pt = patch[0]
+    ph = patch[1]
+    pw = patch[2]
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
@@ -130,1928 +89,580 @@ VARIANT: str | None = "1_3b"
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False, "image_context": True}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0), ("image_context", ("k", "x"), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "kx": "samples", "video": "samples", "video_y": "samples", "video_k_x": "samples", "video_video": "samples"}
-_FIXED: tuple[tuple[str, Any], ...] = (
-    ("vace_layers", (0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28)),
-    ("num_layers", 30),
-)
-_CLASSES = ("WanVACETransformer3DModel",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("num_layers", "number", ("num_layers",), ""),
-    ("num_attention_heads", "number", ("num_attention_heads",), ""),
-    ("attention_head_dim", "number", ("attention_head_dim",), ""),
-    ("ffn_dim", "number", ("ffn_dim",), ""),
-    ("in_channels", "number", ("in_channels",), ""),
-    ("out_channels", "number", ("out_channels",), ""),
-    ("patch_size", "list", ("patch_size",), "number"),
-    ("text_dim", "number", ("text_dim",), ""),
-    ("image_dim", "number", ("image_dim",), ""),
-    ("added_kv_proj_dim", "number", ("added_kv_proj_dim",), ""),
-    ("pos_embed_seq_len", "number", ("pos_embed_seq_len",), ""),
-    ("freq_dim", "number", ("freq_dim",), ""),
-    ("cross_attn_norm", "flag", ("cross_attn_norm",), ""),
-    ("vace_in_channels", "number", ("vace_in_channels",), ""),
-    ("vace_layers", "list", ("vace_layers",), "number"),
-)
-_READING: dict[str, Any] = {'tables': {'WanVACETransformer3DModel': {'absent': ['image_dim', 'added_kv_proj_dim', 'pos_embed_seq_len']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "WanVACETransformer3DModel": {
-        "guarded": {
-            "patch_size": {'values': [], 'lengths': [3]},
-        },
-        "words": {
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("added_kv_proj_dim", "attention_head_dim", "cross_attn_norm", "ffn_dim", "freq_dim", "image_dim", "in_channels", "num_attention_heads", "num_layers", "out_channels", "patch_size", "pos_embed_seq_len", "text_dim", "vace_in_channels", "vace_layers")
+    _name = NAME
+    _classes = ("WanVACETransformer3DModel",)
+    _nullable = ("image_dim", "added_kv_proj_dim", "pos_embed_seq_len")
+    _nulls = {"ffn_dim": lambda sizes: 4*sizes.num_attention_heads*sizes.attention_head_dim, "out_channels": lambda sizes: sizes.in_channels}
+    _reading = {'tables': {'WanVACETransformer3DModel': {'absent': ['image_dim', 'added_kv_proj_dim', 'pos_embed_seq_len']}}}
+    _fields = (
+        ("num_layers", "number"), ("num_attention_heads", "number"), ("attention_head_dim", "number"),
+        ("ffn_dim", "number"), ("in_channels", "number"), ("out_channels", "number"),
+        ("patch_size", "list", (), "number"), ("text_dim", "number"), ("image_dim", "number"),
+        ("added_kv_proj_dim", "number"), ("pos_embed_seq_len", "number"), ("freq_dim", "number"),
+        ("cross_attn_norm", "flag"), ("vace_in_channels", "number"), ("vace_layers", "list", (), "number"),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "WanVACETransformer3DModel": {'guarded': {'patch_size': {'values': [], 'lengths': [3]}}},
+    }
 
     def __init__(
         self,
         *,
-        num_layers: int = 40,
-        num_attention_heads: int = 40,
-        attention_head_dim: int = 128,
-        ffn_dim: int = 13824,
-        in_channels: int = 16,
-        out_channels: int = 16,
-        patch_size: tuple[Any, ...] = (1, 2, 2),
-        text_dim: int = 4096,
-        image_dim: int | None = None,
-        added_kv_proj_dim: int | None = None,
-        pos_embed_seq_len: int | None = None,
-        freq_dim: int = 256,
-        cross_attn_norm: bool = True,
-        vace_in_channels: int = 96,
-        vace_layers: tuple[Any, ...] = (0, 5, 10, 15, 20, 25, 30, 35),
+        num_layers: int = 40,  # L: transformer blocks
+        num_attention_heads: int = 40,  # H: attention heads
+        attention_head_dim: int = 128,  # d: width of one head
+        ffn_dim: int = 13824,  # F: width of the feed-forward
+        in_channels: int = 16,  # c: latent channels, with those of a condition
+        out_channels: int = 16,  # o: predicted channels
+        patch_size: tuple[Any, ...] = (1, 2, 2),  # patch: sides of a patch: frames, height, width
+        text_dim: int = 4096,  # J: width of the text encoder
+        image_dim: int | None = None,  # I: width of the image encoder (null without image context)
+        added_kv_proj_dim: int | None = None,  # A: width of the image context; only that of the model runs (null: no keys of its own)
+        pos_embed_seq_len: int | None = None,  # places: learned places of the tokens of first and last frame
+        freq_dim: int = 256,  # s: sinusoids of a timestep
+        cross_attn_norm: bool = True,  # cross_norm: the norm before cross-attention has parameters
+        vace_in_channels: int = 96,  # cv: channels of the control latents
+        vace_layers: tuple[Any, ...] = (0, 5, 10, 15, 20, 25, 30, 35),  # at: blocks after which a hint is added
     ) -> None:
-        self.num_layers = num_layers
-        self.num_attention_heads = num_attention_heads
-        self.attention_head_dim = attention_head_dim
-        self.ffn_dim = ffn_dim
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.patch_size = patch_size
-        self.text_dim = text_dim
-        self.image_dim = image_dim
-        self.added_kv_proj_dim = added_kv_proj_dim
-        self.pos_embed_seq_len = pos_embed_seq_len
-        self.freq_dim = freq_dim
-        self.cross_attn_norm = cross_attn_norm
-        self.vace_in_channels = vace_in_channels
-        self.vace_layers = vace_layers
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
-
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        nulls: list[str] = []
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("image_dim", "added_kv_proj_dim", "pos_embed_seq_len") and is_null(config, keys):
-                found[attribute] = None
-            elif attribute in _NULLS and is_null(config, keys):
-                nulls.append(attribute)
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        for attribute in nulls:
-            found[attribute] = _NULLS[attribute](cls(**found))
-        return cls(**found)
-
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+        self.num_layers, self.num_attention_heads = num_layers, num_attention_heads
+        self.attention_head_dim, self.ffn_dim, self.in_channels = attention_head_dim, ffn_dim, in_channels
+        self.out_channels, self.patch_size, self.text_dim = out_channels, patch_size, text_dim
+        self.image_dim, self.added_kv_proj_dim = image_dim, added_kv_proj_dim
+        self.pos_embed_seq_len, self.freq_dim, self.cross_attn_norm = pos_embed_seq_len, freq_dim, cross_attn_norm
+        self.vace_in_channels, self.vace_layers = vace_in_channels, vace_layers
 
 
-_NULLS: dict[str, Callable[[Sizes], Any]] = {
-    "ffn_dim": lambda sizes: 4*sizes.num_attention_heads*sizes.attention_head_dim,
-    "out_channels": lambda sizes: sizes.in_channels,
-}
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
+    __slots__ = ("n", "y", "kx", "video", "video_y", "video_k_x", "video_video")
+    _names = __slots__
 
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
-
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
-
-    __slots__ = ("kx", "lengths", "n", "padded", "video", "video_k_x", "video_video", "video_y", "y")
-
-    def __init__(
-        self,
-        n: int = 0,
-        y: int = 0,
-        kx: int = 0,
-        video: int = 0,
-        video_y: int = 0,
-        video_k_x: int = 0,
-        video_video: int = 0,
-        *,
-        padded: Moments | None = None,
-        lengths: Columns | None = None,
-    ) -> None:
-        self.n = n
-        self.y = y
-        self.kx = kx
-        self.video = video
-        self.video_y = video_y
-        self.video_k_x = video_k_x
-        self.video_video = video_video
-        self.padded = padded
+    def __init__(self, n: int = 0, y: int = 0, kx: int = 0, video: int = 0, video_y: int = 0, video_k_x: int = 0, video_video: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.y, self.kx, self.video, self.video_y = n, y, kx, video, video_y
+        self.video_k_x, self.video_video, self.padded = video_k_x, video_video, padded
         self.lengths = lengths
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.y + other.y,
-            self.kx + other.kx,
-            self.video + other.video,
-            self.video_y + other.video_y,
-            self.video_k_x + other.video_k_x,
-            self.video_video + other.video_video,
-            padded=padded,
-            lengths=_joined(self.lengths, other.lengths),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def bound(self, sizes: Sizes) -> Moments:
-        """The sums, once the sizes are known that some of them depend on."""
-        padded = None if self.padded is None else self.padded.bound(sizes)
-        if self.lengths is None:
-            return self
-        _check(sizes, self.lengths)
-        here = Moments(
-            self.n,
-            self.y,
-            self.kx,
-            self.video,
-            self.video_y,
-            self.video_k_x,
-            self.video_video,
-        )
-        found = here + _sums(sizes, *self.lengths)
-        found.padded = padded
-        return found
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        if self.lengths is not None:
-            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
-        return {
-            "n": self.n,
-            "y": self.y,
-            "kx": self.kx,
-            "video": self.video,
-            "video_y": self.video_y,
-            "video_k_x": self.video_k_x,
-            "video_video": self.video_video,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
 
 
 def moments(*, latent: Streams, prompt: Streams, image_context: Streams | None = None) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: f, h, w per item of samples.
     ``prompt``: y per item of samples.
     ``image_context``: k, x per item of samples; may be left out.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"latent": latent, "prompt": prompt, "image_context": image_context})
+    return Estimator._of_batch(None, {"latent": latent, "prompt": prompt, "image_context": image_context})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch; without sizes those that depend on them wait for them."""
-    real, padded = _read(sizes, batch)
-    if sizes is None:
-        result = Moments(lengths=[_listed(column) for column in real])
-        if any(map(_differ, real, padded)):
-            result.padded = Moments(lengths=[_listed(column) for column in padded])
-        return result
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
-    """The items of two batches together."""
-    if one is None or two is None:
-        return one or two
-    return [left + right for left, right in zip(one, two)]
-
-
-def _summed(sizes: Any, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    if sizes is not None:
-        _check(sizes, columns)
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, sizes, SETS, MOMENTS, columns))
-    return _sums(sizes, *[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(sizes: Sizes, f_: list[int], h_: list[int], w_: list[int], y_: list[int], k_: list[int], x_: list[int]) -> Moments:
-    patch = sizes.patch_size
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    H = sizes.num_attention_heads; d = sizes.attention_head_dim; F = sizes.ffn_dim; c = sizes.in_channels
+    o = sizes.out_channels; patch = sizes.patch_size; J = sizes.text_dim
+    I = sizes.image_dim or 0
+    has_I = sizes.image_dim is not None
+    A = sizes.added_kv_proj_dim or 0
+    has_A = sizes.added_kv_proj_dim is not None
+    s = sizes.freq_dim; cv = sizes.vace_in_channels
+    D = H*d
     pt = patch[0]
     ph = patch[1]
     pw = patch[2]
-    return Moments(
-        len(f_),  # n
-        sum(y_),  # y
-        sum(k*x for k, x in zip(k_, x_)),  # kx
-        sum((f//pt)*(h//ph)*(w//pw) for f, h, w in zip(f_, h_, w_)),  # video
-        sum((f//pt)*(h//ph)*(w//pw)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # video_y
-        sum((f//pt)*(h//ph)*(w//pw)*k*x for f, h, w, k, x in zip(f_, h_, w_, k_, x_)),  # video_k_x
-        sum((f//pt)**2*(h//ph)**2*(w//pw)**2 for f, h, w in zip(f_, h_, w_)),  # video_video
-    )
+    part_1 = has_I - has_I*has_A
+    part_2 = has_I*has_A + 1 - has_I
+    # what a contraction runs over, in multiples of (n, y, kx, video, video_y, video_k_x, video_video)
+    patch_embedding_rows_ = (0, 0, 0, 1, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0, 0)
+    prompt_ = (0, 1, 0, 0, 0, 0, 0)
+    image_context_ = (0, 0, 1, 0, 0, 0, 0)
+    video_video_ = (0, 0, 0, 0, 0, 0, 1)
+    video_k_x_ = (0, 0, 0, 0, 0, 1, 0)
+    video_y_ = (0, 0, 0, 0, 1, 0, 0)
+    vace_blocks_0_attn2_pairs_3_ = (0, 0, 0, 0, 1, 1, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: Rows = [
+        ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  patch_embedding_rows_,  32*D,  (),  (1, (1, 1))),  # y = xW
+    ]
+    module_1: Rows = [
+        ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (1, (1, 1))),  # y = xW
+        ("lora_B.default",  patch_embedding_rows_,  32*D,  (),  (1, (1, 1))),  # y = xW
+    ]
+    to_out_1: Rows = [
+        ("0",  patch_embedding_rows_,  2*D**2,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0", module_1),
+    ]
+    to_k_1: Rows = [
+        ("lora_A.default",  prompt_,  32*D,  (),  (1, (0, 1))),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,  (),  (1, (1, 1))),  # y = xW
+    ]
+    to_k_2: Rows = [
+        ("lora_A.default",  image_context_,  32*D,  (),  (part_1, (0, part_1))),  # y = xW
+        ("lora_B.default",  image_context_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
+    ]
+    attn2_1: Rows = [
+        ("to_q",        patch_embedding_rows_,  2*D**2,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", module_1),
+        ("to_k",        prompt_,         2*D**2,  (1, (1, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_k_1),
+        ("to_v",        prompt_,         2*D**2,  (1, (1, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_k_1),
+        ("to_k",        image_context_,  2*D**2,  (part_1, (part_1, part_1)),  (part_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_k_2),
+        ("to_v",        image_context_,  2*D**2,  (part_1, (part_1, part_1)),  (part_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_k_2),
+        ("add_k_proj",  image_context_,  2*D*A,   (has_I*has_A, (has_I*has_A, has_I*has_A)),  (has_I*has_A, (0, 0))),  # y = xW
+        ("add_v_proj",  image_context_,  2*D*A,   (has_I*has_A, (has_I*has_A, has_I*has_A)),  (has_I*has_A, (0, 0))),  # y = xW
+    ]
+    net_1: Rows = [
+        ("0.proj",  patch_embedding_rows_,  2*D*F,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("2",       patch_embedding_rows_,  2*D*F,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+    ]
+    vace_blocks_1: Rows = [
+        ("attn1.to_q",  patch_embedding_rows_,  2*D**2,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_q", module_1),
+        ("attn1.to_k",  patch_embedding_rows_,  2*D**2,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_k", module_1),
+        ("attn1.to_v",  patch_embedding_rows_,  2*D**2,  (1, (1, 1)),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_v", module_1),
+        ("attn1",       video_video_,  2*D,     (1, (1, 1)),  (1, (1, 1))),  # scores = qk
+        ("attn1",       video_video_,  2*D,     (1, (1, 1)),  (1, (1, 1))),  # mix = pv
+        ("attn1.to_out", to_out_1),
+        ("attn2", attn2_1),
+        ("attn2",       video_k_x_,    2*D,     (has_I*has_A, (has_I*has_A, has_I*has_A)),  (has_I*has_A, (has_I*has_A, 0))),  # scores = qk
+        ("attn2",       video_k_x_,    2*D,     (has_I*has_A, (has_I*has_A, has_I*has_A)),  (has_I*has_A, (has_I*has_A, 0))),  # mix = pv
+        ("attn2",       video_y_,      2*D,     (part_2, (part_2, part_2)),  (part_2, (part_2, part_2))),  # scores = qk
+        ("attn2",       video_y_,      2*D,     (part_2, (part_2, part_2)),  (part_2, (part_2, part_2))),  # mix = pv
+        ("attn2",       vace_blocks_0_attn2_pairs_3_,  2*D,     (part_1, (part_1, part_1)),  (part_1, (part_1, part_1))),  # scores = qk
+        ("attn2",       vace_blocks_0_attn2_pairs_3_,  2*D,     (part_1, (part_1, part_1)),  (part_1, (part_1, part_1))),  # mix = pv
+        ("attn2.to_out", to_out_1),
+        ("ffn.net", net_1),
+        ("proj_out",    patch_embedding_rows_,  2*D**2,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+    ]
+    to_out_2: Rows = [
+        ("0",  patch_embedding_rows_,  2*D**2,  (1, (1, 1), 1),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("0", module_1),
+    ]
+    attn2_2: Rows = [
+        ("to_q",        patch_embedding_rows_,  2*D**2,  (1, (1, 1), 1),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("to_q", module_1),
+        ("to_k",        prompt_,         2*D**2,  (1, (1, 1), 1),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_k_1),
+        ("to_v",        prompt_,         2*D**2,  (1, (1, 1), 1),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_k_1),
+        ("to_k",        image_context_,  2*D**2,  (part_1, (part_1, part_1), part_1),  (part_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_k", to_k_2),
+        ("to_v",        image_context_,  2*D**2,  (part_1, (part_1, part_1), part_1),  (part_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("to_v", to_k_2),
+        ("add_k_proj",  image_context_,  2*D*A,   (has_I*has_A, (has_I*has_A, has_I*has_A), has_I*has_A),  (has_I*has_A, (0, 0))),  # y = xW
+        ("add_v_proj",  image_context_,  2*D*A,   (has_I*has_A, (has_I*has_A, has_I*has_A), has_I*has_A),  (has_I*has_A, (0, 0))),  # y = xW
+    ]
+    net_2: Rows = [
+        ("0.proj",  patch_embedding_rows_,  2*D*F,  (1, (1, 1), 1),  (1, (1, 0))),  # y = xW
+        ("2",       patch_embedding_rows_,  2*D*F,  (1, (1, 1), 1),  (1, (1, 0))),  # y = xW
+    ]
+    blocks_1: Rows = [
+        ("attn1.to_q",  patch_embedding_rows_,  2*D**2,  (1, (1, 1), 1),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_q", module_1),
+        ("attn1.to_k",  patch_embedding_rows_,  2*D**2,  (1, (1, 1), 1),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_k", module_1),
+        ("attn1.to_v",  patch_embedding_rows_,  2*D**2,  (1, (1, 1), 1),  (1, (1, 0), 0, ".base_layer")),  # y = xW
+        ("attn1.to_v", module_1),
+        ("attn1",       video_video_,  2*D,     (1, (1, 1), 1),  (1, (1, 1))),  # scores = qk
+        ("attn1",       video_video_,  2*D,     (1, (1, 1), 1),  (1, (1, 1))),  # mix = pv
+        ("attn1.to_out", to_out_2),
+        ("attn2", attn2_2),
+        ("attn2",       video_k_x_,    2*D,     (has_I*has_A, (has_I*has_A, has_I*has_A), has_I*has_A),  (has_I*has_A, (has_I*has_A, 0))),  # scores = qk
+        ("attn2",       video_k_x_,    2*D,     (has_I*has_A, (has_I*has_A, has_I*has_A), has_I*has_A),  (has_I*has_A, (has_I*has_A, 0))),  # mix = pv
+        ("attn2",       video_y_,      2*D,     (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
+        ("attn2",       video_y_,      2*D,     (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
+        ("attn2",       vace_blocks_0_attn2_pairs_3_,  2*D,     (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
+        ("attn2",       vace_blocks_0_attn2_pairs_3_,  2*D,     (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
+        ("attn2.to_out", to_out_2),
+        ("ffn.net", net_2),
+    ]
+    # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
+    return [
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,   (1, (0, 1)),     (1, (0, 0))),      # y = xW
+        ("vace_patch_embedding",                             patch_embedding_rows_,  2*D*pt*ph*pw*cv,  (1, (0, 1)),     (1, (0, 0))),      # y = xW
+        ("condition_embedder.time_embedder.linear_1",        sample_,         2*D*s,            (1, (0, 1)),     (1, (0, 0))),      # y = xW
+        ("condition_embedder.time_embedder.linear_2",        sample_,         2*D**2,           (1, (1, 1)),     (1, (0, 0))),      # y = xW
+        ("condition_embedder.time_proj",                     sample_,         12*D**2,          (1, (1, 1)),     (1, (0, 0))),      # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,         2*D*J,            (1, (0, 1)),     (1, (0, 0))),      # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,         2*D**2,           (1, (1, 1)),     (1, (0, 0))),      # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,  2*I**2,           (has_I, (has_I, has_I)),  (has_I, (0, 0))),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,  2*D*I,            (has_I, (has_I, has_I)),  (has_I, (0, 0))),  # y = xW
+        ("vace_blocks.0.proj_in",                            patch_embedding_rows_,  2*D**2,           (1, (1, 1)),     (1, (0, 0))),      # y = xW
+        ("vace_blocks.0.attn1.to_q",                         patch_embedding_rows_,  2*D**2,           (1, (1, 1)),     (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.0.attn1.to_q", to_q_1),
+        ("vace_blocks.0.attn1.to_k",                         patch_embedding_rows_,  2*D**2,           (1, (1, 1)),     (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.0.attn1.to_k", to_q_1),
+        ("vace_blocks.0.attn1.to_v",                         patch_embedding_rows_,  2*D**2,           (1, (1, 1)),     (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.0.attn1.to_v", to_q_1),
+        ("vace_blocks.0.attn1",                              video_video_,    2*D,              (1, (1, 1)),     (1, (1, 1))),      # scores = qk
+        ("vace_blocks.0.attn1",                              video_video_,    2*D,              (1, (1, 1)),     (1, (1, 1))),      # mix = pv
+        ("vace_blocks.0.attn1.to_out", to_out_1),
+        ("vace_blocks.0.attn2", attn2_1),
+        ("vace_blocks.0.attn2",                              video_k_x_,      2*D,              (has_I*has_A, (has_I*has_A, has_I*has_A)),  (has_I*has_A, (has_I*has_A, 0))),  # scores = qk
+        ("vace_blocks.0.attn2",                              video_k_x_,      2*D,              (has_I*has_A, (has_I*has_A, has_I*has_A)),  (has_I*has_A, (has_I*has_A, 0))),  # mix = pv
+        ("vace_blocks.0.attn2",                              video_y_,        2*D,              (part_2, (part_2, part_2)),  (part_2, (part_2, part_2))),  # scores = qk
+        ("vace_blocks.0.attn2",                              video_y_,        2*D,              (part_2, (part_2, part_2)),  (part_2, (part_2, part_2))),  # mix = pv
+        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              (part_1, (part_1, part_1)),  (part_1, (part_1, part_1))),  # scores = qk
+        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              (part_1, (part_1, part_1)),  (part_1, (part_1, part_1))),  # mix = pv
+        ("vace_blocks.0.attn2.to_out", to_out_1),
+        ("vace_blocks.0.ffn.net", net_1),
+        ("vace_blocks.0.proj_out",                           patch_embedding_rows_,  2*D**2,           (1, (1, 1)),     (1, (1, 0))),      # y = xW
+        ("vace_blocks.1", vace_blocks_1),
+        ("vace_blocks.2", vace_blocks_1),
+        ("vace_blocks.3", vace_blocks_1),
+        ("vace_blocks.4", vace_blocks_1),
+        ("vace_blocks.5", vace_blocks_1),
+        ("vace_blocks.6", vace_blocks_1),
+        ("vace_blocks.7", vace_blocks_1),
+        ("vace_blocks.8", vace_blocks_1),
+        ("vace_blocks.9", vace_blocks_1),
+        ("vace_blocks.10", vace_blocks_1),
+        ("vace_blocks.11", vace_blocks_1),
+        ("vace_blocks.12", vace_blocks_1),
+        ("vace_blocks.13", vace_blocks_1),
+        ("vace_blocks.14", vace_blocks_1),
+        ("blocks.0.attn1.to_q",                              patch_embedding_rows_,  2*D**2,           (1, (1, 1), 1),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.0.attn1.to_q", to_q_1),
+        ("blocks.0.attn1.to_k",                              patch_embedding_rows_,  2*D**2,           (1, (1, 1), 1),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.0.attn1.to_k", to_q_1),
+        ("blocks.0.attn1.to_v",                              patch_embedding_rows_,  2*D**2,           (1, (1, 1), 1),  (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.0.attn1.to_v", to_q_1),
+        ("blocks.0.attn1",                                   video_video_,    2*D,              (1, (1, 1), 1),  (1, (1, 1))),      # scores = qk
+        ("blocks.0.attn1",                                   video_video_,    2*D,              (1, (1, 1), 1),  (1, (1, 1))),      # mix = pv
+        ("blocks.0.attn1.to_out", to_out_2),
+        ("blocks.0.attn2", attn2_2),
+        ("blocks.0.attn2",                                   video_k_x_,      2*D,              (has_I*has_A, (has_I*has_A, has_I*has_A), has_I*has_A),  (has_I*has_A, (has_I*has_A, 0))),  # scores = qk
+        ("blocks.0.attn2",                                   video_k_x_,      2*D,              (has_I*has_A, (has_I*has_A, has_I*has_A), has_I*has_A),  (has_I*has_A, (has_I*has_A, 0))),  # mix = pv
+        ("blocks.0.attn2",                                   video_y_,        2*D,              (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
+        ("blocks.0.attn2",                                   video_y_,        2*D,              (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
+        ("blocks.0.attn2",                                   vace_blocks_0_attn2_pairs_3_,  2*D,              (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
+        ("blocks.0.attn2",                                   vace_blocks_0_attn2_pairs_3_,  2*D,              (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
+        ("blocks.0.attn2.to_out", to_out_2),
+        ("blocks.0.ffn.net", net_2),
+        ("blocks.1", blocks_1),
+        ("blocks.2", blocks_1),
+        ("blocks.3", blocks_1),
+        ("blocks.4", blocks_1),
+        ("blocks.5", blocks_1),
+        ("blocks.6", blocks_1),
+        ("blocks.7", blocks_1),
+        ("blocks.8", blocks_1),
+        ("blocks.9", blocks_1),
+        ("blocks.10", blocks_1),
+        ("blocks.11", blocks_1),
+        ("blocks.12", blocks_1),
+        ("blocks.13", blocks_1),
+        ("blocks.14", blocks_1),
+        ("blocks.15", blocks_1),
+        ("blocks.16", blocks_1),
+        ("blocks.17", blocks_1),
+        ("blocks.18", blocks_1),
+        ("blocks.19", blocks_1),
+        ("blocks.20", blocks_1),
+        ("blocks.21", blocks_1),
+        ("blocks.22", blocks_1),
+        ("blocks.23", blocks_1),
+        ("blocks.24", blocks_1),
+        ("blocks.25", blocks_1),
+        ("blocks.26", blocks_1),
+        ("blocks.27", blocks_1),
+        ("blocks.28", blocks_1),
+        ("blocks.29", blocks_1),
+        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,   (1, (1, 1)),     (1, (1, 0))),      # y = xW
+    ]
 
 
-def _terms(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    patch = sizes.patch_size
+def _parameters(sizes: Sizes) -> Counts:
+    """Elements per parameter, all copies together."""
+    H = sizes.num_attention_heads; d = sizes.attention_head_dim; F = sizes.ffn_dim; c = sizes.in_channels
+    o = sizes.out_channels; patch = sizes.patch_size; J = sizes.text_dim
+    I = sizes.image_dim or 0
+    has_I = sizes.image_dim is not None
+    A = sizes.added_kv_proj_dim or 0
+    has_A = sizes.added_kv_proj_dim is not None
+    places = sizes.pos_embed_seq_len or 0
+    has_places = sizes.pos_embed_seq_len is not None
+    s = sizes.freq_dim; cross_norm = sizes.cross_attn_norm; cv = sizes.vace_in_channels
+    D = H*d
     pt = patch[0]
     ph = patch[1]
     pw = patch[2]
-    return (
-        1,
-        y,
-        k*x,
-        (f//pt)*(h//ph)*(w//pw),
-        (f//pt)*(h//ph)*(w//pw)*y,
-        (f//pt)*(h//ph)*(w//pw)*k*x,
-        (f//pt)**2*(h//ph)**2*(w//pw)**2,
-    )
+    linear_2_1: Counts = [("weight", D**2), ("bias", D)]
+    attn1_1: Counts = [
+        ("to_q", linear_2_1),
+        ("to_k", linear_2_1),
+        ("to_v", linear_2_1),
+        ("norm_q.weight",  D),
+        ("norm_k.weight",  D),
+        ("to_out.0", linear_2_1),
+    ]
+    norm2_1: Counts = [("weight", D*cross_norm), ("bias", D*cross_norm)]
+    add_k_proj_1: Counts = [("weight", D*A*has_A), ("bias", D*has_A)]
+    attn2_1: Counts = [
+        ("to_q", linear_2_1),
+        ("to_k", linear_2_1),
+        ("to_v", linear_2_1),
+        ("norm_q.weight",        D),
+        ("norm_k.weight",        D),
+        ("add_k_proj", add_k_proj_1),
+        ("add_v_proj", add_k_proj_1),
+        ("norm_added_k.weight",  D*has_A),
+        ("to_out.0", linear_2_1),
+    ]
+    net_1: Counts = [("0.proj.weight", D*F), ("0.proj.bias", F), ("2.weight", D*F), ("2.bias", D)]
+    vace_blocks_1: Counts = [
+        ("scale_shift_table",  6*D),
+        ("attn1", attn1_1),
+        ("norm2", norm2_1),
+        ("attn2", attn2_1),
+        ("ffn.net", net_1),
+        ("proj_out", linear_2_1),
+    ]
+    blocks_1: Counts = [
+        ("scale_shift_table",  6*D),
+        ("attn1", attn1_1),
+        ("norm2", norm2_1),
+        ("attn2", attn2_1),
+        ("ffn.net", net_1),
+    ]
+    return [
+        ("patch_embedding.weight",                                  D*pt*ph*pw*c),
+        ("patch_embedding.bias",                                    D),
+        ("vace_patch_embedding.weight",                             D*pt*ph*pw*cv),
+        ("vace_patch_embedding.bias",                               D),
+        ("condition_embedder.time_embedder.linear_1.weight",        D*s),
+        ("condition_embedder.time_embedder.linear_1.bias",          D),
+        ("condition_embedder.time_embedder.linear_2", linear_2_1),
+        ("condition_embedder.time_proj.weight",                     6*D**2),
+        ("condition_embedder.time_proj.bias",                       6*D),
+        ("condition_embedder.text_embedder.linear_1.weight",        D*J),
+        ("condition_embedder.text_embedder.linear_1.bias",          D),
+        ("condition_embedder.text_embedder.linear_2", linear_2_1),
+        ("condition_embedder.image_embedder.pos_embed",             has_I*I*has_places*places),
+        ("condition_embedder.image_embedder.norm1.weight",          has_I*I),
+        ("condition_embedder.image_embedder.norm1.bias",            has_I*I),
+        ("condition_embedder.image_embedder.ff.net.0.proj.weight",  has_I*I**2),
+        ("condition_embedder.image_embedder.ff.net.0.proj.bias",    has_I*I),
+        ("condition_embedder.image_embedder.ff.net.2.weight",       D*has_I*I),
+        ("condition_embedder.image_embedder.ff.net.2.bias",         D*has_I),
+        ("condition_embedder.image_embedder.norm2.weight",          D*has_I),
+        ("condition_embedder.image_embedder.norm2.bias",            D*has_I),
+        ("vace_blocks.0.proj_in", linear_2_1),
+        ("vace_blocks.0.scale_shift_table",                         6*D),
+        ("vace_blocks.0.attn1", attn1_1),
+        ("vace_blocks.0.norm2", norm2_1),
+        ("vace_blocks.0.attn2", attn2_1),
+        ("vace_blocks.0.ffn.net", net_1),
+        ("vace_blocks.0.proj_out", linear_2_1),
+        ("vace_blocks.1", vace_blocks_1),
+        ("vace_blocks.2", vace_blocks_1),
+        ("vace_blocks.3", vace_blocks_1),
+        ("vace_blocks.4", vace_blocks_1),
+        ("vace_blocks.5", vace_blocks_1),
+        ("vace_blocks.6", vace_blocks_1),
+        ("vace_blocks.7", vace_blocks_1),
+        ("vace_blocks.8", vace_blocks_1),
+        ("vace_blocks.9", vace_blocks_1),
+        ("vace_blocks.10", vace_blocks_1),
+        ("vace_blocks.11", vace_blocks_1),
+        ("vace_blocks.12", vace_blocks_1),
+        ("vace_blocks.13", vace_blocks_1),
+        ("vace_blocks.14", vace_blocks_1),
+        ("blocks.0", blocks_1),
+        ("blocks.1", blocks_1),
+        ("blocks.2", blocks_1),
+        ("blocks.3", blocks_1),
+        ("blocks.4", blocks_1),
+        ("blocks.5", blocks_1),
+        ("blocks.6", blocks_1),
+        ("blocks.7", blocks_1),
+        ("blocks.8", blocks_1),
+        ("blocks.9", blocks_1),
+        ("blocks.10", blocks_1),
+        ("blocks.11", blocks_1),
+        ("blocks.12", blocks_1),
+        ("blocks.13", blocks_1),
+        ("blocks.14", blocks_1),
+        ("blocks.15", blocks_1),
+        ("blocks.16", blocks_1),
+        ("blocks.17", blocks_1),
+        ("blocks.18", blocks_1),
+        ("blocks.19", blocks_1),
+        ("blocks.20", blocks_1),
+        ("blocks.21", blocks_1),
+        ("blocks.22", blocks_1),
+        ("blocks.23", blocks_1),
+        ("blocks.24", blocks_1),
+        ("blocks.25", blocks_1),
+        ("blocks.26", blocks_1),
+        ("blocks.27", blocks_1),
+        ("blocks.28", blocks_1),
+        ("blocks.29", blocks_1),
+        ("scale_shift_table",                                       2*D),
+        ("proj_out.weight",                                         D*pt*ph*pw*o),
+        ("proj_out.bias",                                           pt*ph*pw*o),
+    ]
 
 
-def _rests(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
+def _adapters_lora(sizes: Sizes) -> Counts:
+    """Elements per parameter, all copies together."""
+    H = sizes.num_attention_heads; d = sizes.attention_head_dim
+    D = H*d
+    to_q_1: Counts = [("lora_A.default.weight", 16*D), ("lora_B.default.weight", 16*D)]
+    attn1_1: Counts = [("to_q", to_q_1), ("to_k", to_q_1), ("to_v", to_q_1), ("to_out.0", to_q_1)]
+    vace_blocks_1: Counts = [("attn1", attn1_1), ("attn2", attn1_1)]
+    return [
+        ("vace_blocks.0", vace_blocks_1),
+        ("vace_blocks.1", vace_blocks_1),
+        ("vace_blocks.2", vace_blocks_1),
+        ("vace_blocks.3", vace_blocks_1),
+        ("vace_blocks.4", vace_blocks_1),
+        ("vace_blocks.5", vace_blocks_1),
+        ("vace_blocks.6", vace_blocks_1),
+        ("vace_blocks.7", vace_blocks_1),
+        ("vace_blocks.8", vace_blocks_1),
+        ("vace_blocks.9", vace_blocks_1),
+        ("vace_blocks.10", vace_blocks_1),
+        ("vace_blocks.11", vace_blocks_1),
+        ("vace_blocks.12", vace_blocks_1),
+        ("vace_blocks.13", vace_blocks_1),
+        ("vace_blocks.14", vace_blocks_1),
+        ("blocks.0", vace_blocks_1),
+        ("blocks.1", vace_blocks_1),
+        ("blocks.2", vace_blocks_1),
+        ("blocks.3", vace_blocks_1),
+        ("blocks.4", vace_blocks_1),
+        ("blocks.5", vace_blocks_1),
+        ("blocks.6", vace_blocks_1),
+        ("blocks.7", vace_blocks_1),
+        ("blocks.8", vace_blocks_1),
+        ("blocks.9", vace_blocks_1),
+        ("blocks.10", vace_blocks_1),
+        ("blocks.11", vace_blocks_1),
+        ("blocks.12", vace_blocks_1),
+        ("blocks.13", vace_blocks_1),
+        ("blocks.14", vace_blocks_1),
+        ("blocks.15", vace_blocks_1),
+        ("blocks.16", vace_blocks_1),
+        ("blocks.17", vace_blocks_1),
+        ("blocks.18", vace_blocks_1),
+        ("blocks.19", vace_blocks_1),
+        ("blocks.20", vace_blocks_1),
+        ("blocks.21", vace_blocks_1),
+        ("blocks.22", vace_blocks_1),
+        ("blocks.23", vace_blocks_1),
+        ("blocks.24", vace_blocks_1),
+        ("blocks.25", vace_blocks_1),
+        ("blocks.26", vace_blocks_1),
+        ("blocks.27", vace_blocks_1),
+        ("blocks.28", vace_blocks_1),
+        ("blocks.29", vace_blocks_1),
+    ]
 
 
-_INNER = ("samples", "samples", "samples")  # the index set of each
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
 
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _sized = True
+    _fixed = (('vace_layers', (0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28)), ('num_layers', 30))
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples", "samples")
+    _inner_sized = True
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
+        "checkpointed": (_work, 0, True, True, _parameters),
+    }
 
-def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    patch = sizes.patch_size
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    return (
-        f//pt,
-        h//ph,
-        w//pw,
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
+    @staticmethod
+    def _sums(sizes: Any, f_: list[int], h_: list[int], w_: list[int], y_: list[int], k_: list[int], x_: list[int]) -> Moments:
+        patch = sizes.patch_size
+        pt = patch[0]
+        ph = patch[1]
+        pw = patch[2]
+        return Moments(
+            len(f_),  # n
+            sum(y_),  # y
+            sum(k*x for k, x in zip(k_, x_)),  # kx
+            sum((f//pt)*(h//ph)*(w//pw) for f, h, w in zip(f_, h_, w_)),  # video
+            sum((f//pt)*(h//ph)*(w//pw)*y for f, h, w, y in zip(f_, h_, w_, y_)),  # video_y
+            sum((f//pt)*(h//ph)*(w//pw)*k*x for f, h, w, k, x in zip(f_, h_, w_, k_, x_)),  # video_k_x
+            sum((f//pt)**2*(h//ph)**2*(w//pw)**2 for f, h, w in zip(f_, h_, w_)),  # video_video
         )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
 
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    F = sizes.ffn_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    patch = sizes.patch_size
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    has_I = sizes.image_dim is not None
-    A = sizes.added_kv_proj_dim or 0
-    has_A = sizes.added_kv_proj_dim is not None
-    s = sizes.freq_dim
-    cv = sizes.vace_in_channels
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    part_1 = has_I - has_I*has_A
-    part_2 = has_I*has_A + 1 - has_I
-    # what a contraction runs over, in multiples of (n, y, kx, video, video_y, video_k_x, video_video)
-    patch_embedding_rows_ = (0, 0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0)
-    video_video_ = (0, 0, 0, 0, 0, 0, 1)
-    video_k_x_ = (0, 0, 0, 0, 0, 1, 0)
-    video_y_ = (0, 0, 0, 0, 1, 0, 0)
-    vace_blocks_0_attn2_pairs_3_ = (0, 0, 0, 0, 1, 1, 0)
-    # what equal modules have in common, each below its own path
-    attn1_1: list[Line] = [
-        ("to_q",  patch_embedding_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
-        ("to_k",  patch_embedding_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
-        ("to_v",  patch_embedding_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
-    ]
-    attn2_1: list[Line] = [
-        ("to_q",        patch_embedding_rows_,  2*D**2,  1,            (1, 1),                      0),  # y = xW
-        ("to_k",        prompt_,                2*D**2,  1,            (1, 1),                      0),  # y = xW
-        ("to_v",        prompt_,                2*D**2,  1,            (1, 1),                      0),  # y = xW
-        ("to_k",        image_context_,         2*D**2,  part_1,       (part_1, part_1),            0),  # y = xW
-        ("to_v",        image_context_,         2*D**2,  part_1,       (part_1, part_1),            0),  # y = xW
-        ("add_k_proj",  image_context_,         2*D*A,   has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # y = xW
-        ("add_v_proj",  image_context_,         2*D*A,   has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # y = xW
-    ]
-    net_1: list[Line] = [
-        ("0.proj",  patch_embedding_rows_,  2*D*F,  1,  (1, 1),  0),  # y = xW
-        ("2",       patch_embedding_rows_,  2*D*F,  1,  (1, 1),  0),  # y = xW
-    ]
-    vace_blocks_1: list[Line] = [
-        *_at("attn1", attn1_1),
-        ("attn1",           video_video_,                  2*D,     1,            (1, 1),                      0),  # scores = qk
-        ("attn1",           video_video_,                  2*D,     1,            (1, 1),                      0),  # mix = pv
-        ("attn1.to_out.0",  patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-        *_at("attn2", attn2_1),
-        ("attn2",           video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # scores = qk
-        ("attn2",           video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # mix = pv
-        ("attn2",           video_y_,                      2*D,     part_2,       (part_2, part_2),            0),  # scores = qk
-        ("attn2",           video_y_,                      2*D,     part_2,       (part_2, part_2),            0),  # mix = pv
-        ("attn2",           vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            0),  # scores = qk
-        ("attn2",           vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            0),  # mix = pv
-        ("attn2.to_out.0",  patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-        *_at("ffn.net", net_1),
-        ("proj_out",        patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-    ]
-    blocks_1: list[Line] = [
-        *_at("attn1", attn1_1),
-        ("attn1",           video_video_,                  2*D,     1,            (1, 1),                      0),  # scores = qk
-        ("attn1",           video_video_,                  2*D,     1,            (1, 1),                      0),  # mix = pv
-        ("attn1.to_out.0",  patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-        *_at("attn2", attn2_1),
-        ("attn2",           video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # scores = qk
-        ("attn2",           video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # mix = pv
-        ("attn2",           video_y_,                      2*D,     part_2,       (part_2, part_2),            0),  # scores = qk
-        ("attn2",           video_y_,                      2*D,     part_2,       (part_2, part_2),            0),  # mix = pv
-        ("attn2",           vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            0),  # scores = qk
-        ("attn2",           vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            0),  # mix = pv
-        ("attn2.to_out.0",  patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-        *_at("ffn.net", net_1),
-    ]
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding",                                  patch_embedding_rows_,         2*D*pt*ph*pw*c,   1,            (0, 1),                      0),  # y = xW
-        ("vace_patch_embedding",                             patch_embedding_rows_,         2*D*pt*ph*pw*cv,  1,            (0, 1),                      0),  # y = xW
-        ("condition_embedder.time_embedder.linear_1",        sample_,                       2*D*s,            1,            (0, 1),                      0),  # y = xW
-        ("condition_embedder.time_embedder.linear_2",        sample_,                       2*D**2,           1,            (1, 1),                      0),  # y = xW
-        ("condition_embedder.time_proj",                     sample_,                       12*D**2,          1,            (1, 1),                      0),  # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                       2*D*J,            1,            (0, 1),                      0),  # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                       2*D**2,           1,            (1, 1),                      0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,                2*I**2,           has_I,        (has_I, has_I),              0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,                2*D*I,            has_I,        (has_I, has_I),              0),  # y = xW
-        ("vace_blocks.0.proj_in",                            patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.0.attn1", attn1_1),
-        ("vace_blocks.0.attn1",                              video_video_,                  2*D,              1,            (1, 1),                      0),  # scores = qk
-        ("vace_blocks.0.attn1",                              video_video_,                  2*D,              1,            (1, 1),                      0),  # mix = pv
-        ("vace_blocks.0.attn1.to_out.0",                     patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.0.attn2", attn2_1),
-        ("vace_blocks.0.attn2",                              video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # scores = qk
-        ("vace_blocks.0.attn2",                              video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # mix = pv
-        ("vace_blocks.0.attn2",                              video_y_,                      2*D,              part_2,       (part_2, part_2),            0),  # scores = qk
-        ("vace_blocks.0.attn2",                              video_y_,                      2*D,              part_2,       (part_2, part_2),            0),  # mix = pv
-        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),            0),  # scores = qk
-        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),            0),  # mix = pv
-        ("vace_blocks.0.attn2.to_out.0",                     patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.0.ffn.net", net_1),
-        ("vace_blocks.0.proj_out",                           patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.1", vace_blocks_1),
-        *_at("vace_blocks.2", vace_blocks_1),
-        *_at("vace_blocks.3", vace_blocks_1),
-        *_at("vace_blocks.4", vace_blocks_1),
-        *_at("vace_blocks.5", vace_blocks_1),
-        *_at("vace_blocks.6", vace_blocks_1),
-        *_at("vace_blocks.7", vace_blocks_1),
-        *_at("vace_blocks.8", vace_blocks_1),
-        *_at("vace_blocks.9", vace_blocks_1),
-        *_at("vace_blocks.10", vace_blocks_1),
-        *_at("vace_blocks.11", vace_blocks_1),
-        *_at("vace_blocks.12", vace_blocks_1),
-        *_at("vace_blocks.13", vace_blocks_1),
-        *_at("vace_blocks.14", vace_blocks_1),
-        *_at("blocks.0", blocks_1),
-        *_at("blocks.1", blocks_1),
-        *_at("blocks.2", blocks_1),
-        *_at("blocks.3", blocks_1),
-        *_at("blocks.4", blocks_1),
-        *_at("blocks.5", blocks_1),
-        *_at("blocks.6", blocks_1),
-        *_at("blocks.7", blocks_1),
-        *_at("blocks.8", blocks_1),
-        *_at("blocks.9", blocks_1),
-        *_at("blocks.10", blocks_1),
-        *_at("blocks.11", blocks_1),
-        *_at("blocks.12", blocks_1),
-        *_at("blocks.13", blocks_1),
-        *_at("blocks.14", blocks_1),
-        *_at("blocks.15", blocks_1),
-        *_at("blocks.16", blocks_1),
-        *_at("blocks.17", blocks_1),
-        *_at("blocks.18", blocks_1),
-        *_at("blocks.19", blocks_1),
-        *_at("blocks.20", blocks_1),
-        *_at("blocks.21", blocks_1),
-        *_at("blocks.22", blocks_1),
-        *_at("blocks.23", blocks_1),
-        *_at("blocks.24", blocks_1),
-        *_at("blocks.25", blocks_1),
-        *_at("blocks.26", blocks_1),
-        *_at("blocks.27", blocks_1),
-        *_at("blocks.28", blocks_1),
-        *_at("blocks.29", blocks_1),
-        ("proj_out",                                         patch_embedding_rows_,         2*D*pt*ph*pw*o,   1,            (1, 1),                      0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    F = sizes.ffn_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    patch = sizes.patch_size
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    has_I = sizes.image_dim is not None
-    A = sizes.added_kv_proj_dim or 0
-    has_A = sizes.added_kv_proj_dim is not None
-    s = sizes.freq_dim
-    cv = sizes.vace_in_channels
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    part_1 = has_I - has_I*has_A
-    part_2 = has_I*has_A + 1 - has_I
-    # what a contraction runs over, in multiples of (n, y, kx, video, video_y, video_k_x, video_video)
-    patch_embedding_rows_ = (0, 0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0)
-    video_video_ = (0, 0, 0, 0, 0, 0, 1)
-    video_k_x_ = (0, 0, 0, 0, 0, 1, 0)
-    video_y_ = (0, 0, 0, 0, 1, 0, 0)
-    vace_blocks_0_attn2_pairs_3_ = (0, 0, 0, 0, 1, 1, 0)
-    # what equal modules have in common, each below its own path
-    to_q_1: list[Line] = [
-        ("base_layer",      patch_embedding_rows_,  2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  patch_embedding_rows_,  32*D,    1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  patch_embedding_rows_,  32*D,    1,  (1, 1),  0),  # y = xW
-    ]
-    attn1_1: list[Line] = [
-        *_at("to_q", to_q_1),
-        *_at("to_k", to_q_1),
-        *_at("to_v", to_q_1),
-    ]
-    to_out_1: list[Line] = [
-        ("base_layer",      patch_embedding_rows_,  2*D**2,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  patch_embedding_rows_,  32*D,    1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  patch_embedding_rows_,  32*D,    1,  (1, 1),  0),  # y = xW
-    ]
-    to_k_1: list[Line] = [
-        ("base_layer",      prompt_,  2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  prompt_,  32*D,    1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  prompt_,  32*D,    1,  (1, 1),  0),  # y = xW
-    ]
-    to_k_2: list[Line] = [
-        ("base_layer",      image_context_,  2*D**2,  part_1,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  image_context_,  32*D,    part_1,  (0, part_1),       0),  # y = xW
-        ("lora_B.default",  image_context_,  32*D,    part_1,  (part_1, part_1),  0),  # y = xW
-    ]
-    attn2_1: list[Line] = [
-        *_at("to_q", to_out_1),
-        *_at("to_k", to_k_1),
-        *_at("to_v", to_k_1),
-        *_at("to_k", to_k_2),
-        *_at("to_v", to_k_2),
-        ("add_k_proj",  image_context_,  2*D*A,  has_I*has_A,  (0, 0),  0),  # y = xW
-        ("add_v_proj",  image_context_,  2*D*A,  has_I*has_A,  (0, 0),  0),  # y = xW
-    ]
-    net_1: list[Line] = [
-        ("0.proj",  patch_embedding_rows_,  2*D*F,  1,  (1, 0),  0),  # y = xW
-        ("2",       patch_embedding_rows_,  2*D*F,  1,  (1, 0),  0),  # y = xW
-    ]
-    attn1_2: list[Line] = [
-        *_at("to_q", to_out_1),
-        *_at("to_k", to_out_1),
-        *_at("to_v", to_out_1),
-    ]
-    vace_blocks_1: list[Line] = [
-        *_at("attn1", attn1_2),
-        ("attn1",     video_video_,                  2*D,     1,            (1, 1),            0),  # scores = qk
-        ("attn1",     video_video_,                  2*D,     1,            (1, 1),            0),  # mix = pv
-        *_at("attn1.to_out.0", to_out_1),
-        *_at("attn2", attn2_1),
-        ("attn2",     video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, 0),  0),  # scores = qk
-        ("attn2",     video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, 0),  0),  # mix = pv
-        ("attn2",     video_y_,                      2*D,     part_2,       (part_2, part_2),  0),  # scores = qk
-        ("attn2",     video_y_,                      2*D,     part_2,       (part_2, part_2),  0),  # mix = pv
-        ("attn2",     vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),  0),  # scores = qk
-        ("attn2",     vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),  0),  # mix = pv
-        *_at("attn2.to_out.0", to_out_1),
-        *_at("ffn.net", net_1),
-        ("proj_out",  patch_embedding_rows_,         2*D**2,  1,            (1, 0),            0),  # y = xW
-    ]
-    blocks_1: list[Line] = [
-        *_at("attn1", attn1_2),
-        ("attn1",  video_video_,                  2*D,  1,            (1, 1),            0),  # scores = qk
-        ("attn1",  video_video_,                  2*D,  1,            (1, 1),            0),  # mix = pv
-        *_at("attn1.to_out.0", to_out_1),
-        *_at("attn2", attn2_1),
-        ("attn2",  video_k_x_,                    2*D,  has_I*has_A,  (has_I*has_A, 0),  0),  # scores = qk
-        ("attn2",  video_k_x_,                    2*D,  has_I*has_A,  (has_I*has_A, 0),  0),  # mix = pv
-        ("attn2",  video_y_,                      2*D,  part_2,       (part_2, part_2),  0),  # scores = qk
-        ("attn2",  video_y_,                      2*D,  part_2,       (part_2, part_2),  0),  # mix = pv
-        ("attn2",  vace_blocks_0_attn2_pairs_3_,  2*D,  part_1,       (part_1, part_1),  0),  # scores = qk
-        ("attn2",  vace_blocks_0_attn2_pairs_3_,  2*D,  part_1,       (part_1, part_1),  0),  # mix = pv
-        *_at("attn2.to_out.0", to_out_1),
-        *_at("ffn.net", net_1),
-    ]
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding",                                  patch_embedding_rows_,         2*D*pt*ph*pw*c,   1,            (0, 0),            0),  # y = xW
-        ("vace_patch_embedding",                             patch_embedding_rows_,         2*D*pt*ph*pw*cv,  1,            (0, 0),            0),  # y = xW
-        ("condition_embedder.time_embedder.linear_1",        sample_,                       2*D*s,            1,            (0, 0),            0),  # y = xW
-        ("condition_embedder.time_embedder.linear_2",        sample_,                       2*D**2,           1,            (0, 0),            0),  # y = xW
-        ("condition_embedder.time_proj",                     sample_,                       12*D**2,          1,            (0, 0),            0),  # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                       2*D*J,            1,            (0, 0),            0),  # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                       2*D**2,           1,            (0, 0),            0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,                2*I**2,           has_I,        (0, 0),            0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,                2*D*I,            has_I,        (0, 0),            0),  # y = xW
-        ("vace_blocks.0.proj_in",                            patch_embedding_rows_,         2*D**2,           1,            (0, 0),            0),  # y = xW
-        *_at("vace_blocks.0.attn1", attn1_1),
-        ("vace_blocks.0.attn1",                              video_video_,                  2*D,              1,            (1, 1),            0),  # scores = qk
-        ("vace_blocks.0.attn1",                              video_video_,                  2*D,              1,            (1, 1),            0),  # mix = pv
-        *_at("vace_blocks.0.attn1.to_out.0", to_out_1),
-        *_at("vace_blocks.0.attn2", attn2_1),
-        ("vace_blocks.0.attn2",                              video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, 0),  0),  # scores = qk
-        ("vace_blocks.0.attn2",                              video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, 0),  0),  # mix = pv
-        ("vace_blocks.0.attn2",                              video_y_,                      2*D,              part_2,       (part_2, part_2),  0),  # scores = qk
-        ("vace_blocks.0.attn2",                              video_y_,                      2*D,              part_2,       (part_2, part_2),  0),  # mix = pv
-        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),  0),  # scores = qk
-        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),  0),  # mix = pv
-        *_at("vace_blocks.0.attn2.to_out.0", to_out_1),
-        *_at("vace_blocks.0.ffn.net", net_1),
-        ("vace_blocks.0.proj_out",                           patch_embedding_rows_,         2*D**2,           1,            (1, 0),            0),  # y = xW
-        *_at("vace_blocks.1", vace_blocks_1),
-        *_at("vace_blocks.2", vace_blocks_1),
-        *_at("vace_blocks.3", vace_blocks_1),
-        *_at("vace_blocks.4", vace_blocks_1),
-        *_at("vace_blocks.5", vace_blocks_1),
-        *_at("vace_blocks.6", vace_blocks_1),
-        *_at("vace_blocks.7", vace_blocks_1),
-        *_at("vace_blocks.8", vace_blocks_1),
-        *_at("vace_blocks.9", vace_blocks_1),
-        *_at("vace_blocks.10", vace_blocks_1),
-        *_at("vace_blocks.11", vace_blocks_1),
-        *_at("vace_blocks.12", vace_blocks_1),
-        *_at("vace_blocks.13", vace_blocks_1),
-        *_at("vace_blocks.14", vace_blocks_1),
-        *_at("blocks.0.attn1", attn1_1),
-        ("blocks.0.attn1",                                   video_video_,                  2*D,              1,            (1, 1),            0),  # scores = qk
-        ("blocks.0.attn1",                                   video_video_,                  2*D,              1,            (1, 1),            0),  # mix = pv
-        *_at("blocks.0.attn1.to_out.0", to_out_1),
-        *_at("blocks.0.attn2", attn2_1),
-        ("blocks.0.attn2",                                   video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, 0),  0),  # scores = qk
-        ("blocks.0.attn2",                                   video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, 0),  0),  # mix = pv
-        ("blocks.0.attn2",                                   video_y_,                      2*D,              part_2,       (part_2, part_2),  0),  # scores = qk
-        ("blocks.0.attn2",                                   video_y_,                      2*D,              part_2,       (part_2, part_2),  0),  # mix = pv
-        ("blocks.0.attn2",                                   vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),  0),  # scores = qk
-        ("blocks.0.attn2",                                   vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),  0),  # mix = pv
-        *_at("blocks.0.attn2.to_out.0", to_out_1),
-        *_at("blocks.0.ffn.net", net_1),
-        *_at("blocks.1", blocks_1),
-        *_at("blocks.2", blocks_1),
-        *_at("blocks.3", blocks_1),
-        *_at("blocks.4", blocks_1),
-        *_at("blocks.5", blocks_1),
-        *_at("blocks.6", blocks_1),
-        *_at("blocks.7", blocks_1),
-        *_at("blocks.8", blocks_1),
-        *_at("blocks.9", blocks_1),
-        *_at("blocks.10", blocks_1),
-        *_at("blocks.11", blocks_1),
-        *_at("blocks.12", blocks_1),
-        *_at("blocks.13", blocks_1),
-        *_at("blocks.14", blocks_1),
-        *_at("blocks.15", blocks_1),
-        *_at("blocks.16", blocks_1),
-        *_at("blocks.17", blocks_1),
-        *_at("blocks.18", blocks_1),
-        *_at("blocks.19", blocks_1),
-        *_at("blocks.20", blocks_1),
-        *_at("blocks.21", blocks_1),
-        *_at("blocks.22", blocks_1),
-        *_at("blocks.23", blocks_1),
-        *_at("blocks.24", blocks_1),
-        *_at("blocks.25", blocks_1),
-        *_at("blocks.26", blocks_1),
-        *_at("blocks.27", blocks_1),
-        *_at("blocks.28", blocks_1),
-        *_at("blocks.29", blocks_1),
-        ("proj_out",                                         patch_embedding_rows_,         2*D*pt*ph*pw*o,   1,            (1, 0),            0),  # y = xW
-    ]
-
-
-def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    F = sizes.ffn_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    patch = sizes.patch_size
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    has_I = sizes.image_dim is not None
-    A = sizes.added_kv_proj_dim or 0
-    has_A = sizes.added_kv_proj_dim is not None
-    s = sizes.freq_dim
-    cv = sizes.vace_in_channels
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    part_1 = has_I - has_I*has_A
-    part_2 = has_I*has_A + 1 - has_I
-    # what a contraction runs over, in multiples of (n, y, kx, video, video_y, video_k_x, video_video)
-    patch_embedding_rows_ = (0, 0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0)
-    video_video_ = (0, 0, 0, 0, 0, 0, 1)
-    video_k_x_ = (0, 0, 0, 0, 0, 1, 0)
-    video_y_ = (0, 0, 0, 0, 1, 0, 0)
-    vace_blocks_0_attn2_pairs_3_ = (0, 0, 0, 0, 1, 1, 0)
-    # what equal modules have in common, each below its own path
-    attn1_1: list[Line] = [
-        ("to_q",  patch_embedding_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
-        ("to_k",  patch_embedding_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
-        ("to_v",  patch_embedding_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
-    ]
-    attn2_1: list[Line] = [
-        ("to_q",        patch_embedding_rows_,  2*D**2,  1,            (1, 1),                      0),  # y = xW
-        ("to_k",        prompt_,                2*D**2,  1,            (1, 1),                      0),  # y = xW
-        ("to_v",        prompt_,                2*D**2,  1,            (1, 1),                      0),  # y = xW
-        ("to_k",        image_context_,         2*D**2,  part_1,       (part_1, part_1),            0),  # y = xW
-        ("to_v",        image_context_,         2*D**2,  part_1,       (part_1, part_1),            0),  # y = xW
-        ("add_k_proj",  image_context_,         2*D*A,   has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # y = xW
-        ("add_v_proj",  image_context_,         2*D*A,   has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # y = xW
-    ]
-    net_1: list[Line] = [
-        ("0.proj",  patch_embedding_rows_,  2*D*F,  1,  (1, 1),  0),  # y = xW
-        ("2",       patch_embedding_rows_,  2*D*F,  1,  (1, 1),  0),  # y = xW
-    ]
-    vace_blocks_1: list[Line] = [
-        *_at("attn1", attn1_1),
-        ("attn1",           video_video_,                  2*D,     1,            (1, 1),                      0),  # scores = qk
-        ("attn1",           video_video_,                  2*D,     1,            (1, 1),                      0),  # mix = pv
-        ("attn1.to_out.0",  patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-        *_at("attn2", attn2_1),
-        ("attn2",           video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # scores = qk
-        ("attn2",           video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # mix = pv
-        ("attn2",           video_y_,                      2*D,     part_2,       (part_2, part_2),            0),  # scores = qk
-        ("attn2",           video_y_,                      2*D,     part_2,       (part_2, part_2),            0),  # mix = pv
-        ("attn2",           vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            0),  # scores = qk
-        ("attn2",           vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            0),  # mix = pv
-        ("attn2.to_out.0",  patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-        *_at("ffn.net", net_1),
-        ("proj_out",        patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      0),  # y = xW
-    ]
-    blocks_1: list[Line] = [
-        ("attn1.to_q",        patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn1.to_k",        patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn1.to_v",        patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn1",             video_video_,                  2*D,     1,            (1, 1),                      1),            # scores = qk
-        ("attn1",             video_video_,                  2*D,     1,            (1, 1),                      1),            # mix = pv
-        ("attn1.to_out.0",    patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn2.to_q",        patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn2.to_k",        prompt_,                       2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn2.to_v",        prompt_,                       2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("attn2.to_k",        image_context_,                2*D**2,  part_1,       (part_1, part_1),            part_1),       # y = xW
-        ("attn2.to_v",        image_context_,                2*D**2,  part_1,       (part_1, part_1),            part_1),       # y = xW
-        ("attn2.add_k_proj",  image_context_,                2*D*A,   has_I*has_A,  (has_I*has_A, has_I*has_A),  has_I*has_A),  # y = xW
-        ("attn2.add_v_proj",  image_context_,                2*D*A,   has_I*has_A,  (has_I*has_A, has_I*has_A),  has_I*has_A),  # y = xW
-        ("attn2",             video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  has_I*has_A),  # scores = qk
-        ("attn2",             video_k_x_,                    2*D,     has_I*has_A,  (has_I*has_A, has_I*has_A),  has_I*has_A),  # mix = pv
-        ("attn2",             video_y_,                      2*D,     part_2,       (part_2, part_2),            part_2),       # scores = qk
-        ("attn2",             video_y_,                      2*D,     part_2,       (part_2, part_2),            part_2),       # mix = pv
-        ("attn2",             vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            part_1),       # scores = qk
-        ("attn2",             vace_blocks_0_attn2_pairs_3_,  2*D,     part_1,       (part_1, part_1),            part_1),       # mix = pv
-        ("attn2.to_out.0",    patch_embedding_rows_,         2*D**2,  1,            (1, 1),                      1),            # y = xW
-        ("ffn.net.0.proj",    patch_embedding_rows_,         2*D*F,   1,            (1, 1),                      1),            # y = xW
-        ("ffn.net.2",         patch_embedding_rows_,         2*D*F,   1,            (1, 1),                      1),            # y = xW
-    ]
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding",                                  patch_embedding_rows_,         2*D*pt*ph*pw*c,   1,            (0, 1),                      0),  # y = xW
-        ("vace_patch_embedding",                             patch_embedding_rows_,         2*D*pt*ph*pw*cv,  1,            (0, 1),                      0),  # y = xW
-        ("condition_embedder.time_embedder.linear_1",        sample_,                       2*D*s,            1,            (0, 1),                      0),  # y = xW
-        ("condition_embedder.time_embedder.linear_2",        sample_,                       2*D**2,           1,            (1, 1),                      0),  # y = xW
-        ("condition_embedder.time_proj",                     sample_,                       12*D**2,          1,            (1, 1),                      0),  # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                       2*D*J,            1,            (0, 1),                      0),  # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                       2*D**2,           1,            (1, 1),                      0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,                2*I**2,           has_I,        (has_I, has_I),              0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,                2*D*I,            has_I,        (has_I, has_I),              0),  # y = xW
-        ("vace_blocks.0.proj_in",                            patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.0.attn1", attn1_1),
-        ("vace_blocks.0.attn1",                              video_video_,                  2*D,              1,            (1, 1),                      0),  # scores = qk
-        ("vace_blocks.0.attn1",                              video_video_,                  2*D,              1,            (1, 1),                      0),  # mix = pv
-        ("vace_blocks.0.attn1.to_out.0",                     patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.0.attn2", attn2_1),
-        ("vace_blocks.0.attn2",                              video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # scores = qk
-        ("vace_blocks.0.attn2",                              video_k_x_,                    2*D,              has_I*has_A,  (has_I*has_A, has_I*has_A),  0),  # mix = pv
-        ("vace_blocks.0.attn2",                              video_y_,                      2*D,              part_2,       (part_2, part_2),            0),  # scores = qk
-        ("vace_blocks.0.attn2",                              video_y_,                      2*D,              part_2,       (part_2, part_2),            0),  # mix = pv
-        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),            0),  # scores = qk
-        ("vace_blocks.0.attn2",                              vace_blocks_0_attn2_pairs_3_,  2*D,              part_1,       (part_1, part_1),            0),  # mix = pv
-        ("vace_blocks.0.attn2.to_out.0",                     patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.0.ffn.net", net_1),
-        ("vace_blocks.0.proj_out",                           patch_embedding_rows_,         2*D**2,           1,            (1, 1),                      0),  # y = xW
-        *_at("vace_blocks.1", vace_blocks_1),
-        *_at("vace_blocks.2", vace_blocks_1),
-        *_at("vace_blocks.3", vace_blocks_1),
-        *_at("vace_blocks.4", vace_blocks_1),
-        *_at("vace_blocks.5", vace_blocks_1),
-        *_at("vace_blocks.6", vace_blocks_1),
-        *_at("vace_blocks.7", vace_blocks_1),
-        *_at("vace_blocks.8", vace_blocks_1),
-        *_at("vace_blocks.9", vace_blocks_1),
-        *_at("vace_blocks.10", vace_blocks_1),
-        *_at("vace_blocks.11", vace_blocks_1),
-        *_at("vace_blocks.12", vace_blocks_1),
-        *_at("vace_blocks.13", vace_blocks_1),
-        *_at("vace_blocks.14", vace_blocks_1),
-        *_at("blocks.0", blocks_1),
-        *_at("blocks.1", blocks_1),
-        *_at("blocks.2", blocks_1),
-        *_at("blocks.3", blocks_1),
-        *_at("blocks.4", blocks_1),
-        *_at("blocks.5", blocks_1),
-        *_at("blocks.6", blocks_1),
-        *_at("blocks.7", blocks_1),
-        *_at("blocks.8", blocks_1),
-        *_at("blocks.9", blocks_1),
-        *_at("blocks.10", blocks_1),
-        *_at("blocks.11", blocks_1),
-        *_at("blocks.12", blocks_1),
-        *_at("blocks.13", blocks_1),
-        *_at("blocks.14", blocks_1),
-        *_at("blocks.15", blocks_1),
-        *_at("blocks.16", blocks_1),
-        *_at("blocks.17", blocks_1),
-        *_at("blocks.18", blocks_1),
-        *_at("blocks.19", blocks_1),
-        *_at("blocks.20", blocks_1),
-        *_at("blocks.21", blocks_1),
-        *_at("blocks.22", blocks_1),
-        *_at("blocks.23", blocks_1),
-        *_at("blocks.24", blocks_1),
-        *_at("blocks.25", blocks_1),
-        *_at("blocks.26", blocks_1),
-        *_at("blocks.27", blocks_1),
-        *_at("blocks.28", blocks_1),
-        *_at("blocks.29", blocks_1),
-        ("proj_out",                                         patch_embedding_rows_,         2*D*pt*ph*pw*o,   1,            (1, 1),                      0),  # y = xW
-    ]
-
-
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
-    """Elements per parameter, all copies together."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    F = sizes.ffn_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    patch = sizes.patch_size
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    has_I = sizes.image_dim is not None
-    A = sizes.added_kv_proj_dim or 0
-    has_A = sizes.added_kv_proj_dim is not None
-    places = sizes.pos_embed_seq_len or 0
-    has_places = sizes.pos_embed_seq_len is not None
-    s = sizes.freq_dim
-    cross_norm = sizes.cross_attn_norm
-    cv = sizes.vace_in_channels
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    linear_2_1 = {
-        "weight":  D**2,
-        "bias":    D,
-    }
-    attn1_1 = {
-        **_inside("to_q", linear_2_1),
-        **_inside("to_k", linear_2_1),
-        **_inside("to_v", linear_2_1),
-        "norm_q.weight":  D,
-        "norm_k.weight":  D,
-        **_inside("to_out.0", linear_2_1),
-    }
-    norm2_1 = {
-        "weight":  D*cross_norm,
-        "bias":    D*cross_norm,
-    }
-    add_k_proj_1 = {
-        "weight":  D*A*has_A,
-        "bias":    D*has_A,
-    }
-    attn2_1 = {
-        **_inside("to_q", linear_2_1),
-        **_inside("to_k", linear_2_1),
-        **_inside("to_v", linear_2_1),
-        "norm_q.weight":        D,
-        "norm_k.weight":        D,
-        **_inside("add_k_proj", add_k_proj_1),
-        **_inside("add_v_proj", add_k_proj_1),
-        "norm_added_k.weight":  D*has_A,
-        **_inside("to_out.0", linear_2_1),
-    }
-    net_1 = {
-        "0.proj.weight":  D*F,
-        "0.proj.bias":    F,
-        "2.weight":       D*F,
-        "2.bias":         D,
-    }
-    vace_blocks_1 = {
-        "scale_shift_table":  6*D,
-        **_inside("attn1", attn1_1),
-        **_inside("norm2", norm2_1),
-        **_inside("attn2", attn2_1),
-        **_inside("ffn.net", net_1),
-        **_inside("proj_out", linear_2_1),
-    }
-    blocks_1 = {
-        "scale_shift_table":  6*D,
-        **_inside("attn1", attn1_1),
-        **_inside("norm2", norm2_1),
-        **_inside("attn2", attn2_1),
-        **_inside("ffn.net", net_1),
-    }
-    return {
-        "patch_embedding.weight":                                  D*pt*ph*pw*c,
-        "patch_embedding.bias":                                    D,
-        "vace_patch_embedding.weight":                             D*pt*ph*pw*cv,
-        "vace_patch_embedding.bias":                               D,
-        "condition_embedder.time_embedder.linear_1.weight":        D*s,
-        "condition_embedder.time_embedder.linear_1.bias":          D,
-        **_inside("condition_embedder.time_embedder.linear_2", linear_2_1),
-        "condition_embedder.time_proj.weight":                     6*D**2,
-        "condition_embedder.time_proj.bias":                       6*D,
-        "condition_embedder.text_embedder.linear_1.weight":        D*J,
-        "condition_embedder.text_embedder.linear_1.bias":          D,
-        **_inside("condition_embedder.text_embedder.linear_2", linear_2_1),
-        "condition_embedder.image_embedder.pos_embed":             has_I*I*has_places*places,
-        "condition_embedder.image_embedder.norm1.weight":          has_I*I,
-        "condition_embedder.image_embedder.norm1.bias":            has_I*I,
-        "condition_embedder.image_embedder.ff.net.0.proj.weight":  has_I*I**2,
-        "condition_embedder.image_embedder.ff.net.0.proj.bias":    has_I*I,
-        "condition_embedder.image_embedder.ff.net.2.weight":       D*has_I*I,
-        "condition_embedder.image_embedder.ff.net.2.bias":         D*has_I,
-        "condition_embedder.image_embedder.norm2.weight":          D*has_I,
-        "condition_embedder.image_embedder.norm2.bias":            D*has_I,
-        **_inside("vace_blocks.0.proj_in", linear_2_1),
-        "vace_blocks.0.scale_shift_table":                         6*D,
-        **_inside("vace_blocks.0.attn1", attn1_1),
-        **_inside("vace_blocks.0.norm2", norm2_1),
-        **_inside("vace_blocks.0.attn2", attn2_1),
-        **_inside("vace_blocks.0.ffn.net", net_1),
-        **_inside("vace_blocks.0.proj_out", linear_2_1),
-        **_inside("vace_blocks.1", vace_blocks_1),
-        **_inside("vace_blocks.2", vace_blocks_1),
-        **_inside("vace_blocks.3", vace_blocks_1),
-        **_inside("vace_blocks.4", vace_blocks_1),
-        **_inside("vace_blocks.5", vace_blocks_1),
-        **_inside("vace_blocks.6", vace_blocks_1),
-        **_inside("vace_blocks.7", vace_blocks_1),
-        **_inside("vace_blocks.8", vace_blocks_1),
-        **_inside("vace_blocks.9", vace_blocks_1),
-        **_inside("vace_blocks.10", vace_blocks_1),
-        **_inside("vace_blocks.11", vace_blocks_1),
-        **_inside("vace_blocks.12", vace_blocks_1),
-        **_inside("vace_blocks.13", vace_blocks_1),
-        **_inside("vace_blocks.14", vace_blocks_1),
-        **_inside("blocks.0", blocks_1),
-        **_inside("blocks.1", blocks_1),
-        **_inside("blocks.2", blocks_1),
-        **_inside("blocks.3", blocks_1),
-        **_inside("blocks.4", blocks_1),
-        **_inside("blocks.5", blocks_1),
-        **_inside("blocks.6", blocks_1),
-        **_inside("blocks.7", blocks_1),
-        **_inside("blocks.8", blocks_1),
-        **_inside("blocks.9", blocks_1),
-        **_inside("blocks.10", blocks_1),
-        **_inside("blocks.11", blocks_1),
-        **_inside("blocks.12", blocks_1),
-        **_inside("blocks.13", blocks_1),
-        **_inside("blocks.14", blocks_1),
-        **_inside("blocks.15", blocks_1),
-        **_inside("blocks.16", blocks_1),
-        **_inside("blocks.17", blocks_1),
-        **_inside("blocks.18", blocks_1),
-        **_inside("blocks.19", blocks_1),
-        **_inside("blocks.20", blocks_1),
-        **_inside("blocks.21", blocks_1),
-        **_inside("blocks.22", blocks_1),
-        **_inside("blocks.23", blocks_1),
-        **_inside("blocks.24", blocks_1),
-        **_inside("blocks.25", blocks_1),
-        **_inside("blocks.26", blocks_1),
-        **_inside("blocks.27", blocks_1),
-        **_inside("blocks.28", blocks_1),
-        **_inside("blocks.29", blocks_1),
-        "scale_shift_table":                                       2*D,
-        "proj_out.weight":                                         D*pt*ph*pw*o,
-        "proj_out.bias":                                           pt*ph*pw*o,
-    }
-
-
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
-    """Elements per parameter, all copies together."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    F = sizes.ffn_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    patch = sizes.patch_size
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    has_I = sizes.image_dim is not None
-    A = sizes.added_kv_proj_dim or 0
-    has_A = sizes.added_kv_proj_dim is not None
-    places = sizes.pos_embed_seq_len or 0
-    has_places = sizes.pos_embed_seq_len is not None
-    s = sizes.freq_dim
-    cross_norm = sizes.cross_attn_norm
-    cv = sizes.vace_in_channels
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    linear_2_1 = {
-        "weight":  D**2,
-        "bias":    D,
-    }
-    to_q_1 = {
-        **_inside("base_layer", linear_2_1),
-        "lora_A.default.weight":  16*D,
-        "lora_B.default.weight":  16*D,
-    }
-    attn1_1 = {
-        **_inside("to_q", to_q_1),
-        **_inside("to_k", to_q_1),
-        **_inside("to_v", to_q_1),
-        "norm_q.weight":  D,
-        "norm_k.weight":  D,
-        **_inside("to_out.0", to_q_1),
-    }
-    norm2_1 = {
-        "weight":  D*cross_norm,
-        "bias":    D*cross_norm,
-    }
-    add_k_proj_1 = {
-        "weight":  D*A*has_A,
-        "bias":    D*has_A,
-    }
-    attn2_1 = {
-        **_inside("to_q", to_q_1),
-        **_inside("to_k", to_q_1),
-        **_inside("to_v", to_q_1),
-        "norm_q.weight":        D,
-        "norm_k.weight":        D,
-        **_inside("add_k_proj", add_k_proj_1),
-        **_inside("add_v_proj", add_k_proj_1),
-        "norm_added_k.weight":  D*has_A,
-        **_inside("to_out.0", to_q_1),
-    }
-    net_1 = {
-        "0.proj.weight":  D*F,
-        "0.proj.bias":    F,
-        "2.weight":       D*F,
-        "2.bias":         D,
-    }
-    vace_blocks_1 = {
-        "scale_shift_table":  6*D,
-        **_inside("attn1", attn1_1),
-        **_inside("norm2", norm2_1),
-        **_inside("attn2", attn2_1),
-        **_inside("ffn.net", net_1),
-        **_inside("proj_out", linear_2_1),
-    }
-    blocks_1 = {
-        "scale_shift_table":  6*D,
-        **_inside("attn1", attn1_1),
-        **_inside("norm2", norm2_1),
-        **_inside("attn2", attn2_1),
-        **_inside("ffn.net", net_1),
-    }
-    return {
-        "patch_embedding.weight":                                  D*pt*ph*pw*c,
-        "patch_embedding.bias":                                    D,
-        "vace_patch_embedding.weight":                             D*pt*ph*pw*cv,
-        "vace_patch_embedding.bias":                               D,
-        "condition_embedder.time_embedder.linear_1.weight":        D*s,
-        "condition_embedder.time_embedder.linear_1.bias":          D,
-        **_inside("condition_embedder.time_embedder.linear_2", linear_2_1),
-        "condition_embedder.time_proj.weight":                     6*D**2,
-        "condition_embedder.time_proj.bias":                       6*D,
-        "condition_embedder.text_embedder.linear_1.weight":        D*J,
-        "condition_embedder.text_embedder.linear_1.bias":          D,
-        **_inside("condition_embedder.text_embedder.linear_2", linear_2_1),
-        "condition_embedder.image_embedder.pos_embed":             has_I*I*has_places*places,
-        "condition_embedder.image_embedder.norm1.weight":          has_I*I,
-        "condition_embedder.image_embedder.norm1.bias":            has_I*I,
-        "condition_embedder.image_embedder.ff.net.0.proj.weight":  has_I*I**2,
-        "condition_embedder.image_embedder.ff.net.0.proj.bias":    has_I*I,
-        "condition_embedder.image_embedder.ff.net.2.weight":       D*has_I*I,
-        "condition_embedder.image_embedder.ff.net.2.bias":         D*has_I,
-        "condition_embedder.image_embedder.norm2.weight":          D*has_I,
-        "condition_embedder.image_embedder.norm2.bias":            D*has_I,
-        **_inside("vace_blocks.0.proj_in", linear_2_1),
-        "vace_blocks.0.scale_shift_table":                         6*D,
-        **_inside("vace_blocks.0.attn1", attn1_1),
-        **_inside("vace_blocks.0.norm2", norm2_1),
-        **_inside("vace_blocks.0.attn2", attn2_1),
-        **_inside("vace_blocks.0.ffn.net", net_1),
-        **_inside("vace_blocks.0.proj_out", linear_2_1),
-        **_inside("vace_blocks.1", vace_blocks_1),
-        **_inside("vace_blocks.2", vace_blocks_1),
-        **_inside("vace_blocks.3", vace_blocks_1),
-        **_inside("vace_blocks.4", vace_blocks_1),
-        **_inside("vace_blocks.5", vace_blocks_1),
-        **_inside("vace_blocks.6", vace_blocks_1),
-        **_inside("vace_blocks.7", vace_blocks_1),
-        **_inside("vace_blocks.8", vace_blocks_1),
-        **_inside("vace_blocks.9", vace_blocks_1),
-        **_inside("vace_blocks.10", vace_blocks_1),
-        **_inside("vace_blocks.11", vace_blocks_1),
-        **_inside("vace_blocks.12", vace_blocks_1),
-        **_inside("vace_blocks.13", vace_blocks_1),
-        **_inside("vace_blocks.14", vace_blocks_1),
-        **_inside("blocks.0", blocks_1),
-        **_inside("blocks.1", blocks_1),
-        **_inside("blocks.2", blocks_1),
-        **_inside("blocks.3", blocks_1),
-        **_inside("blocks.4", blocks_1),
-        **_inside("blocks.5", blocks_1),
-        **_inside("blocks.6", blocks_1),
-        **_inside("blocks.7", blocks_1),
-        **_inside("blocks.8", blocks_1),
-        **_inside("blocks.9", blocks_1),
-        **_inside("blocks.10", blocks_1),
-        **_inside("blocks.11", blocks_1),
-        **_inside("blocks.12", blocks_1),
-        **_inside("blocks.13", blocks_1),
-        **_inside("blocks.14", blocks_1),
-        **_inside("blocks.15", blocks_1),
-        **_inside("blocks.16", blocks_1),
-        **_inside("blocks.17", blocks_1),
-        **_inside("blocks.18", blocks_1),
-        **_inside("blocks.19", blocks_1),
-        **_inside("blocks.20", blocks_1),
-        **_inside("blocks.21", blocks_1),
-        **_inside("blocks.22", blocks_1),
-        **_inside("blocks.23", blocks_1),
-        **_inside("blocks.24", blocks_1),
-        **_inside("blocks.25", blocks_1),
-        **_inside("blocks.26", blocks_1),
-        **_inside("blocks.27", blocks_1),
-        **_inside("blocks.28", blocks_1),
-        **_inside("blocks.29", blocks_1),
-        "scale_shift_table":                                       2*D,
-        "proj_out.weight":                                         D*pt*ph*pw*o,
-        "proj_out.bias":                                           pt*ph*pw*o,
-    }
-
-
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
-
-
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    D = H*d
-    found: int = 11520*D
-    return found
-
-
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-    "checkpointed": _checkpointed,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-    "checkpointed": _parameters,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-class OtherStructure(ValueError):
-    """The sizes are of a model whose structure is not that of this module."""
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples."""
-    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.in_channels
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    cv = sizes.vace_in_channels
-    return {
-        "hidden_states": ("latent", "b c f h w", c),
-        "encoder_hidden_states": ("prompt", "b y c", J),
-        "encoder_hidden_states_image": ("image_context", "b*k x c", I),
-        "control_hidden_states": ("latent", "b c f h w", cv),
-    }
-
-
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
-
-
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-        OtherStructure: sizes that decide the structure are not those of this module (``_FIXED``).
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        for attribute, value in _FIXED:
-            given = _plain(getattr(sizes, attribute))
-            if given != value:
-                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+    @staticmethod
+    def _terms(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any) -> tuple[Any, ...]:
+        patch = sizes.patch_size
+        pt = patch[0]
+        ph = patch[1]
+        pw = patch[2]
+        return (
+            1,
+            y,
+            k*x,
+            (f//pt)*(h//ph)*(w//pw),
+            (f//pt)*(h//ph)*(w//pw)*y,
+            (f//pt)*(h//ph)*(w//pw)*k*x,
+            (f//pt)**2*(h//ph)**2*(w//pw)**2,
+        )
+
+    @staticmethod
+    def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, x: Any) -> tuple[Any, ...]:
+        patch = sizes.patch_size
+        pt = patch[0]
+        ph = patch[1]
+        pw = patch[2]
+        return (f//pt, h//ph, w//pw)
+
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.in_channels; J = sizes.text_dim
+        I = sizes.image_dim or 0
+        cv = sizes.vace_in_channels
+        return {
+            "hidden_states": ("latent", "b c f h w", c),
+            "encoder_hidden_states": ("prompt", "b y c", J),
+            "encoder_hidden_states_image": ("image_context", "b*k x c", I),
+            "control_hidden_states": ("latent", "b c f h w", cv),
         }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _implied(sizes: Any) -> dict[str, Any]:
+        has_I = sizes.image_dim is not None
+        return {"image_context": has_I}
+
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        H = sizes.num_attention_heads; d = sizes.attention_head_dim
+        D = H*d
+        return {"forward": 0, "lora": 11520*D}
+
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.y + c[2] * m.kx + c[3] * m.video + c[4] * m.video_y + c[5] * m.video_k_x + c[6] * m.video_video
 
     def moments(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
-        return _moments(self.sizes, {"latent": latent, "prompt": prompt, "image_context": image_context})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        sizes = self.sizes
-        has_I = sizes.image_dim is not None
-        found = {"image_context": has_I}
-        return tuple(name for name, has in found.items() if has)
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt, "image_context": image_context})
 
     def per_item(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"latent": latent, "prompt": prompt, "image_context": image_context}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        _check(self.sizes, columns)
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        if m.lengths is not None:
-            m = m.bound(self.sizes)
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.y + c[2] * m.kx + c[3] * m.video + c[4] * m.video_y + c[5] * m.video_k_x + c[6] * m.video_video)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**wan_vace**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        m = m.bound(self.sizes)
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        m = m.bound(self.sizes)
-        return _total(c[0] * m.n + c[1] * m.y + c[2] * m.kx + c[3] * m.video + c[4] * m.video_y + c[5] * m.video_k_x + c[6] * m.video_video)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"latent": latent, "prompt": prompt, "image_context": image_context})

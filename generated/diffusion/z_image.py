@@ -2,150 +2,93 @@
 # sha256 afc8b2b311044ab9dd24e1d130a3cdad73b0b8e3daa9ee2506c1e0d9abc1c918  specs/diffusion/z_image.yaml
 # sha256 539665b25617955702b22d87b6d683abb89f792f1b09b5a2df9b195b997a4df7  specs/blocks/self_attention.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """Z-Image transformer, image and text refined alone, then blocks over both in one sequence, each padded to 32 tokens and to the longest of a batch: parameters and FLOPs in closed form.
 
-Structure 'default': of models with the sizes in ``_FIXED``.
+Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
-Regime 'full', convention symflops, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 512*D*c) * img
-               + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 64*D*(4*c + J)) * txt
-               + (4096*R*D + 4096*L*D) * img_img
-               + (8192*L*D) * img_txt
-               + (4096*R*D + 4096*L*D) * txt_txt
-    backward   = (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
-               + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 768*D*c) * img
-               + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 128*D*(4*c + J)) * txt
-               + (8192*R*D + 8192*L*D) * img_img
-               + (16384*L*D) * img_txt
-               + (8192*R*D + 8192*L*D) * txt_txt
-
-Regime 'full', convention torch, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (256*D*c) * img
-               + (64*D*J) * txt
-               + (64*R*D*(3*F + 4*D)) * padded_img
-               + (64*L*D*(3*F + 4*D) + 256*D*c) * padded_img_plus_txt
-               + (64*R*D*(3*F + 4*D)) * padded_txt
-               + (4096*R*D) * padded_img_padded_img
-               + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (4096*R*D) * padded_txt_padded_txt
-    backward   = (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
-               + (256*D*c) * img
-               + (128*D*J) * txt
-               + (128*R*D*(3*F + 4*D)) * padded_img
-               + (128*L*D*(3*F + 4*D) + 512*D*c) * padded_img_plus_txt
-               + (128*R*D*(3*F + 4*D)) * padded_txt
-               + (8192*R*D) * padded_img_padded_img
-               + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (8192*R*D) * padded_txt_padded_txt
-
-Regime 'forward', convention symflops, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 512*D*c) * img
-               + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 64*D*(4*c + J)) * txt
-               + (4096*R*D + 4096*L*D) * img_img
-               + (8192*L*D) * img_txt
-               + (4096*R*D + 4096*L*D) * txt_txt
-
-Regime 'forward', convention torch, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (256*D*c) * img
-               + (64*D*J) * txt
-               + (64*R*D*(3*F + 4*D)) * padded_img
-               + (64*L*D*(3*F + 4*D) + 256*D*c) * padded_img_plus_txt
-               + (64*R*D*(3*F + 4*D)) * padded_txt
-               + (4096*R*D) * padded_img_padded_img
-               + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (4096*R*D) * padded_txt_padded_txt
-
-Regime 'lora', convention symflops, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (64*R*D*(3*F + 4*D + 128) + 64*L*D*(3*F + 4*D + 128) + 512*D*c) * img
-               + (64*R*D*(3*F + 4*D + 128) + 64*L*D*(3*F + 4*D + 128) + 64*D*(4*c + J)) * txt
-               + (4096*R*D + 4096*L*D) * img_img
-               + (8192*L*D) * img_txt
-               + (4096*R*D + 4096*L*D) * txt_txt
-    backward   = (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 192*max(0, R -
-                   1)*D*(D + 16) + 64*R*D*(3*F + D + 208) + 256*(L >= 1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F +
-                   D + 208) - 256*(R >= 1)*(L >= 1)*D*c) * img
-               + (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 192*max(0, R -
-                   1)*D*(D + 16) + 64*R*D*(3*F + D + 208) + 256*(L >= 1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F +
-                   D + 208) - 256*(R >= 1)*(L >= 1)*D*c) * txt
-               + (8192*R*D + 8192*L*D) * img_img
-               + (16384*L*D) * img_txt
-               + (8192*R*D + 8192*L*D) * txt_txt
-
-Regime 'lora', convention torch, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (256*D*c) * img
-               + (64*D*J) * txt
-               + (64*R*D*(3*F + 4*D + 128)) * padded_img
-               + (64*L*D*(3*F + 4*D + 128) + 256*D*c) * padded_img_plus_txt
-               + (64*R*D*(3*F + 4*D + 128)) * padded_txt
-               + (4096*R*D) * padded_img_padded_img
-               + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (4096*R*D) * padded_txt_padded_txt
-    backward   = (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_img
-               + (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 256*(L >=
-                   1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) - 256*(R >= 1)*(L >= 1)*D*c) *
-                   padded_img_plus_txt
-               + (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_txt
-               + (8192*R*D) * padded_img_padded_img
-               + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (8192*R*D) * padded_txt_padded_txt
-
-Regime 'checkpointed', convention symflops, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 512*D*c) * img
-               + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 64*D*(4*c + J)) * txt
-               + (4096*R*D + 4096*L*D) * img_img
-               + (8192*L*D) * img_txt
-               + (4096*R*D + 4096*L*D) * txt_txt
-    backward   = (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
-               + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 768*D*c) * img
-               + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 128*D*(4*c + J)) * txt
-               + (8192*R*D + 8192*L*D) * img_img
-               + (16384*L*D) * img_txt
-               + (8192*R*D + 8192*L*D) * txt_txt
-    recomputed = (8*L*E*D) * n
-               + (64*L*D*(3*F + 4*D)) * img
-               + (64*L*D*(3*F + 4*D)) * txt
-               + (4096*L*D) * img_img
-               + (8192*L*D) * img_txt
-               + (4096*L*D) * txt_txt
-
-Regime 'checkpointed', convention torch, FLOPs per batch:
-
-    forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-               + (256*D*c) * img
-               + (64*D*J) * txt
-               + (64*R*D*(3*F + 4*D)) * padded_img
-               + (64*L*D*(3*F + 4*D) + 256*D*c) * padded_img_plus_txt
-               + (64*R*D*(3*F + 4*D)) * padded_txt
-               + (4096*R*D) * padded_img_padded_img
-               + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (4096*R*D) * padded_txt_padded_txt
-    backward   = (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
-               + (256*D*c) * img
-               + (128*D*J) * txt
-               + (128*R*D*(3*F + 4*D)) * padded_img
-               + (128*L*D*(3*F + 4*D) + 512*D*c) * padded_img_plus_txt
-               + (128*R*D*(3*F + 4*D)) * padded_txt
-               + (8192*R*D) * padded_img_padded_img
-               + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
-               + (8192*R*D) * padded_txt_padded_txt
-    recomputed = (8*L*E*D) * n
-               + (64*L*D*(3*F + 4*D)) * padded_img_plus_txt
-               + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
+forward (full, forward, checkpointed under symflops):
+    (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
+    + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 512*D*c) * img
+    + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 64*D*(4*c + J)) * txt
+    + (4096*R*D + 4096*L*D) * img_img
+    + (8192*L*D) * img_txt
+    + (4096*R*D + 4096*L*D) * txt_txt
+backward (full, checkpointed under symflops):
+    (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
+    + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 768*D*c) * img
+    + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 128*D*(4*c + J)) * txt
+    + (8192*R*D + 8192*L*D) * img_img
+    + (16384*L*D) * img_txt
+    + (8192*R*D + 8192*L*D) * txt_txt
+forward (full, forward, checkpointed under torch):
+    (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
+    + (256*D*c) * img
+    + (64*D*J) * txt
+    + (64*R*D*(3*F + 4*D)) * padded_img
+    + (64*L*D*(3*F + 4*D) + 256*D*c) * padded_img_plus_txt
+    + (64*R*D*(3*F + 4*D)) * padded_txt
+    + (4096*R*D) * padded_img_padded_img
+    + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
+    + (4096*R*D) * padded_txt_padded_txt
+backward (full, checkpointed under torch):
+    (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
+    + (256*D*c) * img
+    + (128*D*J) * txt
+    + (128*R*D*(3*F + 4*D)) * padded_img
+    + (128*L*D*(3*F + 4*D) + 512*D*c) * padded_img_plus_txt
+    + (128*R*D*(3*F + 4*D)) * padded_txt
+    + (8192*R*D) * padded_img_padded_img
+    + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
+    + (8192*R*D) * padded_txt_padded_txt
+forward (lora under symflops):
+    (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
+    + (64*R*D*(3*F + 4*D + 128) + 64*L*D*(3*F + 4*D + 128) + 512*D*c) * img
+    + (64*R*D*(3*F + 4*D + 128) + 64*L*D*(3*F + 4*D + 128) + 64*D*(4*c + J)) * txt
+    + (4096*R*D + 4096*L*D) * img_img
+    + (8192*L*D) * img_txt
+    + (4096*R*D + 4096*L*D) * txt_txt
+backward (lora under symflops):
+    (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 192*max(0, R - 1)*D*(D
+        + 16) + 64*R*D*(3*F + D + 208) + 256*(L >= 1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) -
+        256*(R >= 1)*(L >= 1)*D*c) * img
+    + (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 192*max(0, R - 1)*D*(D
+        + 16) + 64*R*D*(3*F + D + 208) + 256*(L >= 1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) -
+        256*(R >= 1)*(L >= 1)*D*c) * txt
+    + (8192*R*D + 8192*L*D) * img_img
+    + (16384*L*D) * img_txt
+    + (8192*R*D + 8192*L*D) * txt_txt
+forward (lora under torch):
+    (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
+    + (256*D*c) * img
+    + (64*D*J) * txt
+    + (64*R*D*(3*F + 4*D + 128)) * padded_img
+    + (64*L*D*(3*F + 4*D + 128) + 256*D*c) * padded_img_plus_txt
+    + (64*R*D*(3*F + 4*D + 128)) * padded_txt
+    + (4096*R*D) * padded_img_padded_img
+    + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
+    + (4096*R*D) * padded_txt_padded_txt
+backward (lora under torch):
+    (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_img
+    + (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 256*(L >= 1)*D*c +
+        192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) - 256*(R >= 1)*(L >= 1)*D*c) * padded_img_plus_txt
+    + (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_txt
+    + (8192*R*D) * padded_img_padded_img
+    + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
+    + (8192*R*D) * padded_txt_padded_txt
+recomputed (checkpointed under symflops):
+    (8*L*E*D) * n
+    + (64*L*D*(3*F + 4*D)) * img
+    + (64*L*D*(3*F + 4*D)) * txt
+    + (4096*L*D) * img_img
+    + (8192*L*D) * img_txt
+    + (4096*L*D) * txt_txt
+recomputed (checkpointed under torch):
+    (8*L*E*D) * n
+    + (64*L*D*(3*F + 4*D)) * padded_img_plus_txt
+    + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
 
 Moments are sums over the items of a batch:
 
@@ -168,33 +111,24 @@ Figures of a batch as a whole; moments that hold one are of one batch, and do no
     longest_img_plus_txt largest -(-(f*(h//2)*(w//2))//32) - (-y//32) of the samples
     longest_txt largest -(-y//32) of the samples
 
-Sizes:
+Derived from sizes:
 
-    L    n_layers: blocks over both streams
-    R    n_refiner_layers: blocks over the image, and as many over the text
-    D    dim: model width
-    H    n_heads: attention heads
-    c    in_channels: latent channels
-    sides all_patch_size: sides of patches, of which the first are used
-    frames all_f_patch_size: frames of patches, of which the first are used
-    J    cap_feat_dim: width of the text encoder
-    normed qk_norm: queries and keys are normalised
-    S    siglip_feat_dim: width of the features of another image, which is no input here (null: none)
-    d    = D//H
-    F    = (8*D)//3
-    E    = min(D, 256)
+    d = D//H
+    F = (8*D)//3
+    E = min(D, 256)
 """
 
 from __future__ import annotations
 
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
@@ -204,739 +138,75 @@ REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 WHOLE = ("padded_img", "padded_img_plus_txt", "padded_txt", "padded_img_padded_img", "padded_img_plus_txt_padded_img_plus_txt", "padded_txt_padded_txt")
 STREAMS = {"latent": False, "prompt": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "img": "samples", "txt": "samples", "padded_img": "samples", "padded_img_plus_txt": "samples", "padded_txt": "samples", "img_img": "samples", "img_txt": "samples", "txt_txt": "samples", "padded_img_padded_img": "samples", "padded_img_plus_txt_padded_img_plus_txt": "samples", "padded_txt_padded_txt": "samples"}
-_FIXED: tuple[tuple[str, Any], ...] = (
-    ("all_patch_size", (2,)),
-    ("all_f_patch_size", (1,)),
-)
-_CLASSES = ("ZImageTransformer2DModel",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("n_layers", "count", ("n_layers",), ""),
-    ("n_refiner_layers", "count", ("n_refiner_layers",), ""),
-    ("dim", "number", ("dim",), ""),
-    ("n_heads", "number", ("n_heads",), ""),
-    ("in_channels", "number", ("in_channels",), ""),
-    ("all_patch_size", "list", ("all_patch_size",), "number"),
-    ("all_f_patch_size", "list", ("all_f_patch_size",), "number"),
-    ("cap_feat_dim", "number", ("cap_feat_dim",), ""),
-    ("qk_norm", "flag", ("qk_norm",), ""),
-    ("siglip_feat_dim", "number", ("siglip_feat_dim",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'ZImageTransformer2DModel': {'absent': ['siglip_feat_dim']}}}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("all_f_patch_size", "all_patch_size", "cap_feat_dim", "dim", "in_channels", "n_heads", "n_layers", "n_refiner_layers", "qk_norm", "siglip_feat_dim")
+    _name = NAME
+    _classes = ("ZImageTransformer2DModel",)
+    _nullable = ("siglip_feat_dim",)
+    _reading = {'tables': {'ZImageTransformer2DModel': {'absent': ['siglip_feat_dim']}}}
+    _fields = (
+        ("n_layers", "count"), ("n_refiner_layers", "count"), ("dim", "number"), ("n_heads", "number"),
+        ("in_channels", "number"), ("all_patch_size", "list", (), "number"),
+        ("all_f_patch_size", "list", (), "number"), ("cap_feat_dim", "number"), ("qk_norm", "flag"),
+        ("siglip_feat_dim", "number"),
+    )
 
     def __init__(
         self,
         *,
-        n_layers: int = 30,
-        n_refiner_layers: int = 2,
-        dim: int = 3840,
-        n_heads: int = 30,
-        in_channels: int = 16,
-        all_patch_size: tuple[Any, ...] = (2,),
-        all_f_patch_size: tuple[Any, ...] = (1,),
-        cap_feat_dim: int = 2560,
-        qk_norm: bool = True,
-        siglip_feat_dim: int | None = None,
+        n_layers: int = 30,  # L: blocks over both streams
+        n_refiner_layers: int = 2,  # R: blocks over the image, and as many over the text
+        dim: int = 3840,  # D: model width
+        n_heads: int = 30,  # H: attention heads
+        in_channels: int = 16,  # c: latent channels
+        all_patch_size: tuple[Any, ...] = (2,),  # sides: sides of patches, of which the first are used
+        all_f_patch_size: tuple[Any, ...] = (1,),  # frames: frames of patches, of which the first are used
+        cap_feat_dim: int = 2560,  # J: width of the text encoder
+        qk_norm: bool = True,  # normed: queries and keys are normalised
+        siglip_feat_dim: int | None = None,  # S: width of the features of another image, which is no input here (null: none)
     ) -> None:
-        self.n_layers = n_layers
-        self.n_refiner_layers = n_refiner_layers
-        self.dim = dim
-        self.n_heads = n_heads
-        self.in_channels = in_channels
-        self.all_patch_size = all_patch_size
-        self.all_f_patch_size = all_f_patch_size
-        self.cap_feat_dim = cap_feat_dim
-        self.qk_norm = qk_norm
+        self.n_layers, self.n_refiner_layers, self.dim, self.n_heads = n_layers, n_refiner_layers, dim, n_heads
+        self.in_channels, self.all_patch_size = in_channels, all_patch_size
+        self.all_f_patch_size, self.cap_feat_dim, self.qk_norm = all_f_patch_size, cap_feat_dim, qk_norm
         self.siglip_feat_dim = siglip_feat_dim
 
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("siglip_feat_dim",) and is_null(config, keys):
-                found[attribute] = None
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        return cls(**found)
+class Moments(ModelMoments):
+    """Sums over the items of one batch, some of which (``WHOLE``) are of it as a whole."""
 
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+    __slots__ = ("n", "img", "txt", "padded_img", "padded_img_plus_txt", "padded_txt", "img_img", "img_txt", "txt_txt", "padded_img_padded_img", "padded_img_plus_txt_padded_img_plus_txt", "padded_txt_padded_txt")
+    _names = __slots__
+    _whole = WHOLE
 
-
-class Moments:
-    """Sums over the items of one batch, some of which (``WHOLE``) are of it as a whole: moments of two batches do not add.
-
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
-
-    __slots__ = ("img", "img_img", "img_txt", "n", "padded", "padded_img", "padded_img_padded_img", "padded_img_plus_txt", "padded_img_plus_txt_padded_img_plus_txt", "padded_txt", "padded_txt_padded_txt", "txt", "txt_txt")
-
-    def __init__(
-        self,
-        n: int = 0,
-        img: int = 0,
-        txt: int = 0,
-        padded_img: int = 0,
-        padded_img_plus_txt: int = 0,
-        padded_txt: int = 0,
-        img_img: int = 0,
-        img_txt: int = 0,
-        txt_txt: int = 0,
-        padded_img_padded_img: int = 0,
-        padded_img_plus_txt_padded_img_plus_txt: int = 0,
-        padded_txt_padded_txt: int = 0,
-        *,
-        padded: Moments | None = None,
-    ) -> None:
-        self.n = n
-        self.img = img
-        self.txt = txt
-        self.padded_img = padded_img
-        self.padded_img_plus_txt = padded_img_plus_txt
-        self.padded_txt = padded_txt
-        self.img_img = img_img
-        self.img_txt = img_txt
-        self.txt_txt = txt_txt
+    def __init__(self, n: int = 0, img: int = 0, txt: int = 0, padded_img: int = 0, padded_img_plus_txt: int = 0, padded_txt: int = 0, img_img: int = 0, img_txt: int = 0, txt_txt: int = 0, padded_img_padded_img: int = 0, padded_img_plus_txt_padded_img_plus_txt: int = 0, padded_txt_padded_txt: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.img, self.txt, self.padded_img = n, img, txt, padded_img
+        self.padded_img_plus_txt, self.padded_txt = padded_img_plus_txt, padded_txt
+        self.img_img, self.img_txt, self.txt_txt = img_img, img_txt, txt_txt
         self.padded_img_padded_img = padded_img_padded_img
         self.padded_img_plus_txt_padded_img_plus_txt = padded_img_plus_txt_padded_img_plus_txt
-        self.padded_txt_padded_txt = padded_txt_padded_txt
-        self.padded = padded
-
-    def __add__(self, other: Moments) -> Moments:
-        told = "take the moments of all items together, or add the FLOPs of each batch"
-        raise ValueError(f"moments of one batch as a whole do not add ({', '.join(WHOLE)}): {told}")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        return {
-            "n": self.n,
-            "img": self.img,
-            "txt": self.txt,
-            "padded_img": self.padded_img,
-            "padded_img_plus_txt": self.padded_img_plus_txt,
-            "padded_txt": self.padded_txt,
-            "img_img": self.img_img,
-            "img_txt": self.img_txt,
-            "txt_txt": self.txt_txt,
-            "padded_img_padded_img": self.padded_img_padded_img,
-            "padded_img_plus_txt_padded_img_plus_txt": self.padded_img_plus_txt_padded_img_plus_txt,
-            "padded_txt_padded_txt": self.padded_txt_padded_txt,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+        self.padded_txt_padded_txt, self.padded = padded_txt_padded_txt, padded
+        self.lengths = lengths
 
 
 def moments(*, latent: Streams, prompt: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: f, h, w per item of samples.
     ``prompt``: y per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"latent": latent, "prompt": prompt})
+    return Estimator._of_batch(None, {"latent": latent, "prompt": prompt})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch."""
-    real, padded = _read(sizes, batch)
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
-    """The sums over the items."""
-    _check(sizes, columns)
-    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(f_: list[int], h_: list[int], w_: list[int], y_: list[int]) -> Moments:
-    longest_img = max((-(-(f*(h//2)*(w//2))//32) for f, h, w in zip(f_, h_, w_)), default=0)
-    longest_img_plus_txt = max((-(-(f*(h//2)*(w//2))//32) - (-y//32) for f, h, w, y in zip(f_, h_, w_, y_)), default=0)
-    longest_txt = max((-(-y//32) for y in y_), default=0)
-    return Moments(
-        len(f_),  # n
-        sum(-(-(f*(h//2)*(w//2))//32) for f, h, w in zip(f_, h_, w_)),  # img
-        sum(-(-y//32) for y in y_),  # txt
-        len(f_)*longest_img,  # padded_img
-        len(f_)*longest_img_plus_txt,  # padded_img_plus_txt
-        len(f_)*longest_txt,  # padded_txt
-        sum((-(-(f*(h//2)*(w//2))//32))**2 for f, h, w in zip(f_, h_, w_)),  # img_img
-        sum((-(-(f*(h//2)*(w//2))//32))*(-(-y//32)) for f, h, w, y in zip(f_, h_, w_, y_)),  # img_txt
-        sum((-(-y//32))**2 for y in y_),  # txt_txt
-        len(f_)*longest_img**2,  # padded_img_padded_img
-        len(f_)*longest_img_plus_txt**2,  # padded_img_plus_txt_padded_img_plus_txt
-        len(f_)*longest_txt**2,  # padded_txt_padded_txt
-    )
-
-
-_INNER = ("samples", "samples")  # the index set of each
-
-
-def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    return (
-        h//2,
-        w//2,
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    L = sizes.n_layers
-    R = sizes.n_refiner_layers
-    D = sizes.dim
-    c = sizes.in_channels
-    J = sizes.cap_feat_dim
-    S = sizes.siglip_feat_dim or 0
-    has_S = sizes.siglip_feat_dim is not None
-    F = (8*D)//3
-    E = min(D, 256)
-    # what a contraction runs over, in multiples of (n, img, txt, padded_img, padded_img_plus_txt, padded_txt, img_img, img_txt, txt_txt, padded_img_padded_img, padded_img_plus_txt_padded_img_plus_txt, padded_txt_padded_txt)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    all_x_embedder_2_1_rows_ = (0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_to_q_rows_ = (0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_ = (0, 0, 0, 0, 0, 0, 1024, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 1024, 0, 0)
-    cap_embedder_1_rows_ = (0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_to_q_rows_2_ = (0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0)
-    attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1024, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1024)
-    siglip_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_to_q_rows_3_ = (0, 32, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 1024, 2048, 1024, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1024, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("t_embedder.mlp.0",                        sample_,                   524288,  1,        (0, 1),  0),  # y = xW
-        ("t_embedder.mlp.2",                        sample_,                   2048*E,  1,        (1, 1),  0),  # y = xW
-        ("all_x_embedder.2-1",                      all_x_embedder_2_1_rows_,  8*D*c,   1,        (0, 1),  0),  # y = xW
-        ("noise_refiner.*.adaLN_modulation.0",      sample_,                   8*E*D,   R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention.to_q",          attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention.to_k",          attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention.to_v",          attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention",               attention_pairs_,          2*D,     R,        (R, R),  0),  # scores = qk
-        ("noise_refiner.*.attention",               attention_pairs_,          2*D,     R,        (R, R),  0),  # mix = pv
-        ("noise_refiner.*.attention.to_out.0",      attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.w1",         attention_to_q_rows_,      2*F*D,   R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.w3",         attention_to_q_rows_,      2*F*D,   R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.w2",         attention_to_q_rows_,      2*F*D,   R,        (R, R),  0),  # y = xW
-        ("cap_embedder.1",                          cap_embedder_1_rows_,      2*D*J,   1,        (1, 1),  0),  # y = xW
-        ("context_refiner.*.attention.to_q",        attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.attention.to_k",        attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.attention.to_v",        attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.attention",             attention_pairs_2_,        2*D,     R,        (R, R),  0),  # scores = qk
-        ("context_refiner.*.attention",             attention_pairs_2_,        2*D,     R,        (R, R),  0),  # mix = pv
-        ("context_refiner.*.attention.to_out.0",    attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.feed_forward.w1",       attention_to_q_rows_2_,    2*F*D,   R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.feed_forward.w3",       attention_to_q_rows_2_,    2*F*D,   R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.feed_forward.w2",       attention_to_q_rows_2_,    2*F*D,   R,        (R, R),  0),  # y = xW
-        ("siglip_embedder.1",                       siglip_,                   2*D*S,   has_S,    (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention.to_q",         siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention.to_k",         siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention.to_v",         siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention",              siglip_,                   2*D,     R*has_S,  (0, 0),  0),  # scores = qk
-        ("siglip_refiner.*.attention",              siglip_,                   2*D,     R*has_S,  (0, 0),  0),  # mix = pv
-        ("siglip_refiner.*.attention.to_out.0",     siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w1",        siglip_,                   2*F*D,   R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w3",        siglip_,                   2*F*D,   R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w2",        siglip_,                   2*F*D,   R*has_S,  (0, 0),  0),  # y = xW
-        ("layers.*.adaLN_modulation.0",             sample_,                   8*E*D,   L,        (L, L),  0),  # y = xW
-        ("layers.*.attention.to_q",                 attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  0),  # y = xW
-        ("layers.*.attention.to_k",                 attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  0),  # y = xW
-        ("layers.*.attention.to_v",                 attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  0),  # y = xW
-        ("layers.*.attention",                      attention_pairs_3_,        2*D,     L,        (L, L),  0),  # scores = qk
-        ("layers.*.attention",                      attention_pairs_3_,        2*D,     L,        (L, L),  0),  # mix = pv
-        ("layers.*.attention.to_out.0",             attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  0),  # y = xW
-        ("layers.*.feed_forward.w1",                attention_to_q_rows_3_,    2*F*D,   L,        (L, L),  0),  # y = xW
-        ("layers.*.feed_forward.w3",                attention_to_q_rows_3_,    2*F*D,   L,        (L, L),  0),  # y = xW
-        ("layers.*.feed_forward.w2",                attention_to_q_rows_3_,    2*F*D,   L,        (L, L),  0),  # y = xW
-        ("all_final_layer.2-1.adaLN_modulation.1",  sample_,                   2*E*D,   1,        (1, 1),  0),  # y = xW
-        ("all_final_layer.2-1.linear",              attention_to_q_rows_3_,    8*D*c,   1,        (1, 1),  0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    L = sizes.n_layers
-    R = sizes.n_refiner_layers
-    D = sizes.dim
-    c = sizes.in_channels
-    J = sizes.cap_feat_dim
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    L = sizes.n_layers; R = sizes.n_refiner_layers; D = sizes.dim; c = sizes.in_channels; J = sizes.cap_feat_dim
     S = sizes.siglip_feat_dim or 0
     has_S = sizes.siglip_feat_dim is not None
     F = (8*D)//3
@@ -954,574 +224,260 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attention_to_q_rows_3_ = (0, 32, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 1024, 2048, 1024, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1024, 0)
     # what equal modules have in common, each below its own path
-    to_q_1: list[Line] = [
-        ("base_layer",      attention_to_q_rows_,  2*D**2,  R,  (max(0, R - 1), 0),  0),  # y = xW
-        ("lora_A.default",  attention_to_q_rows_,  32*D,    R,  (max(0, R - 1), R),  0),  # y = xW
-        ("lora_B.default",  attention_to_q_rows_,  32*D,    R,  (R, R),              0),  # y = xW
+    to_q_1: Rows = [
+        ("lora_A.default",  attention_to_q_rows_,  32*D,  (),  (R, (max(0, R - 1), R))),  # y = xW
+        ("lora_B.default",  attention_to_q_rows_,  32*D,  (),  (R, (R, R))),  # y = xW
     ]
-    to_q_2: list[Line] = [
-        ("base_layer",      attention_to_q_rows_2_,  2*D**2,  R,  (max(0, R - 1), 0),  0),  # y = xW
-        ("lora_A.default",  attention_to_q_rows_2_,  32*D,    R,  (max(0, R - 1), R),  0),  # y = xW
-        ("lora_B.default",  attention_to_q_rows_2_,  32*D,    R,  (R, R),              0),  # y = xW
+    to_q_2: Rows = [
+        ("lora_A.default",  attention_to_q_rows_2_,  32*D,  (),  (R, (max(0, R - 1), R))),  # y = xW
+        ("lora_B.default",  attention_to_q_rows_2_,  32*D,  (),  (R, (R, R))),  # y = xW
     ]
-    to_q_3: list[Line] = [
-        ("base_layer",      siglip_,  2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  siglip_,  32*D,    R*has_S,  (0, 0),  0),  # y = xW
-        ("lora_B.default",  siglip_,  32*D,    R*has_S,  (0, 0),  0),  # y = xW
+    to_q_3: Rows = [
+        ("lora_A.default",  siglip_,  32*D,  (),  (R*has_S, (0, 0))),  # y = xW
+        ("lora_B.default",  siglip_,  32*D,  (),  (R*has_S, (0, 0))),  # y = xW
     ]
-    to_q_4: list[Line] = [
-        ("base_layer",      attention_to_q_rows_3_,  2*D**2,  L,  (part_1, 0),  0),  # y = xW
-        ("lora_A.default",  attention_to_q_rows_3_,  32*D,    L,  (part_1, L),  0),  # y = xW
-        ("lora_B.default",  attention_to_q_rows_3_,  32*D,    L,  (L, L),       0),  # y = xW
+    to_q_4: Rows = [
+        ("lora_A.default",  attention_to_q_rows_3_,  32*D,  (),  (L, (part_1, L))),  # y = xW
+        ("lora_B.default",  attention_to_q_rows_3_,  32*D,  (),  (L, (L, L))),       # y = xW
     ]
+    # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("t_embedder.mlp.0",                                     sample_,                   524288,  1,        (0, 0),                                        0),  # y = xW
-        ("t_embedder.mlp.2",                                     sample_,                   2048*E,  1,        (0, 0),                                        0),  # y = xW
-        ("all_x_embedder.2-1",                                   all_x_embedder_2_1_rows_,  8*D*c,   1,        (0, 0),                                        0),  # y = xW
-        ("noise_refiner.*.adaLN_modulation.0",                   sample_,                   8*E*D,   R,        (0, 0),                                        0),  # y = xW
-        *_at("noise_refiner.*.attention.to_q", to_q_1),
-        *_at("noise_refiner.*.attention.to_k", to_q_1),
-        *_at("noise_refiner.*.attention.to_v", to_q_1),
-        ("noise_refiner.*.attention",                            attention_pairs_,          2*D,     R,        (R, R),                                        0),  # scores = qk
-        ("noise_refiner.*.attention",                            attention_pairs_,          2*D,     R,        (R, R),                                        0),  # mix = pv
-        ("noise_refiner.*.attention.to_out.0.base_layer",        attention_to_q_rows_,      2*D**2,  R,        (R, 0),                                        0),  # y = xW
-        ("noise_refiner.*.attention.to_out.0.lora_A.default",    attention_to_q_rows_,      32*D,    R,        (R, R),                                        0),  # y = xW
-        ("noise_refiner.*.attention.to_out.0.lora_B.default",    attention_to_q_rows_,      32*D,    R,        (R, R),                                        0),  # y = xW
-        ("noise_refiner.*.feed_forward.w1",                      attention_to_q_rows_,      2*F*D,   R,        (R, 0),                                        0),  # y = xW
-        ("noise_refiner.*.feed_forward.w3",                      attention_to_q_rows_,      2*F*D,   R,        (R, 0),                                        0),  # y = xW
-        ("noise_refiner.*.feed_forward.w2",                      attention_to_q_rows_,      2*F*D,   R,        (R, 0),                                        0),  # y = xW
-        ("cap_embedder.1",                                       cap_embedder_1_rows_,      2*D*J,   1,        (0, 0),                                        0),  # y = xW
-        *_at("context_refiner.*.attention.to_q", to_q_2),
-        *_at("context_refiner.*.attention.to_k", to_q_2),
-        *_at("context_refiner.*.attention.to_v", to_q_2),
-        ("context_refiner.*.attention",                          attention_pairs_2_,        2*D,     R,        (R, R),                                        0),  # scores = qk
-        ("context_refiner.*.attention",                          attention_pairs_2_,        2*D,     R,        (R, R),                                        0),  # mix = pv
-        ("context_refiner.*.attention.to_out.0.base_layer",      attention_to_q_rows_2_,    2*D**2,  R,        (R, 0),                                        0),  # y = xW
-        ("context_refiner.*.attention.to_out.0.lora_A.default",  attention_to_q_rows_2_,    32*D,    R,        (R, R),                                        0),  # y = xW
-        ("context_refiner.*.attention.to_out.0.lora_B.default",  attention_to_q_rows_2_,    32*D,    R,        (R, R),                                        0),  # y = xW
-        ("context_refiner.*.feed_forward.w1",                    attention_to_q_rows_2_,    2*F*D,   R,        (R, 0),                                        0),  # y = xW
-        ("context_refiner.*.feed_forward.w3",                    attention_to_q_rows_2_,    2*F*D,   R,        (R, 0),                                        0),  # y = xW
-        ("context_refiner.*.feed_forward.w2",                    attention_to_q_rows_2_,    2*F*D,   R,        (R, 0),                                        0),  # y = xW
-        ("siglip_embedder.1",                                    siglip_,                   2*D*S,   has_S,    (0, 0),                                        0),  # y = xW
-        *_at("siglip_refiner.*.attention.to_q", to_q_3),
-        *_at("siglip_refiner.*.attention.to_k", to_q_3),
-        *_at("siglip_refiner.*.attention.to_v", to_q_3),
-        ("siglip_refiner.*.attention",                           siglip_,                   2*D,     R*has_S,  (0, 0),                                        0),  # scores = qk
-        ("siglip_refiner.*.attention",                           siglip_,                   2*D,     R*has_S,  (0, 0),                                        0),  # mix = pv
-        *_at("siglip_refiner.*.attention.to_out.0", to_q_3),
-        ("siglip_refiner.*.feed_forward.w1",                     siglip_,                   2*F*D,   R*has_S,  (0, 0),                                        0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w3",                     siglip_,                   2*F*D,   R*has_S,  (0, 0),                                        0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w2",                     siglip_,                   2*F*D,   R*has_S,  (0, 0),                                        0),  # y = xW
-        ("layers.*.adaLN_modulation.0",                          sample_,                   8*E*D,   L,        (0, 0),                                        0),  # y = xW
-        *_at("layers.*.attention.to_q", to_q_4),
-        *_at("layers.*.attention.to_k", to_q_4),
-        *_at("layers.*.attention.to_v", to_q_4),
-        ("layers.*.attention",                                   attention_pairs_3_,        2*D,     L,        (L, L),                                        0),  # scores = qk
-        ("layers.*.attention",                                   attention_pairs_3_,        2*D,     L,        (L, L),                                        0),  # mix = pv
-        ("layers.*.attention.to_out.0.base_layer",               attention_to_q_rows_3_,    2*D**2,  L,        (L, 0),                                        0),  # y = xW
-        ("layers.*.attention.to_out.0.lora_A.default",           attention_to_q_rows_3_,    32*D,    L,        (L, L),                                        0),  # y = xW
-        ("layers.*.attention.to_out.0.lora_B.default",           attention_to_q_rows_3_,    32*D,    L,        (L, L),                                        0),  # y = xW
-        ("layers.*.feed_forward.w1",                             attention_to_q_rows_3_,    2*F*D,   L,        (L, 0),                                        0),  # y = xW
-        ("layers.*.feed_forward.w3",                             attention_to_q_rows_3_,    2*F*D,   L,        (L, 0),                                        0),  # y = xW
-        ("layers.*.feed_forward.w2",                             attention_to_q_rows_3_,    2*F*D,   L,        (L, 0),                                        0),  # y = xW
-        ("all_final_layer.2-1.adaLN_modulation.1",               sample_,                   2*E*D,   1,        (0, 0),                                        0),  # y = xW
-        ("all_final_layer.2-1.linear",                           attention_to_q_rows_3_,    8*D*c,   1,        ((R >= 1) + (L >= 1) - (R >= 1)*(L >= 1), 0),  0),  # y = xW
+        ("t_embedder.mlp.0",                                     sample_,           524288,  (1, (0, 1)),        (1, (0, 0))),      # y = xW
+        ("t_embedder.mlp.2",                                     sample_,           2048*E,  (1, (1, 1)),        (1, (0, 0))),      # y = xW
+        ("all_x_embedder.2-1",                                   all_x_embedder_2_1_rows_,  8*D*c,   (1, (0, 1)),        (1, (0, 0))),      # y = xW
+        ("noise_refiner.*.adaLN_modulation.0",                   sample_,           8*E*D,   (R, (R, R)),        (R, (0, 0))),      # y = xW
+        ("noise_refiner.*.attention.to_q",                       attention_to_q_rows_,  2*D**2,  (R, (R, R)),        (R, (max(0, R - 1), 0), 0, ".base_layer")),  # y = xW
+        ("noise_refiner.*.attention.to_q", to_q_1),
+        ("noise_refiner.*.attention.to_k",                       attention_to_q_rows_,  2*D**2,  (R, (R, R)),        (R, (max(0, R - 1), 0), 0, ".base_layer")),  # y = xW
+        ("noise_refiner.*.attention.to_k", to_q_1),
+        ("noise_refiner.*.attention.to_v",                       attention_to_q_rows_,  2*D**2,  (R, (R, R)),        (R, (max(0, R - 1), 0), 0, ".base_layer")),  # y = xW
+        ("noise_refiner.*.attention.to_v", to_q_1),
+        ("noise_refiner.*.attention",                            attention_pairs_,  2*D,     (R, (R, R)),        (R, (R, R))),      # scores = qk
+        ("noise_refiner.*.attention",                            attention_pairs_,  2*D,     (R, (R, R)),        (R, (R, R))),      # mix = pv
+        ("noise_refiner.*.attention.to_out.0",                   attention_to_q_rows_,  2*D**2,  (R, (R, R)),        (R, (R, 0), 0, ".base_layer")),  # y = xW
+        ("noise_refiner.*.attention.to_out.0.lora_A.default",    attention_to_q_rows_,  32*D,    (),                 (R, (R, R))),      # y = xW
+        ("noise_refiner.*.attention.to_out.0.lora_B.default",    attention_to_q_rows_,  32*D,    (),                 (R, (R, R))),      # y = xW
+        ("noise_refiner.*.feed_forward.w1",                      attention_to_q_rows_,  2*F*D,   (R, (R, R)),        (R, (R, 0))),      # y = xW
+        ("noise_refiner.*.feed_forward.w3",                      attention_to_q_rows_,  2*F*D,   (R, (R, R)),        (R, (R, 0))),      # y = xW
+        ("noise_refiner.*.feed_forward.w2",                      attention_to_q_rows_,  2*F*D,   (R, (R, R)),        (R, (R, 0))),      # y = xW
+        ("cap_embedder.1",                                       cap_embedder_1_rows_,  2*D*J,   (1, (1, 1)),        (1, (0, 0))),      # y = xW
+        ("context_refiner.*.attention.to_q",                     attention_to_q_rows_2_,  2*D**2,  (R, (R, R)),        (R, (max(0, R - 1), 0), 0, ".base_layer")),  # y = xW
+        ("context_refiner.*.attention.to_q", to_q_2),
+        ("context_refiner.*.attention.to_k",                     attention_to_q_rows_2_,  2*D**2,  (R, (R, R)),        (R, (max(0, R - 1), 0), 0, ".base_layer")),  # y = xW
+        ("context_refiner.*.attention.to_k", to_q_2),
+        ("context_refiner.*.attention.to_v",                     attention_to_q_rows_2_,  2*D**2,  (R, (R, R)),        (R, (max(0, R - 1), 0), 0, ".base_layer")),  # y = xW
+        ("context_refiner.*.attention.to_v", to_q_2),
+        ("context_refiner.*.attention",                          attention_pairs_2_,  2*D,     (R, (R, R)),        (R, (R, R))),      # scores = qk
+        ("context_refiner.*.attention",                          attention_pairs_2_,  2*D,     (R, (R, R)),        (R, (R, R))),      # mix = pv
+        ("context_refiner.*.attention.to_out.0",                 attention_to_q_rows_2_,  2*D**2,  (R, (R, R)),        (R, (R, 0), 0, ".base_layer")),  # y = xW
+        ("context_refiner.*.attention.to_out.0.lora_A.default",  attention_to_q_rows_2_,  32*D,    (),                 (R, (R, R))),      # y = xW
+        ("context_refiner.*.attention.to_out.0.lora_B.default",  attention_to_q_rows_2_,  32*D,    (),                 (R, (R, R))),      # y = xW
+        ("context_refiner.*.feed_forward.w1",                    attention_to_q_rows_2_,  2*F*D,   (R, (R, R)),        (R, (R, 0))),      # y = xW
+        ("context_refiner.*.feed_forward.w3",                    attention_to_q_rows_2_,  2*F*D,   (R, (R, R)),        (R, (R, 0))),      # y = xW
+        ("context_refiner.*.feed_forward.w2",                    attention_to_q_rows_2_,  2*F*D,   (R, (R, R)),        (R, (R, 0))),      # y = xW
+        ("siglip_embedder.1",                                    siglip_,           2*D*S,   (has_S, (0, 0)),    (has_S, (0, 0))),  # y = xW
+        ("siglip_refiner.*.attention.to_q",                      siglip_,           2*D**2,  (R*has_S, (0, 0)),  (R*has_S, (0, 0), 0, ".base_layer")),  # y = xW
+        ("siglip_refiner.*.attention.to_q", to_q_3),
+        ("siglip_refiner.*.attention.to_k",                      siglip_,           2*D**2,  (R*has_S, (0, 0)),  (R*has_S, (0, 0), 0, ".base_layer")),  # y = xW
+        ("siglip_refiner.*.attention.to_k", to_q_3),
+        ("siglip_refiner.*.attention.to_v",                      siglip_,           2*D**2,  (R*has_S, (0, 0)),  (R*has_S, (0, 0), 0, ".base_layer")),  # y = xW
+        ("siglip_refiner.*.attention.to_v", to_q_3),
+        ("siglip_refiner.*.attention",                           siglip_,           2*D,     (R*has_S, (0, 0)),  (R*has_S, (0, 0))),  # scores = qk
+        ("siglip_refiner.*.attention",                           siglip_,           2*D,     (R*has_S, (0, 0)),  (R*has_S, (0, 0))),  # mix = pv
+        ("siglip_refiner.*.attention.to_out.0",                  siglip_,           2*D**2,  (R*has_S, (0, 0)),  (R*has_S, (0, 0), 0, ".base_layer")),  # y = xW
+        ("siglip_refiner.*.attention.to_out.0", to_q_3),
+        ("siglip_refiner.*.feed_forward.w1",                     siglip_,           2*F*D,   (R*has_S, (0, 0)),  (R*has_S, (0, 0))),  # y = xW
+        ("siglip_refiner.*.feed_forward.w3",                     siglip_,           2*F*D,   (R*has_S, (0, 0)),  (R*has_S, (0, 0))),  # y = xW
+        ("siglip_refiner.*.feed_forward.w2",                     siglip_,           2*F*D,   (R*has_S, (0, 0)),  (R*has_S, (0, 0))),  # y = xW
+        ("layers.*.adaLN_modulation.0",                          sample_,           8*E*D,   (L, (L, L), L),     (L, (0, 0))),      # y = xW
+        ("layers.*.attention.to_q",                              attention_to_q_rows_3_,  2*D**2,  (L, (L, L), L),     (L, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("layers.*.attention.to_q", to_q_4),
+        ("layers.*.attention.to_k",                              attention_to_q_rows_3_,  2*D**2,  (L, (L, L), L),     (L, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("layers.*.attention.to_k", to_q_4),
+        ("layers.*.attention.to_v",                              attention_to_q_rows_3_,  2*D**2,  (L, (L, L), L),     (L, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("layers.*.attention.to_v", to_q_4),
+        ("layers.*.attention",                                   attention_pairs_3_,  2*D,     (L, (L, L), L),     (L, (L, L))),      # scores = qk
+        ("layers.*.attention",                                   attention_pairs_3_,  2*D,     (L, (L, L), L),     (L, (L, L))),      # mix = pv
+        ("layers.*.attention.to_out.0",                          attention_to_q_rows_3_,  2*D**2,  (L, (L, L), L),     (L, (L, 0), 0, ".base_layer")),  # y = xW
+        ("layers.*.attention.to_out.0.lora_A.default",           attention_to_q_rows_3_,  32*D,    (),                 (L, (L, L))),      # y = xW
+        ("layers.*.attention.to_out.0.lora_B.default",           attention_to_q_rows_3_,  32*D,    (),                 (L, (L, L))),      # y = xW
+        ("layers.*.feed_forward.w1",                             attention_to_q_rows_3_,  2*F*D,   (L, (L, L), L),     (L, (L, 0))),      # y = xW
+        ("layers.*.feed_forward.w3",                             attention_to_q_rows_3_,  2*F*D,   (L, (L, L), L),     (L, (L, 0))),      # y = xW
+        ("layers.*.feed_forward.w2",                             attention_to_q_rows_3_,  2*F*D,   (L, (L, L), L),     (L, (L, 0))),      # y = xW
+        ("all_final_layer.2-1.adaLN_modulation.1",               sample_,           2*E*D,   (1, (1, 1)),        (1, (0, 0))),      # y = xW
+        ("all_final_layer.2-1.linear",                           attention_to_q_rows_3_,  8*D*c,   (1, (1, 1)),        (1, ((R >= 1) + (L >= 1) - (R >= 1)*(L >= 1), 0))),  # y = xW
     ]
 
 
-def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
-    L = sizes.n_layers
-    R = sizes.n_refiner_layers
-    D = sizes.dim
-    c = sizes.in_channels
-    J = sizes.cap_feat_dim
-    S = sizes.siglip_feat_dim or 0
-    has_S = sizes.siglip_feat_dim is not None
-    F = (8*D)//3
-    E = min(D, 256)
-    # what a contraction runs over, in multiples of (n, img, txt, padded_img, padded_img_plus_txt, padded_txt, img_img, img_txt, txt_txt, padded_img_padded_img, padded_img_plus_txt_padded_img_plus_txt, padded_txt_padded_txt)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    all_x_embedder_2_1_rows_ = (0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_to_q_rows_ = (0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_ = (0, 0, 0, 0, 0, 0, 1024, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 1024, 0, 0)
-    cap_embedder_1_rows_ = (0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_to_q_rows_2_ = (0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0)
-    attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1024, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1024)
-    siglip_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_to_q_rows_3_ = (0, 32, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 1024, 2048, 1024, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1024, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("t_embedder.mlp.0",                        sample_,                   524288,  1,        (0, 1),  0),  # y = xW
-        ("t_embedder.mlp.2",                        sample_,                   2048*E,  1,        (1, 1),  0),  # y = xW
-        ("all_x_embedder.2-1",                      all_x_embedder_2_1_rows_,  8*D*c,   1,        (0, 1),  0),  # y = xW
-        ("noise_refiner.*.adaLN_modulation.0",      sample_,                   8*E*D,   R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention.to_q",          attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention.to_k",          attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention.to_v",          attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.attention",               attention_pairs_,          2*D,     R,        (R, R),  0),  # scores = qk
-        ("noise_refiner.*.attention",               attention_pairs_,          2*D,     R,        (R, R),  0),  # mix = pv
-        ("noise_refiner.*.attention.to_out.0",      attention_to_q_rows_,      2*D**2,  R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.w1",         attention_to_q_rows_,      2*F*D,   R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.w3",         attention_to_q_rows_,      2*F*D,   R,        (R, R),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.w2",         attention_to_q_rows_,      2*F*D,   R,        (R, R),  0),  # y = xW
-        ("cap_embedder.1",                          cap_embedder_1_rows_,      2*D*J,   1,        (1, 1),  0),  # y = xW
-        ("context_refiner.*.attention.to_q",        attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.attention.to_k",        attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.attention.to_v",        attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.attention",             attention_pairs_2_,        2*D,     R,        (R, R),  0),  # scores = qk
-        ("context_refiner.*.attention",             attention_pairs_2_,        2*D,     R,        (R, R),  0),  # mix = pv
-        ("context_refiner.*.attention.to_out.0",    attention_to_q_rows_2_,    2*D**2,  R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.feed_forward.w1",       attention_to_q_rows_2_,    2*F*D,   R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.feed_forward.w3",       attention_to_q_rows_2_,    2*F*D,   R,        (R, R),  0),  # y = xW
-        ("context_refiner.*.feed_forward.w2",       attention_to_q_rows_2_,    2*F*D,   R,        (R, R),  0),  # y = xW
-        ("siglip_embedder.1",                       siglip_,                   2*D*S,   has_S,    (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention.to_q",         siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention.to_k",         siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention.to_v",         siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.attention",              siglip_,                   2*D,     R*has_S,  (0, 0),  0),  # scores = qk
-        ("siglip_refiner.*.attention",              siglip_,                   2*D,     R*has_S,  (0, 0),  0),  # mix = pv
-        ("siglip_refiner.*.attention.to_out.0",     siglip_,                   2*D**2,  R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w1",        siglip_,                   2*F*D,   R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w3",        siglip_,                   2*F*D,   R*has_S,  (0, 0),  0),  # y = xW
-        ("siglip_refiner.*.feed_forward.w2",        siglip_,                   2*F*D,   R*has_S,  (0, 0),  0),  # y = xW
-        ("layers.*.adaLN_modulation.0",             sample_,                   8*E*D,   L,        (L, L),  L),  # y = xW
-        ("layers.*.attention.to_q",                 attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  L),  # y = xW
-        ("layers.*.attention.to_k",                 attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  L),  # y = xW
-        ("layers.*.attention.to_v",                 attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  L),  # y = xW
-        ("layers.*.attention",                      attention_pairs_3_,        2*D,     L,        (L, L),  L),  # scores = qk
-        ("layers.*.attention",                      attention_pairs_3_,        2*D,     L,        (L, L),  L),  # mix = pv
-        ("layers.*.attention.to_out.0",             attention_to_q_rows_3_,    2*D**2,  L,        (L, L),  L),  # y = xW
-        ("layers.*.feed_forward.w1",                attention_to_q_rows_3_,    2*F*D,   L,        (L, L),  L),  # y = xW
-        ("layers.*.feed_forward.w3",                attention_to_q_rows_3_,    2*F*D,   L,        (L, L),  L),  # y = xW
-        ("layers.*.feed_forward.w2",                attention_to_q_rows_3_,    2*F*D,   L,        (L, L),  L),  # y = xW
-        ("all_final_layer.2-1.adaLN_modulation.1",  sample_,                   2*E*D,   1,        (1, 1),  0),  # y = xW
-        ("all_final_layer.2-1.linear",              attention_to_q_rows_3_,    8*D*c,   1,        (1, 1),  0),  # y = xW
-    ]
-
-
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.n_layers
-    R = sizes.n_refiner_layers
-    D = sizes.dim
-    H = sizes.n_heads
-    c = sizes.in_channels
-    J = sizes.cap_feat_dim
-    normed = sizes.qk_norm
+    L = sizes.n_layers; R = sizes.n_refiner_layers; D = sizes.dim; H = sizes.n_heads; c = sizes.in_channels
+    J = sizes.cap_feat_dim; normed = sizes.qk_norm
     S = sizes.siglip_feat_dim or 0
     has_S = sizes.siglip_feat_dim is not None
     d = D//H
     F = (8*D)//3
     E = min(D, 256)
-    attention_1 = {
-        "to_q.weight":      R*D**2,
-        "to_k.weight":      R*D**2,
-        "to_v.weight":      R*D**2,
-        "norm_q.weight":    R*d*normed,
-        "norm_k.weight":    R*d*normed,
-        "to_out.0.weight":  R*D**2,
-    }
-    feed_forward_1 = {
-        "w1.weight":  R*F*D,
-        "w3.weight":  R*F*D,
-        "w2.weight":  R*F*D,
-    }
-    return {
-        "t_embedder.mlp.0.weight":                        262144,
-        "t_embedder.mlp.0.bias":                          1024,
-        "t_embedder.mlp.2.weight":                        1024*E,
-        "t_embedder.mlp.2.bias":                          E,
-        "all_x_embedder.2-1.weight":                      4*D*c,
-        "all_x_embedder.2-1.bias":                        D,
-        "x_pad_token":                                    D,
-        "noise_refiner.*.adaLN_modulation.0.weight":      4*R*E*D,
-        "noise_refiner.*.adaLN_modulation.0.bias":        4*R*D,
-        "noise_refiner.*.attention_norm1.weight":         R*D,
-        **_inside("noise_refiner.*.attention", attention_1),
-        "noise_refiner.*.attention_norm2.weight":         R*D,
-        "noise_refiner.*.ffn_norm1.weight":               R*D,
-        **_inside("noise_refiner.*.feed_forward", feed_forward_1),
-        "noise_refiner.*.ffn_norm2.weight":               R*D,
-        "cap_embedder.0.weight":                          J,
-        "cap_embedder.1.weight":                          D*J,
-        "cap_embedder.1.bias":                            D,
-        "cap_pad_token":                                  D,
-        "context_refiner.*.attention_norm1.weight":       R*D,
-        **_inside("context_refiner.*.attention", attention_1),
-        "context_refiner.*.attention_norm2.weight":       R*D,
-        "context_refiner.*.ffn_norm1.weight":             R*D,
-        **_inside("context_refiner.*.feed_forward", feed_forward_1),
-        "context_refiner.*.ffn_norm2.weight":             R*D,
-        "siglip_embedder.0.weight":                       has_S*S,
-        "siglip_embedder.1.weight":                       D*has_S*S,
-        "siglip_embedder.1.bias":                         D*has_S,
-        "siglip_pad_token":                               D*has_S,
-        "siglip_refiner.*.attention_norm1.weight":        R*D*has_S,
-        "siglip_refiner.*.attention.to_q.weight":         R*D**2*has_S,
-        "siglip_refiner.*.attention.to_k.weight":         R*D**2*has_S,
-        "siglip_refiner.*.attention.to_v.weight":         R*D**2*has_S,
-        "siglip_refiner.*.attention.norm_q.weight":       R*d*has_S*normed,
-        "siglip_refiner.*.attention.norm_k.weight":       R*d*has_S*normed,
-        "siglip_refiner.*.attention.to_out.0.weight":     R*D**2*has_S,
-        "siglip_refiner.*.attention_norm2.weight":        R*D*has_S,
-        "siglip_refiner.*.ffn_norm1.weight":              R*D*has_S,
-        "siglip_refiner.*.feed_forward.w1.weight":        R*F*D*has_S,
-        "siglip_refiner.*.feed_forward.w3.weight":        R*F*D*has_S,
-        "siglip_refiner.*.feed_forward.w2.weight":        R*F*D*has_S,
-        "siglip_refiner.*.ffn_norm2.weight":              R*D*has_S,
-        "layers.*.adaLN_modulation.0.weight":             4*L*E*D,
-        "layers.*.adaLN_modulation.0.bias":               4*L*D,
-        "layers.*.attention_norm1.weight":                L*D,
-        "layers.*.attention.to_q.weight":                 L*D**2,
-        "layers.*.attention.to_k.weight":                 L*D**2,
-        "layers.*.attention.to_v.weight":                 L*D**2,
-        "layers.*.attention.norm_q.weight":               L*d*normed,
-        "layers.*.attention.norm_k.weight":               L*d*normed,
-        "layers.*.attention.to_out.0.weight":             L*D**2,
-        "layers.*.attention_norm2.weight":                L*D,
-        "layers.*.ffn_norm1.weight":                      L*D,
-        "layers.*.feed_forward.w1.weight":                L*F*D,
-        "layers.*.feed_forward.w3.weight":                L*F*D,
-        "layers.*.feed_forward.w2.weight":                L*F*D,
-        "layers.*.ffn_norm2.weight":                      L*D,
-        "all_final_layer.2-1.adaLN_modulation.1.weight":  E*D,
-        "all_final_layer.2-1.adaLN_modulation.1.bias":    D,
-        "all_final_layer.2-1.linear.weight":              4*D*c,
-        "all_final_layer.2-1.linear.bias":                4*c,
-    }
+    attention_1: Counts = [
+        ("to_q.weight",      R*D**2),
+        ("to_k.weight",      R*D**2),
+        ("to_v.weight",      R*D**2),
+        ("norm_q.weight",    R*d*normed),
+        ("norm_k.weight",    R*d*normed),
+        ("to_out.0.weight",  R*D**2),
+    ]
+    feed_forward_1: Counts = [("w1.weight", R*F*D), ("w3.weight", R*F*D), ("w2.weight", R*F*D)]
+    return [
+        ("t_embedder.mlp.0.weight",                        262144),
+        ("t_embedder.mlp.0.bias",                          1024),
+        ("t_embedder.mlp.2.weight",                        1024*E),
+        ("t_embedder.mlp.2.bias",                          E),
+        ("all_x_embedder.2-1.weight",                      4*D*c),
+        ("all_x_embedder.2-1.bias",                        D),
+        ("x_pad_token",                                    D),
+        ("noise_refiner.*.adaLN_modulation.0.weight",      4*R*E*D),
+        ("noise_refiner.*.adaLN_modulation.0.bias",        4*R*D),
+        ("noise_refiner.*.attention_norm1.weight",         R*D),
+        ("noise_refiner.*.attention", attention_1),
+        ("noise_refiner.*.attention_norm2.weight",         R*D),
+        ("noise_refiner.*.ffn_norm1.weight",               R*D),
+        ("noise_refiner.*.feed_forward", feed_forward_1),
+        ("noise_refiner.*.ffn_norm2.weight",               R*D),
+        ("cap_embedder.0.weight",                          J),
+        ("cap_embedder.1.weight",                          D*J),
+        ("cap_embedder.1.bias",                            D),
+        ("cap_pad_token",                                  D),
+        ("context_refiner.*.attention_norm1.weight",       R*D),
+        ("context_refiner.*.attention", attention_1),
+        ("context_refiner.*.attention_norm2.weight",       R*D),
+        ("context_refiner.*.ffn_norm1.weight",             R*D),
+        ("context_refiner.*.feed_forward", feed_forward_1),
+        ("context_refiner.*.ffn_norm2.weight",             R*D),
+        ("siglip_embedder.0.weight",                       has_S*S),
+        ("siglip_embedder.1.weight",                       D*has_S*S),
+        ("siglip_embedder.1.bias",                         D*has_S),
+        ("siglip_pad_token",                               D*has_S),
+        ("siglip_refiner.*.attention_norm1.weight",        R*D*has_S),
+        ("siglip_refiner.*.attention.to_q.weight",         R*D**2*has_S),
+        ("siglip_refiner.*.attention.to_k.weight",         R*D**2*has_S),
+        ("siglip_refiner.*.attention.to_v.weight",         R*D**2*has_S),
+        ("siglip_refiner.*.attention.norm_q.weight",       R*d*has_S*normed),
+        ("siglip_refiner.*.attention.norm_k.weight",       R*d*has_S*normed),
+        ("siglip_refiner.*.attention.to_out.0.weight",     R*D**2*has_S),
+        ("siglip_refiner.*.attention_norm2.weight",        R*D*has_S),
+        ("siglip_refiner.*.ffn_norm1.weight",              R*D*has_S),
+        ("siglip_refiner.*.feed_forward.w1.weight",        R*F*D*has_S),
+        ("siglip_refiner.*.feed_forward.w3.weight",        R*F*D*has_S),
+        ("siglip_refiner.*.feed_forward.w2.weight",        R*F*D*has_S),
+        ("siglip_refiner.*.ffn_norm2.weight",              R*D*has_S),
+        ("layers.*.adaLN_modulation.0.weight",             4*L*E*D),
+        ("layers.*.adaLN_modulation.0.bias",               4*L*D),
+        ("layers.*.attention_norm1.weight",                L*D),
+        ("layers.*.attention.to_q.weight",                 L*D**2),
+        ("layers.*.attention.to_k.weight",                 L*D**2),
+        ("layers.*.attention.to_v.weight",                 L*D**2),
+        ("layers.*.attention.norm_q.weight",               L*d*normed),
+        ("layers.*.attention.norm_k.weight",               L*d*normed),
+        ("layers.*.attention.to_out.0.weight",             L*D**2),
+        ("layers.*.attention_norm2.weight",                L*D),
+        ("layers.*.ffn_norm1.weight",                      L*D),
+        ("layers.*.feed_forward.w1.weight",                L*F*D),
+        ("layers.*.feed_forward.w3.weight",                L*F*D),
+        ("layers.*.feed_forward.w2.weight",                L*F*D),
+        ("layers.*.ffn_norm2.weight",                      L*D),
+        ("all_final_layer.2-1.adaLN_modulation.1.weight",  E*D),
+        ("all_final_layer.2-1.adaLN_modulation.1.bias",    D),
+        ("all_final_layer.2-1.linear.weight",              4*D*c),
+        ("all_final_layer.2-1.linear.bias",                4*c),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.n_layers
-    R = sizes.n_refiner_layers
-    D = sizes.dim
-    H = sizes.n_heads
-    c = sizes.in_channels
-    J = sizes.cap_feat_dim
-    normed = sizes.qk_norm
-    S = sizes.siglip_feat_dim or 0
+    L = sizes.n_layers; R = sizes.n_refiner_layers; D = sizes.dim
     has_S = sizes.siglip_feat_dim is not None
-    d = D//H
-    F = (8*D)//3
-    E = min(D, 256)
-    to_q_1 = {
-        "base_layer.weight":      R*D**2,
-        "lora_A.default.weight":  16*R*D,
-        "lora_B.default.weight":  16*R*D,
-    }
-    attention_1 = {
-        **_inside("to_q", to_q_1),
-        **_inside("to_k", to_q_1),
-        **_inside("to_v", to_q_1),
-        "norm_q.weight":  R*d*normed,
-        "norm_k.weight":  R*d*normed,
-        **_inside("to_out.0", to_q_1),
-    }
-    feed_forward_1 = {
-        "w1.weight":  R*F*D,
-        "w3.weight":  R*F*D,
-        "w2.weight":  R*F*D,
-    }
-    to_q_2 = {
-        "base_layer.weight":      R*D**2*has_S,
-        "lora_A.default.weight":  16*R*D*has_S,
-        "lora_B.default.weight":  16*R*D*has_S,
-    }
-    to_q_3 = {
-        "base_layer.weight":      L*D**2,
-        "lora_A.default.weight":  16*L*D,
-        "lora_B.default.weight":  16*L*D,
-    }
-    return {
-        "t_embedder.mlp.0.weight":                        262144,
-        "t_embedder.mlp.0.bias":                          1024,
-        "t_embedder.mlp.2.weight":                        1024*E,
-        "t_embedder.mlp.2.bias":                          E,
-        "all_x_embedder.2-1.weight":                      4*D*c,
-        "all_x_embedder.2-1.bias":                        D,
-        "x_pad_token":                                    D,
-        "noise_refiner.*.adaLN_modulation.0.weight":      4*R*E*D,
-        "noise_refiner.*.adaLN_modulation.0.bias":        4*R*D,
-        "noise_refiner.*.attention_norm1.weight":         R*D,
-        **_inside("noise_refiner.*.attention", attention_1),
-        "noise_refiner.*.attention_norm2.weight":         R*D,
-        "noise_refiner.*.ffn_norm1.weight":               R*D,
-        **_inside("noise_refiner.*.feed_forward", feed_forward_1),
-        "noise_refiner.*.ffn_norm2.weight":               R*D,
-        "cap_embedder.0.weight":                          J,
-        "cap_embedder.1.weight":                          D*J,
-        "cap_embedder.1.bias":                            D,
-        "cap_pad_token":                                  D,
-        "context_refiner.*.attention_norm1.weight":       R*D,
-        **_inside("context_refiner.*.attention", attention_1),
-        "context_refiner.*.attention_norm2.weight":       R*D,
-        "context_refiner.*.ffn_norm1.weight":             R*D,
-        **_inside("context_refiner.*.feed_forward", feed_forward_1),
-        "context_refiner.*.ffn_norm2.weight":             R*D,
-        "siglip_embedder.0.weight":                       has_S*S,
-        "siglip_embedder.1.weight":                       D*has_S*S,
-        "siglip_embedder.1.bias":                         D*has_S,
-        "siglip_pad_token":                               D*has_S,
-        "siglip_refiner.*.attention_norm1.weight":        R*D*has_S,
-        **_inside("siglip_refiner.*.attention.to_q", to_q_2),
-        **_inside("siglip_refiner.*.attention.to_k", to_q_2),
-        **_inside("siglip_refiner.*.attention.to_v", to_q_2),
-        "siglip_refiner.*.attention.norm_q.weight":       R*d*has_S*normed,
-        "siglip_refiner.*.attention.norm_k.weight":       R*d*has_S*normed,
-        **_inside("siglip_refiner.*.attention.to_out.0", to_q_2),
-        "siglip_refiner.*.attention_norm2.weight":        R*D*has_S,
-        "siglip_refiner.*.ffn_norm1.weight":              R*D*has_S,
-        "siglip_refiner.*.feed_forward.w1.weight":        R*F*D*has_S,
-        "siglip_refiner.*.feed_forward.w3.weight":        R*F*D*has_S,
-        "siglip_refiner.*.feed_forward.w2.weight":        R*F*D*has_S,
-        "siglip_refiner.*.ffn_norm2.weight":              R*D*has_S,
-        "layers.*.adaLN_modulation.0.weight":             4*L*E*D,
-        "layers.*.adaLN_modulation.0.bias":               4*L*D,
-        "layers.*.attention_norm1.weight":                L*D,
-        **_inside("layers.*.attention.to_q", to_q_3),
-        **_inside("layers.*.attention.to_k", to_q_3),
-        **_inside("layers.*.attention.to_v", to_q_3),
-        "layers.*.attention.norm_q.weight":               L*d*normed,
-        "layers.*.attention.norm_k.weight":               L*d*normed,
-        **_inside("layers.*.attention.to_out.0", to_q_3),
-        "layers.*.attention_norm2.weight":                L*D,
-        "layers.*.ffn_norm1.weight":                      L*D,
-        "layers.*.feed_forward.w1.weight":                L*F*D,
-        "layers.*.feed_forward.w3.weight":                L*F*D,
-        "layers.*.feed_forward.w2.weight":                L*F*D,
-        "layers.*.ffn_norm2.weight":                      L*D,
-        "all_final_layer.2-1.adaLN_modulation.1.weight":  E*D,
-        "all_final_layer.2-1.adaLN_modulation.1.bias":    D,
-        "all_final_layer.2-1.linear.weight":              4*D*c,
-        "all_final_layer.2-1.linear.bias":                4*c,
+    to_q_1: Counts = [("lora_A.default.weight", 16*R*D), ("lora_B.default.weight", 16*R*D)]
+    attention_1: Counts = [("to_q", to_q_1), ("to_k", to_q_1), ("to_v", to_q_1), ("to_out.0", to_q_1)]
+    to_q_2: Counts = [
+        ("lora_A.default.weight",  16*R*D*has_S),
+        ("lora_B.default.weight",  16*R*D*has_S),
+    ]
+    to_q_3: Counts = [("lora_A.default.weight", 16*L*D), ("lora_B.default.weight", 16*L*D)]
+    return [
+        ("noise_refiner.*.attention", attention_1),
+        ("context_refiner.*.attention", attention_1),
+        ("siglip_refiner.*.attention.to_q", to_q_2),
+        ("siglip_refiner.*.attention.to_k", to_q_2),
+        ("siglip_refiner.*.attention.to_v", to_q_2),
+        ("siglip_refiner.*.attention.to_out.0", to_q_2),
+        ("layers.*.attention.to_q", to_q_3),
+        ("layers.*.attention.to_k", to_q_3),
+        ("layers.*.attention.to_v", to_q_3),
+        ("layers.*.attention.to_out.0", to_q_3),
+    ]
+
+
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
+
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    whole = WHOLE
+    _moments = Moments
+    _fixed = (('all_patch_size', (2,)), ('all_f_patch_size', (1,)))
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples")
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
+        "checkpointed": (_work, 0, True, True, _parameters),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, f_: list[int], h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+        longest_img = max((-(-(f*(h//2)*(w//2))//32) for f, h, w in zip(f_, h_, w_)), default=0)
+        longest_img_plus_txt = max((-(-(f*(h//2)*(w//2))//32) - (-y//32) for f, h, w, y in zip(f_, h_, w_, y_)), default=0)
+        longest_txt = max((-(-y//32) for y in y_), default=0)
+        return Moments(
+            len(f_),  # n
+            sum(-(-(f*(h//2)*(w//2))//32) for f, h, w in zip(f_, h_, w_)),  # img
+            sum(-(-y//32) for y in y_),  # txt
+            len(f_)*longest_img,  # padded_img
+            len(f_)*longest_img_plus_txt,  # padded_img_plus_txt
+            len(f_)*longest_txt,  # padded_txt
+            sum((-(-(f*(h//2)*(w//2))//32))**2 for f, h, w in zip(f_, h_, w_)),  # img_img
+            sum((-(-(f*(h//2)*(w//2))//32))*(-(-y//32)) for f, h, w, y in zip(f_, h_, w_, y_)),  # img_txt
+            sum((-(-y//32))**2 for y in y_),  # txt_txt
+            len(f_)*longest_img**2,  # padded_img_padded_img
+            len(f_)*longest_img_plus_txt**2,  # padded_img_plus_txt_padded_img_plus_txt
+            len(f_)*longest_txt**2,  # padded_txt_padded_txt
+        )
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
+    @staticmethod
+    def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        return (h//2, w//2)
 
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.in_channels; J = sizes.cap_feat_dim
+        return {"x": ("latent", "c f h w", c), "cap_feats": ("prompt", "y c", J)}
 
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    L = sizes.n_layers
-    R = sizes.n_refiner_layers
-    D = sizes.dim
-    has_S = sizes.siglip_feat_dim is not None
-    found: int = 128*R*D*has_S + 256*R*D + 128*L*D
-    return found
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        L = sizes.n_layers; R = sizes.n_refiner_layers; D = sizes.dim
+        has_S = sizes.siglip_feat_dim is not None
+        return {"forward": 0, "lora": 128*R*D*has_S + 256*R*D + 128*L*D}
 
-
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-    "checkpointed": _checkpointed,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-    "checkpointed": _parameters,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-class OtherStructure(ValueError):
-    """The sizes are of a model whose structure is not that of this module."""
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples."""
-    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.in_channels
-    J = sizes.cap_feat_dim
-    return {
-        "x": ("latent", "c f h w", c),
-        "cap_feats": ("prompt", "y c", J),
-    }
-
-
-def _whole_batch() -> ValueError:
-    return ValueError(f"moments of one batch as a whole are not sums over items ({', '.join(WHOLE)})")
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-        OtherStructure: sizes that decide the structure are not those of this module (``_FIXED``).
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ("padded_img", "padded_img_plus_txt", "padded_txt", "padded_img_padded_img", "padded_img_plus_txt_padded_img_plus_txt", "padded_txt_padded_txt")
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        for attribute, value in _FIXED:
-            given = _plain(getattr(sizes, attribute))
-            if given != value:
-                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
-        }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
-
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.img + c[2] * m.txt + c[3] * m.padded_img + c[4] * m.padded_img_plus_txt + c[5] * m.padded_txt + c[6] * m.img_img + c[7] * m.img_txt + c[8] * m.txt_txt + c[9] * m.padded_img_padded_img + c[10] * m.padded_img_plus_txt_padded_img_plus_txt + c[11] * m.padded_txt_padded_txt
 
     def moments(self, *, latent: Streams, prompt: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
-        return _moments(self.sizes, {"latent": latent, "prompt": prompt})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """None: some moments are of a batch as a whole.
-
-        Raises:
-            ValueError: always.
-        """
-        raise _whole_batch()
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """None, as for ``terms``.
-
-        Raises:
-            ValueError: always.
-        """
-        raise _whole_batch()
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt})
 
     def per_item(self, *, latent: Streams, prompt: Streams) -> dict[str, Any]:
-        """None: what an item costs depends on the others.
-
-        Raises:
-            ValueError: always.
-        """
-        raise _whole_batch()
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.img + c[2] * m.txt + c[3] * m.padded_img + c[4] * m.padded_img_plus_txt + c[5] * m.padded_txt + c[6] * m.img_img + c[7] * m.img_txt + c[8] * m.txt_txt + c[9] * m.padded_img_padded_img + c[10] * m.padded_img_plus_txt_padded_img_plus_txt + c[11] * m.padded_txt_padded_txt)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**z_image**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        return _total(c[0] * m.n + c[1] * m.img + c[2] * m.txt + c[3] * m.padded_img + c[4] * m.padded_img_plus_txt + c[5] * m.padded_txt + c[6] * m.img_img + c[7] * m.img_txt + c[8] * m.txt_txt + c[9] * m.padded_img_padded_img + c[10] * m.padded_img_plus_txt_padded_img_plus_txt + c[11] * m.padded_txt_padded_txt)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"latent": latent, "prompt": prompt})

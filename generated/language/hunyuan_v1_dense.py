@@ -4,98 +4,52 @@
 # sha256 9cb60e352fbfc877303d1492d07c39b61bd70b741d3c1c82b853c7402392109c  specs/blocks/decoder_head.yaml
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """Hunyuan dense, Llama with normalised queries and keys: parameters and FLOPs in closed form.
 
-Regime 'full', convention symflops, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x
-               + (2*L*H*d) * xx
-    backward   = (4*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*D*V) * x
-               + (4*L*H*d) * xx
-
-Regime 'full', convention torch, FLOPs per batch:
-
-    forward    = (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
-               + (4*L*H*d) * xx
-    backward   = (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x
-               + (8*L*H*d) * xx
-
-Regime 'forward', convention symflops, FLOPs per batch:
-
-    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x
-               + (2*L*H*d) * xx
-
-Regime 'forward', convention torch, FLOPs per batch:
-
-    forward    = (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
-               + (4*L*H*d) * xx
-
-Regime 'lora', convention symflops, FLOPs per batch:
-
-    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*D*V) * x
-               + (2*L*H*d) * xx
-    backward   = (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D)) *
-                   x
-               + (4*L*H*d) * xx
-
-Regime 'lora', convention torch, FLOPs per batch:
-
-    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x
-               + (4*L*H*d) * xx
-    backward   = (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D)) *
-                   x
-               + (8*L*H*d) * xx
-
-Regime 'checkpointed', convention symflops, FLOPs per batch:
-
-    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x
-               + (2*L*H*d) * xx
-    backward   = (4*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*D*V) * x
-               + (4*L*H*d) * xx
-    recomputed = (2*L*(2*D*H*d + 2*D*G*d + 2*D*F + H*d)) * x
-               + (2*L*H*d) * xx
-
-Regime 'checkpointed', convention torch, FLOPs per batch:
-
-    forward    = (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
-               + (4*L*H*d) * xx
-    backward   = (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x
-               + (8*L*H*d) * xx
-    recomputed = (4*L*D*(H*d + G*d + F)) * x
-               + (4*L*H*d) * xx
+forward (full, forward, checkpointed under symflops):
+    (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x + (2*L*H*d) * xx
+backward (full, checkpointed under symflops):
+    (4*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*D*V) * x + (4*L*H*d) * xx
+forward (full, forward, checkpointed under torch):
+    (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x + (4*L*H*d) * xx
+backward (full, checkpointed under torch):
+    (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x + (8*L*H*d) * xx
+forward (lora under symflops):
+    (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*D*V) * x + (2*L*H*d) * xx
+backward (lora under symflops):
+    (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D)) * x
+    + (4*L*H*d) * xx
+forward (lora under torch):
+    (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x + (4*L*H*d) * xx
+backward (lora under torch):
+    (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D)) * x
+    + (8*L*H*d) * xx
+recomputed (checkpointed under symflops):
+    (2*L*(2*D*H*d + 2*D*G*d + 2*D*F + H*d)) * x + (2*L*H*d) * xx
+recomputed (checkpointed under torch):
+    (4*L*D*(H*d + G*d + F)) * x + (4*L*H*d) * xx
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
-
-Sizes:
-
-    L    num_hidden_layers: decoder layers
-    D    hidden_size: model width
-    H    num_attention_heads: query heads
-    G    num_key_value_heads: key and value heads
-    d    head_dim: width of one head
-    F    intermediate_size: width of the feed-forward
-    V    vocab_size: vocabulary
-    tied tie_word_embeddings: the head shares the embedding table
-    biased attention_bias: attention projections have biases
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, numbers as _numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -104,1101 +58,190 @@ VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("text", ("x",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "xx": "samples"}
-_CLASSES = ("HunYuanDenseV1ForCausalLM",)
-_MODEL_TYPES = ("hunyuan_v1_dense",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("num_hidden_layers", "count", ("num_hidden_layers",), ""),
-    ("hidden_size", "number", ("hidden_size",), ""),
-    ("num_attention_heads", "number", ("num_attention_heads",), ""),
-    ("num_key_value_heads", "number", ("num_key_value_heads",), ""),
-    ("head_dim", "number", ("head_dim",), ""),
-    ("intermediate_size", "number", ("intermediate_size",), ""),
-    ("vocab_size", "number", ("vocab_size",), ""),
-    ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
-    ("attention_bias", "flag", ("attention_bias",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'HunYuanDenseV1Config': {'absent': ['num_key_value_heads', 'head_dim', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "HunYuanDenseV1ForCausalLM": {
-        "guarded": {
-        },
-        "words": {
-            "hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("attention_bias", "head_dim", "hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "num_key_value_heads", "tie_word_embeddings", "vocab_size")
+    _name = NAME
+    _classes = ("HunYuanDenseV1ForCausalLM",)
+    _model_types = ("hunyuan_v1_dense",)
+    _reading = {'tables': {'HunYuanDenseV1Config': {'absent': ['num_key_value_heads', 'head_dim', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'num_labels']}}}
+    _fields = (
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("num_key_value_heads", "number"), ("head_dim", "number"), ("intermediate_size", "number"),
+        ("vocab_size", "number"), ("tie_word_embeddings", "flag"), ("attention_bias", "flag"),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "HunYuanDenseV1ForCausalLM": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh']}},
+    }
 
     def __init__(
         self,
         *,
-        num_hidden_layers: int = 32,
-        hidden_size: int = 4096,
-        num_attention_heads: int = 32,
-        num_key_value_heads: int | None = None,
-        head_dim: int | None = None,
-        intermediate_size: int = 11008,
-        vocab_size: int = 290943,
-        tie_word_embeddings: bool = False,
-        attention_bias: bool = False,
+        num_hidden_layers: int = 32,  # L: decoder layers
+        hidden_size: int = 4096,  # D: model width
+        num_attention_heads: int = 32,  # H: query heads
+        num_key_value_heads: int | None = None,  # G: key and value heads
+        head_dim: int | None = None,  # d: width of one head
+        intermediate_size: int = 11008,  # F: width of the feed-forward
+        vocab_size: int = 290943,  # V: vocabulary
+        tie_word_embeddings: bool = False,  # tied: the head shares the embedding table
+        attention_bias: bool = False,  # biased: attention projections have biases
     ) -> None:
-        self.num_hidden_layers = num_hidden_layers
-        self.hidden_size = hidden_size
-        self.num_attention_heads = num_attention_heads
         if num_key_value_heads is None:
             num_key_value_heads = num_attention_heads
-        self.num_key_value_heads = num_key_value_heads
         if head_dim is None:
             head_dim = hidden_size//num_attention_heads
-        self.head_dim = head_dim
-        self.intermediate_size = intermediate_size
-        self.vocab_size = vocab_size
-        self.tie_word_embeddings = tie_word_embeddings
-        self.attention_bias = attention_bias
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
-
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        return cls(**found)
-
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+        self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
+        self.num_attention_heads, self.num_key_value_heads = num_attention_heads, num_key_value_heads
+        self.head_dim, self.intermediate_size, self.vocab_size = head_dim, intermediate_size, vocab_size
+        self.tie_word_embeddings, self.attention_bias = tie_word_embeddings, attention_bias
 
 
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
+    __slots__ = ("n", "x", "xx")
+    _names = __slots__
 
-    __slots__ = ("n", "padded", "x", "xx")
-
-    def __init__(
-        self,
-        n: int = 0,
-        x: int = 0,
-        xx: int = 0,
-        *,
-        padded: Moments | None = None,
-    ) -> None:
-        self.n = n
-        self.x = x
-        self.xx = xx
-        self.padded = padded
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.x + other.x,
-            self.xx + other.xx,
-            padded=padded,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        return {
-            "n": self.n,
-            "x": self.x,
-            "xx": self.xx,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+    def __init__(self, n: int = 0, x: int = 0, xx: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.x, self.xx, self.padded, self.lengths = n, x, xx, padded, lengths
 
 
 def moments(*, text: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``text``: x per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"text": text})
+    return Estimator._of_batch(None, {"text": text})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch."""
-    real, padded = _read(sizes, batch)
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
-    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(x_: list[int]) -> Moments:
-    return Moments(
-        len(x_),  # n
-        sum(x_),  # x
-        sum([x*x for x in x_]),  # xx
-    )
-
-
-def _terms(sizes: Any, x: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    return (
-        1,
-        x,
-        x**2,
-    )
-
-
-def _rests(sizes: Any, x: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    kind = config.get("model_type")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
-        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,             2*D*H*d,  L,  (L, L),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,             2*D*G*d,  L,  (L, L),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,             2*D*G*d,  L,  (L, L),  0),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (L, L),  0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (L, L),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,             2*D*H*d,  L,  (L, L),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,             2*D*F,    L,  (L, L),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,             2*D*F,    L,  (L, L),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,             2*D*F,    L,  (L, L),  0),  # y = xW
-        ("lm_head",                          text_,             2*D*V,    1,  (1, 1),  0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+    d = sizes.head_dim; F = sizes.intermediate_size; V = sizes.vocab_size
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     # what equal modules have in common, each below its own path
-    k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("lora_A.default",  text_,  32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("lora_B.default",  text_,  32*G*d,   L,  (L, L),              0),  # y = xW
+    k_proj_1: Rows = [
+        ("lora_A.default",  text_,  32*D,    (),  (L, (max(0, L - 1), L))),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,  (),  (L, (L, L))),  # y = xW
     ]
+    # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",      text_,             2*D*H*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*H*d,   L,  (L, L),              0),  # y = xW
-        *_at("model.layers.*.self_attn.k_proj", k_proj_1),
-        *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      L,  (L, L),              0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      L,  (L, L),              0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",      text_,             2*D*H*d,  L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   L,  (L, L),              0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     L,  (L, L),              0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    L,  (L, 0),              0),  # y = xW
-        ("lm_head",                                         text_,             2*D*V,    1,  ((L >= 1), 0),       0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,     (),              (L, (max(0, L - 1), L))),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*H*d,   (),              (L, (L, L))),  # y = xW
+        ("model.layers.*.self_attn.k_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.layers.*.self_attn.v_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (L, (L, L), L),  (L, (L, L))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (L, (L, L), L),  (L, (L, L))),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   (),              (L, (L, L))),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     (),              (L, (L, L))),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (L, (L, L)),     (L, (L, 0))),  # y = xW
+        ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 
 
-def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+def _parameters(sizes: Sizes) -> Counts:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+    d = sizes.head_dim; F = sizes.intermediate_size; V = sizes.vocab_size; tied = sizes.tie_word_embeddings
+    biased = sizes.attention_bias
+    k_proj_1: Counts = [("weight", L*D*G*d), ("bias", L*G*d*biased)]
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,             2*D*H*d,  L,  (L, L),  L),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,             2*D*G*d,  L,  (L, L),  L),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,             2*D*G*d,  L,  (L, L),  L),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (L, L),  L),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (L, L),  L),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,             2*D*H*d,  L,  (L, L),  L),  # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,             2*D*F,    L,  (L, L),  L),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,             2*D*F,    L,  (L, L),  L),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,             2*D*F,    L,  (L, L),  0),  # y = xW
-        ("lm_head",                          text_,             2*D*V,    1,  (1, 1),  0),  # y = xW
+        ("model.embed_tokens.weight",                        D*V),
+        ("model.layers.*.input_layernorm.weight",            L*D),
+        ("model.layers.*.self_attn.q_proj.weight",           L*D*H*d),
+        ("model.layers.*.self_attn.q_proj.bias",             L*H*d*biased),
+        ("model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.layers.*.self_attn.query_layernorm.weight",  L*d),
+        ("model.layers.*.self_attn.key_layernorm.weight",    L*d),
+        ("model.layers.*.self_attn.o_proj.weight",           L*D*H*d),
+        ("model.layers.*.self_attn.o_proj.bias",             L*D*biased),
+        ("model.layers.*.post_attention_layernorm.weight",   L*D),
+        ("model.layers.*.mlp.gate_proj.weight",              L*D*F),
+        ("model.layers.*.mlp.up_proj.weight",                L*D*F),
+        ("model.layers.*.mlp.down_proj.weight",              L*D*F),
+        ("model.norm.weight",                                D),
+        ("lm_head.weight",                                   D*V - D*V*tied),
     ]
 
 
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
     d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    tied = sizes.tie_word_embeddings
-    biased = sizes.attention_bias
-    k_proj_1 = {
-        "weight":  L*D*G*d,
-        "bias":    L*G*d*biased,
-    }
-    return {
-        "model.embed_tokens.weight":                        D*V,
-        "model.layers.*.input_layernorm.weight":            L*D,
-        "model.layers.*.self_attn.q_proj.weight":           L*D*H*d,
-        "model.layers.*.self_attn.q_proj.bias":             L*H*d*biased,
-        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
-        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.layers.*.self_attn.query_layernorm.weight":  L*d,
-        "model.layers.*.self_attn.key_layernorm.weight":    L*d,
-        "model.layers.*.self_attn.o_proj.weight":           L*D*H*d,
-        "model.layers.*.self_attn.o_proj.bias":             L*D*biased,
-        "model.layers.*.post_attention_layernorm.weight":   L*D,
-        "model.layers.*.mlp.gate_proj.weight":              L*D*F,
-        "model.layers.*.mlp.up_proj.weight":                L*D*F,
-        "model.layers.*.mlp.down_proj.weight":              L*D*F,
-        "model.norm.weight":                                D,
-        "lm_head.weight":                                   D*V - D*V*tied,
+    k_proj_1: Counts = [("lora_A.default.weight", 16*L*D), ("lora_B.default.weight", 16*L*G*d)]
+    return [
+        ("model.layers.*.self_attn.q_proj.lora_A.default.weight",  16*L*D),
+        ("model.layers.*.self_attn.q_proj.lora_B.default.weight",  16*L*H*d),
+        ("model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.layers.*.self_attn.o_proj.lora_A.default.weight",  16*L*H*d),
+        ("model.layers.*.self_attn.o_proj.lora_B.default.weight",  16*L*D),
+    ]
+
+
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
+
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
+        "checkpointed": (_work, 0, True, True, _parameters),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, x_: list[int]) -> Moments:
+        return Moments(len(x_), sum(x_), sum([x*x for x in x_]))
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
-    """Elements per parameter, all copies together."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    tied = sizes.tie_word_embeddings
-    biased = sizes.attention_bias
-    k_proj_1 = {
-        "base_layer.weight":      L*D*G*d,
-        "base_layer.bias":        L*G*d*biased,
-        "lora_A.default.weight":  16*L*D,
-        "lora_B.default.weight":  16*L*G*d,
-    }
-    return {
-        "model.embed_tokens.weight":                              D*V,
-        "model.layers.*.input_layernorm.weight":                  L*D,
-        "model.layers.*.self_attn.q_proj.base_layer.weight":      L*D*H*d,
-        "model.layers.*.self_attn.q_proj.base_layer.bias":        L*H*d*biased,
-        "model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
-        "model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*H*d,
-        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
-        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.layers.*.self_attn.query_layernorm.weight":        L*d,
-        "model.layers.*.self_attn.key_layernorm.weight":          L*d,
-        "model.layers.*.self_attn.o_proj.base_layer.weight":      L*D*H*d,
-        "model.layers.*.self_attn.o_proj.base_layer.bias":        L*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*L*H*d,
-        "model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*L*D,
-        "model.layers.*.post_attention_layernorm.weight":         L*D,
-        "model.layers.*.mlp.gate_proj.weight":                    L*D*F,
-        "model.layers.*.mlp.up_proj.weight":                      L*D*F,
-        "model.layers.*.mlp.down_proj.weight":                    L*D*F,
-        "model.norm.weight":                                      D,
-        "lm_head.weight":                                         D*V - D*V*tied,
-    }
+    @staticmethod
+    def _terms(sizes: Any, x: Any) -> tuple[Any, ...]:
+        return (1, x, x**2)
 
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        return {"input_ids": ("text", "b x", None)}
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+        d = sizes.head_dim
+        return {"forward": 0, "lora": 32*L*(H*d + G*d + 2*D)}
 
-
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    found: int = 32*L*(H*d + G*d + 2*D)
-    return found
-
-
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-    "checkpointed": _checkpointed,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-    "checkpointed": _parameters,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    return {
-        "input_ids": ("text", "b x", None),
-    }
-
-
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
-
-
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
-        }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
-
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[1] * m.x + c[2] * m.xx
 
     def moments(self, *, text: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
         if type(text) is list and text and type(text[0]) is int:
             try:
-                return _summed(self.sizes, [_numbers(text)])
+                if len(text) < 100:
+                    return self._sums(self.sizes, _numbers(text).tolist())
+                return self._summed(self.sizes, [_numbers(text)])
             except (TypeError, OverflowError):
                 pass
-        return _moments(self.sizes, {"text": text})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return ()
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"text": text})
 
     def per_item(self, *, text: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"text": text}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        c = self._total
-        return _total(c[1] * m.x + c[2] * m.xx)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**hunyuan_v1_dense**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        return _total(c[1] * m.x + c[2] * m.xx)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"text": text})

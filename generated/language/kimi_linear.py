@@ -6,380 +6,172 @@
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # sha256 8cfe581d8bd558d0a8d26413355dadd1936007f46fda7eea430334b83ba5d709  specs/blocks/routed_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """Kimi Linear, a decoder of delta rules with a decay per channel, latent attention in every fourth layer, and routed experts: parameters and FLOPs in closed form.
 
-Regime 'full', convention symflops, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (128*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(3*dl**2 + 320*dl + 651) + 128*L*Hl*(3*dl**2 + 320*dl +
-                   651) + 128*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv +
-                   2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl
-                   - 4*D*dl) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-                   D*H*dn - D*H*dr) + sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl +
-                   4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r
-                   - 2*D*dr - H*dn - H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-                   sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn +
-                   2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*has_full*(-dn - dr - dv) + sum((kinds[i] == "full_attention") for i in
-                   range(L))*H*(dn + dr + dv)) * xx
-    backward   = (12*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 12*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) + 12*sum((kinds[i]
-                   == "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (256*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(dl**2 + 320*dl + 651) + 256*L*Hl*(dl**2 + 320*dl +
-                   651) + 256*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-dl**2 - 320*dl - 651)) * chunks
-               + (512*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl**2*has_full + 512*L*Hl*dl**2 -
-                   512*sum((i + 1 in full) for i in range(L))*Hl*dl**2*has_full - 512*sum((kinds[i] == "full_attention")
-                   for i in range(L))*Hl*dl**2) * known
-               + (4*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   4*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv +
-                   2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl
-                   - 4*D*dl) + 4*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-                   D*H*dn - D*H*dr) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl +
-                   4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r
-                   - 2*D*dr - H*dn - H*dr - H*dv) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn +
-                   2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-                   4*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'full', convention torch, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (384*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 64) + 384*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-                   384*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 64)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn +
-                   H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N +
-                   D*Hl + 2*D*dl - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 +
-                   3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 2*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn +
-                   D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-    backward   = (12*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 12*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) + 12*sum((kinds[i]
-                   == "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (256*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 192) + 256*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
-                   256*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 192)) * chunks
-               + (512*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl**2*has_full + 512*L*Hl*dl**2 -
-                   512*sum((i + 1 in full) for i in range(L))*Hl*dl**2*has_full - 512*sum((kinds[i] == "full_attention")
-                   for i in range(L))*Hl*dl**2) * known
-               + (4*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   4*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 4*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn +
-                   H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 4*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   4*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N +
-                   D*Hl + 2*D*dl - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 +
-                   3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 4*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn +
-                   D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) +
-                   4*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
-               + (4*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 4*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 4*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'forward', convention symflops, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (128*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(3*dl**2 + 320*dl + 651) + 128*L*Hl*(3*dl**2 + 320*dl +
-                   651) + 128*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv +
-                   2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl
-                   - 4*D*dl) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-                   D*H*dn - D*H*dr) + sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl +
-                   4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r
-                   - 2*D*dr - H*dn - H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-                   sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn +
-                   2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*has_full*(-dn - dr - dv) + sum((kinds[i] == "full_attention") for i in
-                   range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'forward', convention torch, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (384*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 64) + 384*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-                   384*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 64)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn +
-                   H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N +
-                   D*Hl + 2*D*dl - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 +
-                   3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 2*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn +
-                   D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'lora', convention symflops, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (128*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(3*dl**2 + 320*dl + 651) + 128*L*Hl*(3*dl**2 + 320*dl +
-                   651) + 128*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn -
-                   D*H*dr) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr -
-                   H*rq*dn - H*rq*dr - D*rq - 32*rq) + sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr
-                   + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr -
-                   8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl - 128*Hl*dl - 32*D) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) +
-                   sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl + 4*Hl*dl**2 + 6*Hl*dl*N +
-                   2*D*Hl + 4*D*dl + 128*Hl*dl + 32*D - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r -
-                   2*D*dr - 65*H*dn - 33*H*dr - 65*H*dv - 64*r - 32*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl +
-                   2*D*dl + 3*D*F + 64*Hl*dl + 64*D) + sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn +
-                   2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr
-                   - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl - 128*Hl*dl - 32*D) + 2*sum((mlps[i] == "sparse")
-                   for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*has_full*(-dn - dr - dv) + sum((kinds[i] == "full_attention") for i in
-                   range(L))*H*(dn + dr + dv)) * xx
-    backward   = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (256*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(dl**2 + 320*dl + 651) + 256*L*Hl*(dl**2 + 320*dl +
-                   651) + 256*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-dl**2 - 320*dl - 651)) * chunks
-               + (512*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl**2*has_full + 512*L*Hl*dl**2 -
-                   512*sum((i + 1 in full) for i in range(L))*Hl*dl**2*has_full - 512*sum((kinds[i] == "full_attention")
-                   for i in range(L))*Hl*dl**2) * known
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*rq*has_full*(H*dn + H*dr + 64) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*rq*has_full*(-H*dn - H*dr - 64) + 2*sum((i + 1 in full) for
-                   i in range(1, L))*D*has_rq*has_full*(rq - H*dn - H*dr) + 2*sum((kinds[i] == "full_attention") for i in
-                   range(1, L))*D*has_rq*has_full*(H*dn + H*dr - rq) + 2*sum((i + 1 in full) for i in
-                   range(L))*has_full*(D*H*dv + H*r*dn + H*r*dv + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr - D*Hl*dl -
-                   3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*rq*(H*dn
-                   + H*dr + 64) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(D*Hl*dl + 3*Hl*dl*N +
-                   128*Hl*dl + 16*D - D*H*dv - H*r*dn - H*r*dv - 65*H*dn - 33*H*dr - 65*H*dv - 64*r - 32*dr) + 2*sum((i + 1
-                   in full) for i in range(1, L))*has_full*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl -
-                   2*D*dl - 16*D) + 2*sum((kinds[i] == "full_attention") for i in range(1, L))*D*has_rq*(rq - H*dn - H*dr)
-                   + 2*sum((kinds[i] == "full_attention") for i in range(1, L))*has_full*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl +
-                   2*D*dl + 16*D - D*H*dn - D*H*dr - D*r - D*dr) + 2*(L >= 1)*D*V + 2*max(0, L - 1)*(3*D*Hl*dl + 2*Hl*dl**2
-                   + D*Hl + 2*D*dl + 48*D) + 2*L*(D*Hl*dl + 3*Hl*dl*N + 3*D*F + 128*Hl*dl + 80*D) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*(D*H*dv + H*r*dn + H*r*dv + 65*H*dn + 33*H*dr + 65*H*dv + 64*r +
-                   32*dr - D*Hl*dl - 3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*sum((mlps[i] == "sparse") for i in
-                   range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*sum((kinds[i] == "full_attention") for i in range(1,
-                   L))*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D)) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'lora', convention torch, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (384*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 64) + 384*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-                   384*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 64)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn -
-                   D*H*dr) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr -
-                   H*rq*dn - H*rq*dr - D*rq - 32*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr +
-                   D*H*dv + H*r*dn + H*r*dv + D*r + D*dr + 32*H*dn + 16*H*dr + 32*H*dv + 32*r + 16*dr - 4*D*Hl*dl -
-                   2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl - 64*Hl*dl - 16*D) + 2*sum((kinds[i] == "full_attention") for i
-                   in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl +
-                   64*Hl*dl + 16*D - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr - 32*H*dn - 16*H*dr - 32*H*dv
-                   - 32*r - 16*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F + 64*Hl*dl + 64*D) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv +
-                   D*r + D*dr + 32*H*dn + 16*H*dr + 32*H*dv + 32*r + 16*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl -
-                   2*D*dl - 64*Hl*dl - 16*D) + 2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F)
-                   + 2*D*V) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-    backward   = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (256*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 192) + 256*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
-                   256*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 192)) * chunks
-               + (512*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl**2*has_full + 512*L*Hl*dl**2 -
-                   512*sum((i + 1 in full) for i in range(L))*Hl*dl**2*has_full - 512*sum((kinds[i] == "full_attention")
-                   for i in range(L))*Hl*dl**2) * known
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*rq*has_full*(H*dn + H*dr + 64) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*rq*has_full*(-H*dn - H*dr - 64) + 2*sum((i + 1 in full) for
-                   i in range(1, L))*D*has_rq*has_full*(rq - H*dn - H*dr) + 2*sum((kinds[i] == "full_attention") for i in
-                   range(1, L))*D*has_rq*has_full*(H*dn + H*dr - rq) + 2*sum((i + 1 in full) for i in
-                   range(L))*has_full*(D*H*dv + H*r*dn + H*r*dv + 64*H*dn + 32*H*dr + 64*H*dv + 64*r + 32*dr - D*Hl*dl -
-                   3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*rq*(H*dn
-                   + H*dr + 64) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(D*Hl*dl + 3*Hl*dl*N +
-                   128*Hl*dl + 16*D - D*H*dv - H*r*dn - H*r*dv - 64*H*dn - 32*H*dr - 64*H*dv - 64*r - 32*dr) + 2*sum((i + 1
-                   in full) for i in range(1, L))*has_full*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl -
-                   2*D*dl - 16*D) + 2*sum((kinds[i] == "full_attention") for i in range(1, L))*D*has_rq*(rq - H*dn - H*dr)
-                   + 2*sum((kinds[i] == "full_attention") for i in range(1, L))*has_full*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl +
-                   2*D*dl + 16*D - D*H*dn - D*H*dr - D*r - D*dr) + 2*(L >= 1)*D*V + 2*max(0, L - 1)*(3*D*Hl*dl + 2*Hl*dl**2
-                   + D*Hl + 2*D*dl + 48*D) + 2*L*(D*Hl*dl + 3*Hl*dl*N + 3*D*F + 128*Hl*dl + 80*D) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*(D*H*dv + H*r*dn + H*r*dv + 64*H*dn + 32*H*dr + 64*H*dv + 64*r +
-                   32*dr - D*Hl*dl - 3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*sum((mlps[i] == "sparse") for i in
-                   range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*sum((kinds[i] == "full_attention") for i in range(1,
-                   L))*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D)) * x
-               + (4*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 4*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 4*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'checkpointed', convention symflops, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (128*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(3*dl**2 + 320*dl + 651) + 128*L*Hl*(3*dl**2 + 320*dl +
-                   651) + 128*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv +
-                   2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl
-                   - 4*D*dl) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-                   D*H*dn - D*H*dr) + sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl +
-                   4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r
-                   - 2*D*dr - H*dn - H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-                   sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn +
-                   2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*has_full*(-dn - dr - dv) + sum((kinds[i] == "full_attention") for i in
-                   range(L))*H*(dn + dr + dv)) * xx
-    backward   = (12*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 12*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) + 12*sum((kinds[i]
-                   == "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (256*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(dl**2 + 320*dl + 651) + 256*L*Hl*(dl**2 + 320*dl +
-                   651) + 256*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-dl**2 - 320*dl - 651)) * chunks
-               + (512*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl**2*has_full + 512*L*Hl*dl**2 -
-                   512*sum((i + 1 in full) for i in range(L))*Hl*dl**2*has_full - 512*sum((kinds[i] == "full_attention")
-                   for i in range(L))*Hl*dl**2) * known
-               + (4*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   4*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv +
-                   2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl
-                   - 4*D*dl) + 4*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-                   D*H*dn - D*H*dr) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl +
-                   4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r
-                   - 2*D*dr - H*dn - H*dr - H*dv) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn +
-                   2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-                   4*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-    recomputed = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (128*sum((i + 1 in full) for i in range(L))*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*has_full*(3*dl**2 + 320*dl + 651) + 128*L*Hl*(3*dl**2 + 320*dl +
-                   651) + 128*sum((kinds[i] == "full_attention") for i in range(L))*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + sum((i + 1 in full) for i in range(L))*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv +
-                   2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl
-                   - 4*D*dl) + 2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-                   D*H*dn - D*H*dr) + sum((kinds[i] == "full_attention") for i in range(L))*has_full*(8*D*Hl*dl +
-                   4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r
-                   - 2*D*dr - H*dn - H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 2*D*F) +
-                   sum((kinds[i] == "full_attention") for i in range(L))*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn +
-                   2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 2*M*S + E - 2*F)) * x
-               + (sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*has_full*(-dn - dr - dv) + sum((kinds[i] == "full_attention") for i in
-                   range(L))*H*(dn + dr + dv)) * xx
-
-Regime 'checkpointed', convention torch, FLOPs per batch:
-
-    forward    = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (384*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 64) + 384*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-                   384*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 64)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn +
-                   H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N +
-                   D*Hl + 2*D*dl - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 +
-                   3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 2*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn +
-                   D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-    backward   = (12*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 12*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) + 12*sum((kinds[i]
-                   == "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (256*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 192) + 256*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
-                   256*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 192)) * chunks
-               + (512*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl**2*has_full + 512*L*Hl*dl**2 -
-                   512*sum((i + 1 in full) for i in range(L))*Hl*dl**2*has_full - 512*sum((kinds[i] == "full_attention")
-                   for i in range(L))*Hl*dl**2) * known
-               + (4*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   4*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 4*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn +
-                   H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 4*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   4*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N +
-                   D*Hl + 2*D*dl - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 +
-                   3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 4*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn +
-                   D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) +
-                   4*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
-               + (4*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 4*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 4*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
-    recomputed = (6*sum((i + 1 in full) for i in range(L))*Hl*dl*N*has_full*(1 - N) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) + 6*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*N*(1 - N)) * n
-               + (384*sum((i + 1 in full) for i in range(L))*Hl*dl*has_full*(-dl - 64) + 384*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-                   384*sum((kinds[i] == "full_attention") for i in range(L))*Hl*dl*(-dl - 64)) * chunks
-               + (2*sum((i + 1 in full) for i in range(L))*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn -
-                   H*rq*dr - D*rq) + 2*sum((i + 1 in full) for i in range(L))*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn +
-                   H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) +
-                   2*sum((kinds[i] == "full_attention") for i in range(L))*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N +
-                   D*Hl + 2*D*dl - D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 +
-                   3*Hl*dl*N + D*Hl + 2*D*dl + 2*D*F) + 2*sum((kinds[i] == "full_attention") for i in range(L))*(D*H*dn +
-                   D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) +
-                   2*sum((mlps[i] == "sparse") for i in range(L))*D*(3*M*top + 2*M*S + E - 2*F)) * x
-               + (2*sum((i + 1 in full) for i in range(L))*H*has_full*(dn + dr + dv) + 2*sum((kinds[i] ==
-                   "full_attention") for i in range(L))*H*has_full*(-dn - dr - dv) + 2*sum((kinds[i] == "full_attention")
-                   for i in range(L))*H*(dn + dr + dv)) * xx
+forward (full, forward, checkpointed under symflops):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (128*layers_1*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*layers_2*Hl*has_full*(3*dl**2 + 320*dl + 651) +
+        128*L*Hl*(3*dl**2 + 320*dl + 651) + 128*layers_2*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
+    + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
+        D*H*dr - H*rq*dn - H*rq*dr - D*rq) + layers_1*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv +
+        2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
+        2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 +
+        6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - H*dn -
+        H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + layers_2*(2*D*H*dn + 2*D*H*dr
+        + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N -
+        2*D*Hl - 4*D*dl) + 2*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
+    + (layers_1*H*has_full*(dn + dr + dv) + layers_2*H*has_full*(-dn - dr - dv) + layers_2*H*(dn + dr + dv)) * xx
+backward (full, checkpointed under symflops):
+    (12*layers_1*Hl*dl*N*has_full*(1 - N) + 12*layers_2*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) +
+        12*layers_2*Hl*dl*N*(1 - N)) * n
+    + (256*layers_1*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*layers_2*Hl*has_full*(dl**2 + 320*dl + 651) +
+        256*L*Hl*(dl**2 + 320*dl + 651) + 256*layers_2*Hl*(-dl**2 - 320*dl - 651)) * chunks
+    + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
+        known
+    + (4*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*layers_2*has_rq*has_full*(D*H*dn +
+        D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 2*layers_1*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv +
+        2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
+        4*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 +
+        6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - H*dn -
+        H*dr - H*dv) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 2*layers_2*(2*D*H*dn +
+        2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 -
+        6*Hl*dl*N - 2*D*Hl - 4*D*dl) + 4*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
+    + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
+        xx
+forward (full, forward, checkpointed under torch):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (384*layers_1*Hl*dl*has_full*(-dl - 64) + 384*layers_2*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
+        384*layers_2*Hl*dl*(-dl - 64)) * chunks
+    + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
+        D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 2*layers_1*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
+        D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq -
+        D*H*dn - D*H*dr) + 2*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl - D*H*dn - D*H*dr -
+        D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
+        2*layers_2*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl
+        - 2*D*dl) + 2*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
+    + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
+        xx
+backward (full, checkpointed under torch):
+    (12*layers_1*Hl*dl*N*has_full*(1 - N) + 12*layers_2*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) +
+        12*layers_2*Hl*dl*N*(1 - N)) * n
+    + (256*layers_1*Hl*dl*has_full*(-dl - 192) + 256*layers_2*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
+        256*layers_2*Hl*dl*(-dl - 192)) * chunks
+    + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
+        known
+    + (4*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*layers_2*has_rq*has_full*(D*H*dn +
+        D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 4*layers_1*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
+        D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 4*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq -
+        D*H*dn - D*H*dr) + 4*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl - D*H*dn - D*H*dr -
+        D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
+        4*layers_2*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl
+        - 2*D*dl) + 4*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
+    + (4*layers_1*H*has_full*(dn + dr + dv) + 4*layers_2*H*has_full*(-dn - dr - dv) + 4*layers_2*H*(dn + dr + dv)) *
+        xx
+forward (lora under symflops):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (128*layers_1*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*layers_2*Hl*has_full*(3*dl**2 + 320*dl + 651) +
+        128*L*Hl*(3*dl**2 + 320*dl + 651) + 128*layers_2*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
+    + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) +
+        2*layers_2*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn - H*rq*dr - D*rq - 32*rq) + layers_1*has_full*(2*D*H*dn +
+        2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr -
+        8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl - 128*Hl*dl - 32*D) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr
+        + D*rq + 32*rq - D*H*dn - D*H*dr) + layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl +
+        128*Hl*dl + 32*D - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - 65*H*dn - 33*H*dr -
+        65*H*dv - 64*r - 32*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F + 64*Hl*dl + 64*D) +
+        layers_2*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 65*H*dn + 33*H*dr + 65*H*dv +
+        64*r + 32*dr - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl - 128*Hl*dl - 32*D) + 2*layers_3*D*(3*M*top
+        + 3*M*S + E - 3*F) + 2*D*V) * x
+    + (layers_1*H*has_full*(dn + dr + dv) + layers_2*H*has_full*(-dn - dr - dv) + layers_2*H*(dn + dr + dv)) * xx
+backward (lora under symflops):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (256*layers_1*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*layers_2*Hl*has_full*(dl**2 + 320*dl + 651) +
+        256*L*Hl*(dl**2 + 320*dl + 651) + 256*layers_2*Hl*(-dl**2 - 320*dl - 651)) * chunks
+    + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
+        known
+    + (2*layers_1*has_rq*rq*has_full*(H*dn + H*dr + 64) + 2*layers_2*has_rq*rq*has_full*(-H*dn - H*dr - 64) +
+        2*layers_4*D*has_rq*has_full*(rq - H*dn - H*dr) + 2*layers_5*D*has_rq*has_full*(H*dn + H*dr - rq) +
+        2*layers_1*has_full*(D*H*dv + H*r*dn + H*r*dv + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N
+        - 128*Hl*dl - 16*D) + 2*layers_2*has_rq*rq*(H*dn + H*dr + 64) + 2*layers_2*has_full*(D*Hl*dl + 3*Hl*dl*N +
+        128*Hl*dl + 16*D - D*H*dv - H*r*dn - H*r*dv - 65*H*dn - 33*H*dr - 65*H*dv - 64*r - 32*dr) +
+        2*layers_4*has_full*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D) +
+        2*layers_5*D*has_rq*(rq - H*dn - H*dr) + 2*layers_5*has_full*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 16*D -
+        D*H*dn - D*H*dr - D*r - D*dr) + 2*(L >= 1)*D*V + 2*max(0, L - 1)*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 48*D)
+        + 2*L*(D*Hl*dl + 3*Hl*dl*N + 3*D*F + 128*Hl*dl + 80*D) + 2*layers_2*(D*H*dv + H*r*dn + H*r*dv + 65*H*dn +
+        33*H*dr + 65*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*layers_3*D*(3*M*top + 3*M*S + E -
+        3*F) + 2*layers_5*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D)) * x
+    + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
+        xx
+forward (lora under torch):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (384*layers_1*Hl*dl*has_full*(-dl - 64) + 384*layers_2*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
+        384*layers_2*Hl*dl*(-dl - 64)) * chunks
+    + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) +
+        2*layers_2*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn - H*rq*dr - D*rq - 32*rq) + 2*layers_1*has_full*(D*H*dn +
+        D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr + 32*H*dn + 16*H*dr + 32*H*dv + 32*r + 16*dr - 4*D*Hl*dl -
+        2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl - 64*Hl*dl - 16*D) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq
+        - D*H*dn - D*H*dr) + 2*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 64*Hl*dl + 16*D -
+        D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr - 32*H*dn - 16*H*dr - 32*H*dv - 32*r - 16*dr) +
+        2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F + 64*Hl*dl + 64*D) + 2*layers_2*(D*H*dn + D*H*dr
+        + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr + 32*H*dn + 16*H*dr + 32*H*dv + 32*r + 16*dr - 4*D*Hl*dl - 2*Hl*dl**2 -
+        3*Hl*dl*N - D*Hl - 2*D*dl - 64*Hl*dl - 16*D) + 2*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
+    + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
+        xx
+backward (lora under torch):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (256*layers_1*Hl*dl*has_full*(-dl - 192) + 256*layers_2*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
+        256*layers_2*Hl*dl*(-dl - 192)) * chunks
+    + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
+        known
+    + (2*layers_1*has_rq*rq*has_full*(H*dn + H*dr + 64) + 2*layers_2*has_rq*rq*has_full*(-H*dn - H*dr - 64) +
+        2*layers_4*D*has_rq*has_full*(rq - H*dn - H*dr) + 2*layers_5*D*has_rq*has_full*(H*dn + H*dr - rq) +
+        2*layers_1*has_full*(D*H*dv + H*r*dn + H*r*dv + 64*H*dn + 32*H*dr + 64*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N
+        - 128*Hl*dl - 16*D) + 2*layers_2*has_rq*rq*(H*dn + H*dr + 64) + 2*layers_2*has_full*(D*Hl*dl + 3*Hl*dl*N +
+        128*Hl*dl + 16*D - D*H*dv - H*r*dn - H*r*dv - 64*H*dn - 32*H*dr - 64*H*dv - 64*r - 32*dr) +
+        2*layers_4*has_full*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D) +
+        2*layers_5*D*has_rq*(rq - H*dn - H*dr) + 2*layers_5*has_full*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 16*D -
+        D*H*dn - D*H*dr - D*r - D*dr) + 2*(L >= 1)*D*V + 2*max(0, L - 1)*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 48*D)
+        + 2*L*(D*Hl*dl + 3*Hl*dl*N + 3*D*F + 128*Hl*dl + 80*D) + 2*layers_2*(D*H*dv + H*r*dn + H*r*dv + 64*H*dn +
+        32*H*dr + 64*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*layers_3*D*(3*M*top + 3*M*S + E -
+        3*F) + 2*layers_5*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D)) * x
+    + (4*layers_1*H*has_full*(dn + dr + dv) + 4*layers_2*H*has_full*(-dn - dr - dv) + 4*layers_2*H*(dn + dr + dv)) *
+        xx
+recomputed (checkpointed under symflops):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (128*layers_1*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*layers_2*Hl*has_full*(3*dl**2 + 320*dl + 651) +
+        128*L*Hl*(3*dl**2 + 320*dl + 651) + 128*layers_2*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
+    + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
+        D*H*dr - H*rq*dn - H*rq*dr - D*rq) + layers_1*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv +
+        2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
+        2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 +
+        6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - H*dn -
+        H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 2*D*F) + layers_2*(2*D*H*dn + 2*D*H*dr
+        + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N -
+        2*D*Hl - 4*D*dl) + 2*layers_3*D*(3*M*top + 2*M*S + E - 2*F)) * x
+    + (layers_1*H*has_full*(dn + dr + dv) + layers_2*H*has_full*(-dn - dr - dv) + layers_2*H*(dn + dr + dv)) * xx
+recomputed (checkpointed under torch):
+    (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
+        6*layers_2*Hl*dl*N*(1 - N)) * n
+    + (384*layers_1*Hl*dl*has_full*(-dl - 64) + 384*layers_2*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
+        384*layers_2*Hl*dl*(-dl - 64)) * chunks
+    + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
+        D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 2*layers_1*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
+        D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq -
+        D*H*dn - D*H*dr) + 2*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl - D*H*dn - D*H*dr -
+        D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 2*D*F) +
+        2*layers_2*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl
+        - 2*D*dl) + 2*layers_3*D*(3*M*top + 2*M*S + E - 2*F)) * x
+    + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
+        xx
 
 Moments are sums over the items of a batch:
 
@@ -389,43 +181,26 @@ Moments are sums over the items of a batch:
     x        sum of x over samples
     xx       sum of x**2 over samples
 
-Sizes:
+Derived from sizes:
 
-    L    num_hidden_layers: decoder layers
-    D    hidden_size: model width
-    H    num_attention_heads: attention heads
-    rq   q_lora_rank: width of the query latent; null: none
-    r    kv_lora_rank: width of the latent of keys and values
-    dn   qk_nope_head_dim: width of the part of a key that each head has its own
-    dr   qk_rope_head_dim: width of the part that all heads share
-    dv   v_head_dim: width of a value head
-    Hl   num_heads: heads of a delta rule
-    dl   head_dim: width of one of them
-    N    short_conv_kernel_size: kernel of its causal convolution
-    F    intermediate_size: width of a dense feed-forward
-    M    moe_intermediate_size: width of one expert
-    E    num_experts: routed experts of a layer
-    top  num_experts_per_token: routed experts that a token goes through
-    S    num_shared_experts: experts that every token goes through
-    mlps mlp_layer_types: dense or sparse for each layer
-    kinds layer_types: full_attention or linear_attention for each layer where the next list is null
-    full full_attn_layers: layers of attention, counted from 1; null: as listed above
-    V    vocab_size: vocabulary
-    biased attention_bias: the projections into latents and the last one have biases
+    layers_1 = sum((i + 1 in full) for i in range(L))
+    layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_3 = sum((mlps[i] == "sparse") for i in range(L))
+    layers_4 = sum((i + 1 in full) for i in range(1, L))
+    layers_5 = sum((kinds[i] == "full_attention") for i in range(1, L))
 """
 
 from __future__ import annotations
 
-import sys
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, NullList as _Null, most as _most, numbers as _numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -434,953 +209,104 @@ VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("text", ("x",), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "chunks": "samples", "known": "samples", "x": "samples", "xx": "samples"}
-_UNSEEN = {"symflops": True, "torch": False}
-_HIDDEN: dict[str, tuple[int, ...]] = {'full': (24, 25), 'forward': (24, 25), 'lora': (41, 42), 'checkpointed': (24, 25)}  # lines of work that PyTorch's counter does not see
-_CLASSES = ("KimiLinearForCausalLM",)
-_MODEL_TYPES = ("kimi_linear",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("num_hidden_layers", "count", ("num_hidden_layers",), ""),
-    ("hidden_size", "number", ("hidden_size",), ""),
-    ("num_attention_heads", "number", ("num_attention_heads",), ""),
-    ("q_lora_rank", "number", ("q_lora_rank",), ""),
-    ("kv_lora_rank", "number", ("kv_lora_rank",), ""),
-    ("qk_nope_head_dim", "number", ("qk_nope_head_dim",), ""),
-    ("qk_rope_head_dim", "number", ("qk_rope_head_dim",), ""),
-    ("v_head_dim", "number", ("v_head_dim",), ""),
-    ("num_heads", "number", ("linear_attn_config.num_heads", "linear_num_heads"), ""),
-    ("head_dim", "number", ("linear_attn_config.head_dim", "linear_head_dim"), ""),
-    ("short_conv_kernel_size", "number", ("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"), ""),
-    ("intermediate_size", "number", ("intermediate_size",), ""),
-    ("moe_intermediate_size", "number", ("moe_intermediate_size",), ""),
-    ("num_experts", "number", ("num_experts", "num_local_experts"), ""),
-    ("num_experts_per_token", "number", ("num_experts_per_token", "num_experts_per_tok"), ""),
-    ("num_shared_experts", "number", ("num_shared_experts", "n_shared_experts"), ""),
-    ("mlp_layer_types", "list", ("mlp_layer_types",), "text"),
-    ("layer_types", "list", ("layer_types",), "text"),
-    ("full_attn_layers", "list", ("linear_attn_config.full_attn_layers",), "number"),
-    ("vocab_size", "number", ("vocab_size",), ""),
-    ("attention_bias", "flag", ("attention_bias",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'KimiLinearConfig': {'names': {'num_experts': {'num_experts': [], 'num_local_experts': []}, 'num_experts_per_token': {'num_experts_per_token': [], 'num_experts_per_tok': []}, 'num_shared_experts': {'num_shared_experts': [], 'n_shared_experts': []}}, 'undescribed': {'first_k_dense_replace': 1}, 'absent': ['q_lora_rank', 'mlp_layer_types', 'layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'linear_num_heads', 'linear_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'num_local_experts', 'n_shared_experts', 'vocab_size', 'attention_bias', 'num_labels']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "KimiLinearForCausalLM": {
-        "guarded": {
-        },
-        "words": {
-            "hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
-            "mlp_layer_types": ['dense', 'sparse'],
-            "layer_types": ['full_attention', 'linear_attention'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("attention_bias", "full_attn_layers", "head_dim", "hidden_size", "intermediate_size", "kv_lora_rank", "layer_types", "mlp_layer_types", "moe_intermediate_size", "num_attention_heads", "num_experts", "num_experts_per_token", "num_heads", "num_hidden_layers", "num_shared_experts", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "short_conv_kernel_size", "v_head_dim", "vocab_size")
+    _name = NAME
+    _classes = ("KimiLinearForCausalLM",)
+    _model_types = ("kimi_linear",)
+    _nullable = ("q_lora_rank", "full_attn_layers")
+    _reading = {'tables': {'KimiLinearConfig': {'names': {'num_experts': {'num_experts': [], 'num_local_experts': []}, 'num_experts_per_token': {'num_experts_per_token': [], 'num_experts_per_tok': []}, 'num_shared_experts': {'num_shared_experts': [], 'n_shared_experts': []}}, 'undescribed': {'first_k_dense_replace': 1}, 'absent': ['q_lora_rank', 'mlp_layer_types', 'layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'kv_lora_rank', 'qk_nope_head_dim', 'qk_rope_head_dim', 'linear_num_heads', 'linear_head_dim', 'linear_conv_kernel_dim', 'intermediate_size', 'moe_intermediate_size', 'num_local_experts', 'n_shared_experts', 'vocab_size', 'attention_bias', 'num_labels']}}}
+    _fields = (
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("q_lora_rank", "number"), ("kv_lora_rank", "number"), ("qk_nope_head_dim", "number"),
+        ("qk_rope_head_dim", "number"), ("v_head_dim", "number"),
+        ("num_heads", "number", ("linear_attn_config.num_heads", "linear_num_heads")),
+        ("head_dim", "number", ("linear_attn_config.head_dim", "linear_head_dim")),
+        ("short_conv_kernel_size", "number", ("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim")),
+        ("intermediate_size", "number"), ("moe_intermediate_size", "number"),
+        ("num_experts", "number", ("num_experts", "num_local_experts")),
+        ("num_experts_per_token", "number", ("num_experts_per_token", "num_experts_per_tok")),
+        ("num_shared_experts", "number", ("num_shared_experts", "n_shared_experts")),
+        ("mlp_layer_types", "list", (), "text"), ("layer_types", "list", (), "text"),
+        ("full_attn_layers", "list", ("linear_attn_config.full_attn_layers",), "number"),
+        ("vocab_size", "number"), ("attention_bias", "flag"),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "KimiLinearForCausalLM": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'], 'mlp_layer_types': ['dense', 'sparse'], 'layer_types': ['full_attention', 'linear_attention']}},
+    }
 
     def __init__(
         self,
         *,
-        num_hidden_layers: int = 27,
-        hidden_size: int = 2304,
-        num_attention_heads: int = 32,
-        q_lora_rank: int | None = None,
-        kv_lora_rank: int = 512,
-        qk_nope_head_dim: int = 128,
-        qk_rope_head_dim: int = 64,
-        v_head_dim: int = 128,
-        num_heads: int = 32,
-        head_dim: int = 128,
-        short_conv_kernel_size: int = 4,
-        intermediate_size: int = 9216,
-        moe_intermediate_size: int = 1024,
-        num_experts: int = 256,
-        num_experts_per_token: int = 8,
-        num_shared_experts: int = 1,
-        mlp_layer_types: tuple[Any, ...] = ('dense', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse'),
-        layer_types: tuple[Any, ...] = ('linear_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention'),
-        full_attn_layers: tuple[Any, ...] | None = None,
-        vocab_size: int = 163840,
-        attention_bias: bool = False,
+        num_hidden_layers: int = 27,  # L: decoder layers
+        hidden_size: int = 2304,  # D: model width
+        num_attention_heads: int = 32,  # H: attention heads
+        q_lora_rank: int | None = None,  # rq: width of the query latent; null: none
+        kv_lora_rank: int = 512,  # r: width of the latent of keys and values
+        qk_nope_head_dim: int = 128,  # dn: width of the part of a key that each head has its own
+        qk_rope_head_dim: int = 64,  # dr: width of the part that all heads share
+        v_head_dim: int = 128,  # dv: width of a value head
+        num_heads: int = 32,  # Hl: heads of a delta rule
+        head_dim: int = 128,  # dl: width of one of them
+        short_conv_kernel_size: int = 4,  # N: kernel of its causal convolution
+        intermediate_size: int = 9216,  # F: width of a dense feed-forward
+        moe_intermediate_size: int = 1024,  # M: width of one expert
+        num_experts: int = 256,  # E: routed experts of a layer
+        num_experts_per_token: int = 8,  # top: routed experts that a token goes through
+        num_shared_experts: int = 1,  # S: experts that every token goes through
+        mlp_layer_types: tuple[Any, ...] = ('dense', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse', 'sparse'),  # mlps: dense or sparse for each layer
+        layer_types: tuple[Any, ...] = ('linear_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention', 'linear_attention', 'full_attention', 'linear_attention', 'linear_attention'),  # kinds: full_attention or linear_attention for each layer where the next list is null
+        full_attn_layers: tuple[Any, ...] | None = None,  # full: layers of attention, counted from 1; null: as listed above
+        vocab_size: int = 163840,  # V: vocabulary
+        attention_bias: bool = False,  # biased: the projections into latents and the last one have biases
     ) -> None:
-        self.num_hidden_layers = num_hidden_layers
-        self.hidden_size = hidden_size
-        self.num_attention_heads = num_attention_heads
-        self.q_lora_rank = q_lora_rank
-        self.kv_lora_rank = kv_lora_rank
-        self.qk_nope_head_dim = qk_nope_head_dim
-        self.qk_rope_head_dim = qk_rope_head_dim
-        self.v_head_dim = v_head_dim
-        self.num_heads = num_heads
-        self.head_dim = head_dim
-        self.short_conv_kernel_size = short_conv_kernel_size
-        self.intermediate_size = intermediate_size
-        self.moe_intermediate_size = moe_intermediate_size
-        self.num_experts = num_experts
-        self.num_experts_per_token = num_experts_per_token
-        self.num_shared_experts = num_shared_experts
-        self.mlp_layer_types = mlp_layer_types
-        self.layer_types = layer_types
-        self.full_attn_layers = full_attn_layers
-        self.vocab_size = vocab_size
+        self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
+        self.num_attention_heads, self.q_lora_rank = num_attention_heads, q_lora_rank
+        self.kv_lora_rank, self.qk_nope_head_dim = kv_lora_rank, qk_nope_head_dim
+        self.qk_rope_head_dim, self.v_head_dim, self.num_heads = qk_rope_head_dim, v_head_dim, num_heads
+        self.head_dim, self.short_conv_kernel_size = head_dim, short_conv_kernel_size
+        self.intermediate_size, self.moe_intermediate_size = intermediate_size, moe_intermediate_size
+        self.num_experts, self.num_experts_per_token = num_experts, num_experts_per_token
+        self.num_shared_experts, self.mlp_layer_types = num_shared_experts, mlp_layer_types
+        self.layer_types, self.full_attn_layers, self.vocab_size = layer_types, full_attn_layers, vocab_size
         self.attention_bias = attention_bias
 
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("q_lora_rank", "full_attn_layers") and is_null(config, keys):
-                found[attribute] = None
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        return cls(**found)
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+    __slots__ = ("n", "chunks", "known", "x", "xx")
+    _names = __slots__
 
-
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
-
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
-
-    __slots__ = ("chunks", "known", "n", "padded", "x", "xx")
-
-    def __init__(
-        self,
-        n: int = 0,
-        chunks: int = 0,
-        known: int = 0,
-        x: int = 0,
-        xx: int = 0,
-        *,
-        padded: Moments | None = None,
-    ) -> None:
-        self.n = n
-        self.chunks = chunks
-        self.known = known
-        self.x = x
-        self.xx = xx
-        self.padded = padded
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.chunks + other.chunks,
-            self.known + other.known,
-            self.x + other.x,
-            self.xx + other.xx,
-            padded=padded,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        return {
-            "n": self.n,
-            "chunks": self.chunks,
-            "known": self.known,
-            "x": self.x,
-            "xx": self.xx,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+    def __init__(self, n: int = 0, chunks: int = 0, known: int = 0, x: int = 0, xx: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.chunks, self.known, self.x, self.xx, self.padded = n, chunks, known, x, xx, padded
+        self.lengths = lengths
 
 
 def moments(*, text: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``text``: x per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"text": text})
+    return Estimator._of_batch(None, {"text": text})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch."""
-    real, padded = _read(sizes, batch)
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
-    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(x_: list[int]) -> Moments:
-    return Moments(
-        len(x_),  # n
-        sum(-(-x//64) for x in x_),  # chunks
-        sum(max(0, -(-x//64) - 1) for x in x_),  # known
-        sum(x_),  # x
-        sum([x*x for x in x_]),  # xx
-    )
-
-
-def _terms(sizes: Any, x: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    return (
-        1,
-        -(-x//64),
-        _most(0, -(-x//64) - 1),
-        x,
-        x**2,
-    )
-
-
-def _rests(sizes: Any, x: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-def _most(one: Any, two: Any) -> Any:
-    """The larger, element by element of what has elements."""
-    if hasattr(one, "clip"):
-        return one.clip(min=two)
-    return two.clip(min=one) if hasattr(two, "clip") else max(one, two)
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    kind = config.get("model_type")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
-        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
-
-
-class _Null(tuple[object, ...]):
-    """A list that is null: it counts as 0, and so do its items."""
-
-    def __getitem__(self, index: Any) -> Any:
-        return 0
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads
     rq = sizes.q_lora_rank or 0
     has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    N = sizes.short_conv_kernel_size
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.num_experts
-    top = sizes.num_experts_per_token
-    S = sizes.num_shared_experts
-    mlps = sizes.mlp_layer_types
-    kinds = sizes.layer_types
-    full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
-    has_full = sizes.full_attn_layers is not None
-    V = sizes.vocab_size
-    layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
-    layers_2 = sum((i + 1 in full) for i in range(L))
-    layers_3 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_4 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = layers_2*has_full
-    part_2 = layers_1*has_rq*has_full + part_1 + layers_1 - layers_2*has_rq*has_full - layers_1*has_rq - layers_1*has_full
-    part_3 = layers_2*has_rq*has_full + layers_1*has_rq - layers_1*has_rq*has_full
-    part_4 = part_1 + layers_1 - layers_1*has_full
-    part_5 = L - layers_4
-    part_6 = layers_1*has_full + L - layers_2*has_full - layers_1
-    part_7 = 2*layers_1*has_full + 2*L - 2*layers_2*has_full - 2*layers_1
-    part_8 = 3*layers_1*has_full + 3*L - 3*layers_2*has_full - 3*layers_1
-    part_9 = part_1 + layers_1 - layers_1*has_full - layers_3
-    # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
-    text_ = (0, 0, 0, 1, 0)
-    self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
-    mlp_experts_rows_ = (0, 0, 0, top, 0)
-    self_attn_rows_ = (N - 1, 0, 0, 1, 0)
-    self_attn_rows_2_ = (0, 4096*Hl*dl, 0, 0, 0)
-    self_attn_rows_3_ = (0, 41664, 0, 0, 0) if pairs == "useful" else (0, 85344, 0, 0, 0)
-    self_attn_rows_4_ = (0, 64*Hl*dl**2, 0, 0, 0)
-    self_attn_rows_5_ = (0, 0, 64*Hl*dl**2, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         part_4,    (part_4, part_4),      0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    part_4,    (part_4, part_4),      0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_3,  (layers_3, layers_3),  0),  # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   part_4,    (part_4, part_4),      0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               part_4,    (part_4, part_4),      0),  # y = xW
-        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_4,  (layers_4, layers_4),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_4,  (layers_4, layers_4),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_4,  (layers_4, layers_4),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_4,  (layers_4, layers_4),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_4,  (layers_4, layers_4),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_4,  (layers_4, layers_4),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  part_5,    (part_5, part_5),      0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  part_5,    (part_5, part_5),      0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  part_5,    (part_5, part_5),      0),  # y = xW
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_7,    (part_7, part_7),      0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   part_6,    (part_6, part_6),      0),  # AT = 1
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_8,    (part_8, part_8),      0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      part_8,    (part_7, 0),           0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_5_,  2,                      0,         (part_6, part_8),      0),  # y = ab
-        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            part_9,    (part_9, part_9),      0),  # scores = qk
-        ("lm_head",                                        text_,              2*D*V,                  1,         (1, 1),                0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    rq = sizes.q_lora_rank or 0
-    has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    N = sizes.short_conv_kernel_size
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.num_experts
-    top = sizes.num_experts_per_token
-    S = sizes.num_shared_experts
-    mlps = sizes.mlp_layer_types
-    kinds = sizes.layer_types
-    full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
-    has_full = sizes.full_attn_layers is not None
-    V = sizes.vocab_size
-    layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
-    layers_2 = sum((i + 1 in full) for i in range(L))
-    layers_3 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_4 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = layers_2*has_full
-    part_2 = layers_2*has_rq*has_full + layers_1*has_rq - layers_1*has_rq*has_full
-    part_3 = part_1 + layers_1 - layers_1*has_full
-    part_4 = L - layers_4
-    part_5 = layers_1*has_full + L - layers_2*has_full - layers_1
-    part_6 = 3*layers_1*has_full + 3*L - 3*layers_2*has_full - 3*layers_1
-    # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
-    text_ = (0, 0, 0, 1, 0)
-    self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
-    mlp_experts_rows_ = (0, 0, 0, top, 0)
-    self_attn_rows_ = (N - 1, 0, 0, 1, 0)
-    self_attn_rows_2_ = (0, 4096*Hl*dl, 0, 0, 0)
-    self_attn_rows_3_ = (0, 41664, 0, 0, 0) if pairs == "useful" else (0, 85344, 0, 0, 0)
-    self_attn_rows_4_ = (0, 64*Hl*dl**2, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    layers_1*has_rq*has_full + part_1 + layers_1 - layers_2*has_rq*has_full - layers_1*has_rq - layers_1*has_full,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 part_2,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  part_2,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         part_3,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    part_3,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_3,                                                      (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   part_3,                                                        (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               part_3,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_4,                                                      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_4,                                                      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_4,                                                      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_4,                                                      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_4,                                                      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_4,                                                      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  part_4,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  part_4,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  part_4,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      2*layers_1*has_full + 2*L - 2*layers_2*has_full - 2*layers_1,  (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   part_5,                                                        (0, 0),  0),  # AT = 1
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_6,                                                        (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      part_6,                                                        (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              part_5,                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            part_1 + layers_1 - layers_1*has_full - layers_3,              (0, 0),  0),  # scores = qk
-        ("lm_head",                                        text_,              2*D*V,                  1,                                                             (0, 0),  0),  # y = xW
-    ]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    rq = sizes.q_lora_rank or 0
-    has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    N = sizes.short_conv_kernel_size
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.num_experts
-    top = sizes.num_experts_per_token
-    S = sizes.num_shared_experts
-    mlps = sizes.mlp_layer_types
-    kinds = sizes.layer_types
+    r = sizes.kv_lora_rank; dn = sizes.qk_nope_head_dim; dr = sizes.qk_rope_head_dim; dv = sizes.v_head_dim
+    Hl = sizes.num_heads; dl = sizes.head_dim; N = sizes.short_conv_kernel_size; F = sizes.intermediate_size
+    M = sizes.moe_intermediate_size; E = sizes.num_experts; top = sizes.num_experts_per_token
+    S = sizes.num_shared_experts; mlps = sizes.mlp_layer_types; kinds = sizes.layer_types
     full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
     has_full = sizes.full_attn_layers is not None
     V = sizes.vocab_size
@@ -1417,178 +343,77 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_rows_4_ = (0, 64*Hl*dl**2, 0, 0, 0)
     self_attn_rows_5_ = (0, 0, 64*Hl*dl**2, 0, 0)
     # what equal modules have in common, each below its own path
-    k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*D*Hl*dl,  part_1,  (part_2, 0),       0),  # y = xW
-        ("lora_A.default",  text_,  32*D,       part_1,  (part_2, part_1),  0),  # y = xW
-        ("lora_B.default",  text_,  32*Hl*dl,   part_1,  (part_1, part_1),  0),  # y = xW
+    k_proj_1: Rows = [
+        ("lora_A.default",  text_,  32*D,      (),  (),  (part_1, (part_2, part_1))),  # y = xW
+        ("lora_B.default",  text_,  32*Hl*dl,  (),  (),  (part_1, (part_1, part_1))),  # y = xW
     ]
+    # module, runs over, FLOPs each; then for full, checkpointed; for forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    part_5,    (part_6 + part_7 + layers_3 - layers_4*has_rq*has_full - layers_3*has_rq - layers_3*has_full, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   part_8,    (part_6 + max(0, L - 1) - layers_4*has_rq*has_full - layers_3*has_rq, part_8),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_9,                 part_5,    (part_5, part_5),      0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 part_10,   (part_11, 0),          0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   part_10,   (part_11, part_10),    0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  part_10,   (part_10, part_10),    0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  part_10,   (part_10, 0),          0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  part_10,   (part_10, part_10),    0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_9,                 part_10,   (part_10, part_10),    0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         part_12,   (part_13, 0),          0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   part_12,   (part_13, part_12),    0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           part_12,   (part_12, part_12),    0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,              2*H*r*dn + 2*H*r*dv,    part_12,   (part_12, 0),          0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,                   part_12,   (part_12, part_12),    0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,      part_12,   (part_12, part_12),    0),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            layers_5,  (layers_5, layers_5),  0),  # scores = qk
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,                   part_12,   (part_12, part_12),    0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*H*dv,               part_12,   (part_12, 0),          0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,                part_12,   (part_12, part_12),    0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,                   L,         (L, L),                0),  # y = xW
-        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,                  layers_6,  (layers_6, 0),         0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,                  layers_6,  (layers_6, 0),         0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,                  layers_6,  (layers_6, 0),         0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,                layers_6,  (layers_6, 0),         0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,                layers_6,  (layers_6, 0),         0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,                layers_6,  (layers_6, 0),         0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,                  part_14,   (part_14, 0),          0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,                  part_14,   (part_14, 0),          0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,                  part_14,   (part_14, 0),          0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*Hl*dl,              part_1,    (part_2, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*Hl*dl,               part_1,    (part_1, part_1),      0),  # y = xW
-        *_at("model.layers.*.self_attn.k_proj", k_proj_1),
-        *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                                    self_attn_rows_,    6*Hl*dl*N,              part_1,    (part_1, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",               text_,              2*D*dl,                 part_1,    (part_2, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",               text_,              2*Hl*dl**2,             part_1,    (part_2, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.b_proj",                             text_,              2*D*Hl,                 part_1,    (part_2, 0),           0),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                      part_15,   (part_15, part_15),    0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_3_,  2*Hl,                   part_1,    (part_1, part_1),      0),  # AT = 1
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                      part_16,   (part_16, part_16),    0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                      part_16,   (part_15, 0),          0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                      0,         (part_1, part_16),     0),  # y = ab
-        ("model.layers.*.self_attn.g_a_proj",                           text_,              2*D*dl,                 part_1,    (part_2, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.g_b_proj",                           text_,              2*Hl*dl**2,             part_1,    (part_2, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*Hl*dl,              part_1,    (part_1, 0),           0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*Hl*dl,               part_1,    (part_1, part_1),      0),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            part_17,   (part_17, part_17),    0),  # scores = qk
-        ("lm_head",                                                     text_,              2*D*V,                  1,         ((L >= 1), 0),         0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                             text_,              2*D*H*dn + 2*D*H*dr,  (part_5, (part_5, part_5), part_5),  (part_5, (0, 0)),   (part_5, (part_6 + part_7 + layers_3 - layers_4*has_rq*has_full - layers_3*has_rq - layers_3*has_full, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,               (),           (),                 (part_8, (part_6 + max(0, L - 1) - layers_4*has_rq*has_full - layers_3*has_rq, part_8))),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_9,             (),           (),                 (part_5, (part_5, part_5))),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",                           text_,              2*D*rq,             (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_11, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,               (),           (),                 (part_10, (part_11, part_10))),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,              (),           (),                 (part_10, (part_10, part_10))),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",                           text_,              2*H*rq*dn + 2*H*rq*dr,  (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_10, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,              (),           (),                 (part_10, (part_10, part_10))),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_9,             (),           (),                 (part_10, (part_10, part_10))),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",                 text_,              2*D*r + 2*D*dr,     (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_13, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,               (),           (),                 (part_12, (part_13, part_12))),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,       (),           (),                 (part_12, (part_12, part_12))),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",                          text_,              2*H*r*dn + 2*H*r*dv,  (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,               (),           (),                 (part_12, (part_12, part_12))),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,  (),           (),                 (part_12, (part_12, part_12))),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, layers_5))),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,               (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, part_12))),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                             text_,              2*D*H*dv,           (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,            (),           (),                 (part_12, (part_12, part_12))),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,               (),           (),                 (L, (L, L))),  # y = xW
+        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,            (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,            (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,            (layers_6, (layers_6, layers_6)),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,              (part_14, (part_14, part_14), part_14),  (part_14, (0, 0)),  (part_14, (part_14, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,              (part_14, (part_14, part_14), part_14),  (part_14, (0, 0)),  (part_14, (part_14, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,              (part_14, (part_14, part_14)),  (part_14, (0, 0)),  (part_14, (part_14, 0))),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*Hl*dl,           (),           (),                 (part_1, (part_1, part_1))),  # y = xW
+        ("model.layers.*.self_attn.k_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.layers.*.self_attn.v_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.layers.*.self_attn",                                    self_attn_rows_,    6*Hl*dl*N,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, 0))),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_a_proj",               text_,              2*D*dl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_b_proj",               text_,              2*Hl*dl**2,         (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
+        ("model.layers.*.self_attn.b_proj",                             text_,              2*D*Hl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_15, (part_15, part_15), part_15),  (part_15, (0, 0)),  (part_15, (part_15, part_15))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_3_,  2*Hl,               (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, part_1))),  # AT = 1
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_16, (part_16, part_16), part_16),  (part_16, (0, 0)),  (part_16, (part_16, part_16))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                  (part_16, (part_15, 0), part_16),  (part_16, (0, 0)),  (part_16, (part_15, 0))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                  (0, (part_1, part_16)),  (),                 (0, (part_1, part_16))),  # y = ab
+        ("model.layers.*.self_attn.g_a_proj",                           text_,              2*D*dl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
+        ("model.layers.*.self_attn.g_b_proj",                           text_,              2*Hl*dl**2,         (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
+        ("model.layers.*.self_attn.o_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*Hl*dl,           (),           (),                 (part_1, (part_1, part_1))),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (part_17, (part_17, part_17), part_17),  (part_17, (0, 0)),  (part_17, (part_17, part_17))),  # scores = qk
+        ("lm_head",                                                     text_,              2*D*V,              (1, (1, 1)),  (1, (0, 0)),        (1, ((L >= 1), 0))),  # y = xW
     ]
 
 
-def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    rq = sizes.q_lora_rank or 0
-    has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    N = sizes.short_conv_kernel_size
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.num_experts
-    top = sizes.num_experts_per_token
-    S = sizes.num_shared_experts
-    mlps = sizes.mlp_layer_types
-    kinds = sizes.layer_types
-    full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
-    has_full = sizes.full_attn_layers is not None
-    V = sizes.vocab_size
-    layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
-    layers_2 = sum((i + 1 in full) for i in range(L))
-    layers_3 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_4 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = layers_2*has_full
-    part_2 = layers_1*has_rq*has_full + part_1 + layers_1 - layers_2*has_rq*has_full - layers_1*has_rq - layers_1*has_full
-    part_3 = layers_2*has_rq*has_full + layers_1*has_rq - layers_1*has_rq*has_full
-    part_4 = part_1 + layers_1 - layers_1*has_full
-    part_5 = L - layers_4
-    part_6 = layers_1*has_full + L - layers_2*has_full - layers_1
-    part_7 = 2*layers_1*has_full + 2*L - 2*layers_2*has_full - 2*layers_1
-    part_8 = 3*layers_1*has_full + 3*L - 3*layers_2*has_full - 3*layers_1
-    part_9 = part_1 + layers_1 - layers_1*has_full - layers_3
-    # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
-    text_ = (0, 0, 0, 1, 0)
-    self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
-    mlp_experts_rows_ = (0, 0, 0, top, 0)
-    self_attn_rows_ = (N - 1, 0, 0, 1, 0)
-    self_attn_rows_2_ = (0, 4096*Hl*dl, 0, 0, 0)
-    self_attn_rows_3_ = (0, 41664, 0, 0, 0) if pairs == "useful" else (0, 85344, 0, 0, 0)
-    self_attn_rows_4_ = (0, 64*Hl*dl**2, 0, 0, 0)
-    self_attn_rows_5_ = (0, 0, 64*Hl*dl**2, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    part_2,    (part_2, part_2),      part_2),    # y = xW
-        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 part_3,    (part_3, part_3),      part_3),    # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  part_3,    (part_3, part_3),      part_3),    # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         part_4,    (part_4, part_4),      part_4),    # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    part_4,    (part_4, part_4),      part_4),    # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_3,  (layers_3, layers_3),  layers_3),  # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   part_4,    (part_4, part_4),      part_4),    # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               part_4,    (part_4, part_4),      part_4),    # y = xW
-        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_4,  (layers_4, layers_4),  layers_4),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_4,  (layers_4, layers_4),  layers_4),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_4,  (layers_4, layers_4),  layers_4),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_4,  (layers_4, layers_4),  layers_4),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_4,  (layers_4, layers_4),  layers_4),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_4,  (layers_4, layers_4),  0),         # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  part_5,    (part_5, part_5),      part_5),    # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  part_5,    (part_5, part_5),      part_5),    # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  part_5,    (part_5, part_5),      0),         # y = xW
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_7,    (part_7, part_7),      part_7),    # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   part_6,    (part_6, part_6),      part_6),    # AT = 1
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_8,    (part_8, part_8),      part_8),    # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      part_8,    (part_7, 0),           part_8),    # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_5_,  2,                      0,         (part_6, part_8),      0),         # y = ab
-        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              part_6,    (part_6, part_6),      part_6),    # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            part_9,    (part_9, part_9),      part_9),    # scores = qk
-        ("lm_head",                                        text_,              2*D*V,                  1,         (1, 1),                0),         # y = xW
-    ]
-
-
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads
     rq = sizes.q_lora_rank or 0
     has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    N = sizes.short_conv_kernel_size
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.num_experts
-    S = sizes.num_shared_experts
-    mlps = sizes.mlp_layer_types
-    kinds = sizes.layer_types
+    r = sizes.kv_lora_rank; dn = sizes.qk_nope_head_dim; dr = sizes.qk_rope_head_dim; dv = sizes.v_head_dim
+    Hl = sizes.num_heads; dl = sizes.head_dim; N = sizes.short_conv_kernel_size; F = sizes.intermediate_size
+    M = sizes.moe_intermediate_size; E = sizes.num_experts; S = sizes.num_shared_experts
+    mlps = sizes.mlp_layer_types; kinds = sizes.layer_types
     full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
     has_full = sizes.full_attn_layers is not None
-    V = sizes.vocab_size
-    biased = sizes.attention_bias
+    V = sizes.vocab_size; biased = sizes.attention_bias
     layers_1 = sum((i + 1 in full)*(kinds[i] == "full_attention")*(mlps[i] == "sparse") for i in range(L))
     layers_2 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
     layers_3 = sum((i + 1 in full)*(mlps[i] == "sparse") for i in range(L))
@@ -1676,70 +501,55 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     part_78 = layers_1*dl*has_full
     part_79 = layers_3*dl
     part_80 = layers_1*dl
-    return {
-        "model.embed_tokens.weight":                             D*V,
-        "model.layers.*.input_layernorm.weight":                 L*D,
-        "model.layers.*.self_attn.q_proj.weight":                part_1 + part_2 - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_3 + part_4 + layers_2*D*H*dn + layers_2*D*H*dr - layers_2*D*H*has_rq*dn - layers_2*D*H*has_rq*dr - layers_1*D*H*dn - layers_1*D*H*dr + part_5 + part_6 + layers_3*D*H*dn*has_full + layers_3*D*H*dr*has_full - layers_3*D*H*has_rq*dn*has_full - layers_3*D*H*has_rq*dr*has_full - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + layers_2*D*H*has_rq*dn*has_full + layers_2*D*H*has_rq*dr*has_full + layers_3*D*H*has_rq*dn*has_full + layers_3*D*H*has_rq*dr*has_full + layers_4*D*H*dn*has_full + layers_4*D*H*dr*has_full + part_7 + part_8 - layers_4*D*H*has_rq*dn*has_full - layers_4*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_2*D*H*dn*has_full - layers_2*D*H*dr*has_full - layers_3*D*H*dn*has_full - layers_3*D*H*dr*has_full + layers_5*D*H*has_rq*dn*has_full + layers_5*D*H*has_rq*dr*has_full + part_3 + part_4 + part_7 + part_8 + layers_5*D*H*dn + layers_5*D*H*dr - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn - layers_5*D*H*has_rq*dr - layers_5*D*H*dn*has_full - layers_5*D*H*dr*has_full - layers_1*D*H*dn - layers_1*D*H*dr + part_5 + part_6 + layers_6*D*H*has_rq*dn*has_full + layers_6*D*H*has_rq*dr*has_full + layers_2*D*H*has_rq*dn + layers_2*D*H*has_rq*dr + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_5*D*H*has_rq*dn + layers_5*D*H*has_rq*dr + layers_5*D*H*dn*has_full + layers_5*D*H*dr*has_full + part_1 + part_2 + layers_6*D*H*dn + layers_6*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn*has_full - layers_5*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full - layers_6*D*H*has_rq*dn - layers_6*D*H*has_rq*dr - layers_6*D*H*dn*has_full - layers_6*D*H*dr*has_full - layers_2*D*H*dn - layers_2*D*H*dr - layers_5*D*H*dn - layers_5*D*H*dr + part_11 + part_13 + part_14 + part_15 + part_16 + part_17,
-        "model.layers.*.self_attn.q_a_proj.weight":              part_18 + layers_2*D*has_rq*rq - layers_1*D*has_rq*rq + layers_3*D*has_rq*rq*has_full - layers_1*D*has_rq*rq*has_full + layers_4*D*has_rq*rq*has_full + part_19 - layers_2*D*has_rq*rq*has_full - layers_3*D*has_rq*rq*has_full + part_19 + layers_5*D*has_rq*rq - layers_5*D*has_rq*rq*has_full - layers_1*D*has_rq*rq + layers_2*D*has_rq*rq*has_full + layers_5*D*has_rq*rq*has_full + part_18 + layers_6*D*has_rq*rq - layers_1*D*has_rq*rq*has_full - layers_6*D*has_rq*rq*has_full - layers_2*D*has_rq*rq - layers_5*D*has_rq*rq,
-        "model.layers.*.self_attn.q_a_proj.bias":                part_20 + layers_2*has_rq*rq*biased - layers_1*has_rq*rq*biased + layers_3*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased*has_full + layers_4*has_rq*rq*biased*has_full + part_21 - layers_2*has_rq*rq*biased*has_full - layers_3*has_rq*rq*biased*has_full + part_21 + layers_5*has_rq*rq*biased - layers_5*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased + layers_2*has_rq*rq*biased*has_full + layers_5*has_rq*rq*biased*has_full + part_20 + layers_6*has_rq*rq*biased - layers_1*has_rq*rq*biased*has_full - layers_6*has_rq*rq*biased*has_full - layers_2*has_rq*rq*biased - layers_5*has_rq*rq*biased,
-        "model.layers.*.self_attn.q_a_layernorm.weight":         part_22 + layers_2*has_rq*rq - layers_1*has_rq*rq + layers_3*has_rq*rq*has_full - layers_1*has_rq*rq*has_full + layers_4*has_rq*rq*has_full + part_23 - layers_2*has_rq*rq*has_full - layers_3*has_rq*rq*has_full + part_23 + layers_5*has_rq*rq - layers_5*has_rq*rq*has_full - layers_1*has_rq*rq + layers_2*has_rq*rq*has_full + layers_5*has_rq*rq*has_full + part_22 + layers_6*has_rq*rq - layers_1*has_rq*rq*has_full - layers_6*has_rq*rq*has_full - layers_2*has_rq*rq - layers_5*has_rq*rq,
-        "model.layers.*.self_attn.q_b_proj.weight":              part_24 + part_25 + layers_2*H*has_rq*rq*dn + layers_2*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_3*H*has_rq*rq*dn*has_full + layers_3*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full + layers_4*H*has_rq*rq*dn*has_full + layers_4*H*has_rq*rq*dr*has_full + part_26 + part_27 - layers_2*H*has_rq*rq*dn*has_full - layers_2*H*has_rq*rq*dr*has_full - layers_3*H*has_rq*rq*dn*has_full - layers_3*H*has_rq*rq*dr*has_full + part_26 + part_27 + layers_5*H*has_rq*rq*dn + layers_5*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn*has_full - layers_5*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_5*H*has_rq*rq*dn*has_full + layers_5*H*has_rq*rq*dr*has_full + part_24 + part_25 + layers_6*H*has_rq*rq*dn + layers_6*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full - layers_6*H*has_rq*rq*dn*has_full - layers_6*H*has_rq*rq*dr*has_full - layers_2*H*has_rq*rq*dn - layers_2*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn - layers_5*H*has_rq*rq*dr,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.weight":    part_28 + part_29 + layers_2*D*r + layers_2*D*dr - layers_1*D*r - layers_1*D*dr + layers_3*D*r*has_full + layers_3*D*dr*has_full - layers_1*D*r*has_full - layers_1*D*dr*has_full + layers_4*D*r*has_full + layers_4*D*dr*has_full + part_30 + part_31 - layers_2*D*r*has_full - layers_2*D*dr*has_full - layers_3*D*r*has_full - layers_3*D*dr*has_full + part_30 + part_31 + layers_5*D*r + layers_5*D*dr - layers_5*D*r*has_full - layers_5*D*dr*has_full - layers_1*D*r - layers_1*D*dr + layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_5*D*r*has_full + layers_5*D*dr*has_full + part_28 + part_29 + layers_6*D*r + layers_6*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full - layers_6*D*r*has_full - layers_6*D*dr*has_full - layers_2*D*r - layers_2*D*dr - layers_5*D*r - layers_5*D*dr,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.bias":      part_32 + part_33 + layers_2*r*biased + layers_2*dr*biased - layers_1*r*biased - layers_1*dr*biased + layers_3*r*biased*has_full + layers_3*dr*biased*has_full - layers_1*r*biased*has_full - layers_1*dr*biased*has_full + layers_4*r*biased*has_full + layers_4*dr*biased*has_full + part_34 + part_35 - layers_2*r*biased*has_full - layers_2*dr*biased*has_full - layers_3*r*biased*has_full - layers_3*dr*biased*has_full + part_34 + part_35 + layers_5*r*biased + layers_5*dr*biased - layers_5*r*biased*has_full - layers_5*dr*biased*has_full - layers_1*r*biased - layers_1*dr*biased + layers_2*r*biased*has_full + layers_2*dr*biased*has_full + layers_5*r*biased*has_full + layers_5*dr*biased*has_full + part_32 + part_33 + layers_6*r*biased + layers_6*dr*biased - layers_1*r*biased*has_full - layers_1*dr*biased*has_full - layers_6*r*biased*has_full - layers_6*dr*biased*has_full - layers_2*r*biased - layers_2*dr*biased - layers_5*r*biased - layers_5*dr*biased,
-        "model.layers.*.self_attn.kv_a_layernorm.weight":        part_36 + layers_2*r - layers_1*r + layers_3*r*has_full - layers_1*r*has_full + layers_4*r*has_full + part_37 - layers_2*r*has_full - layers_3*r*has_full + part_37 + layers_5*r - layers_5*r*has_full - layers_1*r + layers_2*r*has_full + layers_5*r*has_full + part_36 + layers_6*r - layers_1*r*has_full - layers_6*r*has_full - layers_2*r - layers_5*r,
-        "model.layers.*.self_attn.kv_b_proj.weight":             part_38 + part_39 + layers_2*H*r*dn + layers_2*H*r*dv - layers_1*H*r*dn - layers_1*H*r*dv + layers_3*H*r*dn*has_full + layers_3*H*r*dv*has_full - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full + layers_4*H*r*dn*has_full + layers_4*H*r*dv*has_full + part_40 + part_41 - layers_2*H*r*dn*has_full - layers_2*H*r*dv*has_full - layers_3*H*r*dn*has_full - layers_3*H*r*dv*has_full + part_40 + part_41 + layers_5*H*r*dn + layers_5*H*r*dv - layers_5*H*r*dn*has_full - layers_5*H*r*dv*has_full - layers_1*H*r*dn - layers_1*H*r*dv + layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_5*H*r*dn*has_full + layers_5*H*r*dv*has_full + part_38 + part_39 + layers_6*H*r*dn + layers_6*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full - layers_6*H*r*dn*has_full - layers_6*H*r*dv*has_full - layers_2*H*r*dn - layers_2*H*r*dv - layers_5*H*r*dn - layers_5*H*r*dv,
-        "model.layers.*.self_attn.o_proj.weight":                part_42 + layers_2*D*H*dv - layers_1*D*H*dv + layers_3*D*H*dv*has_full - layers_1*D*H*dv*has_full + layers_4*D*H*dv*has_full + part_43 - layers_2*D*H*dv*has_full - layers_3*D*H*dv*has_full + part_43 + layers_5*D*H*dv - layers_5*D*H*dv*has_full - layers_1*D*H*dv + layers_2*D*H*dv*has_full + layers_5*D*H*dv*has_full + part_42 + layers_6*D*H*dv - layers_1*D*H*dv*has_full - layers_6*D*H*dv*has_full - layers_2*D*H*dv - layers_5*D*H*dv + part_11 + part_13 + part_14 + part_15 + part_16 + part_17,
-        "model.layers.*.self_attn.o_proj.bias":                  part_44 + layers_2*D*biased - layers_1*D*biased + layers_3*D*biased*has_full - layers_1*D*biased*has_full + layers_4*D*biased*has_full + part_45 - layers_2*D*biased*has_full - layers_3*D*biased*has_full + part_45 + layers_5*D*biased - layers_5*D*biased*has_full - layers_1*D*biased + layers_2*D*biased*has_full + layers_5*D*biased*has_full + part_44 + layers_6*D*biased - layers_1*D*biased*has_full - layers_6*D*biased*has_full - layers_2*D*biased - layers_5*D*biased,
-        "model.layers.*.post_attention_layernorm.weight":        L*D,
-        "model.layers.*.mlp.gate.weight":                        layers_7*D*E,
-        "model.layers.*.mlp.experts.gate_up_proj":               2*layers_7*D*M*E,
-        "model.layers.*.mlp.experts.down_proj":                  layers_7*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":    part_46,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":      part_46,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":    part_46,
-        "model.layers.*.mlp.gate_proj.weight":                   part_47,
-        "model.layers.*.mlp.up_proj.weight":                     part_47,
-        "model.layers.*.mlp.down_proj.weight":                   part_47,
-        "model.layers.*.self_attn.k_proj.weight":                part_11 + part_13 + part_14 + part_15 + part_16 + part_17,
-        "model.layers.*.self_attn.v_proj.weight":                part_11 + part_13 + part_14 + part_15 + part_16 + part_17,
-        "model.layers.*.self_attn.conv1d.weight":                part_48 + part_49 - 3*layers_3*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N + 3*layers_2*Hl*dl*N*has_full + 3*layers_3*Hl*dl*N*has_full + 3*layers_4*Hl*dl*N + part_50 - 3*layers_4*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N - 3*layers_3*Hl*dl*N + 3*layers_5*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full + part_48 + 3*layers_6*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N*has_full - 3*layers_5*Hl*dl*N*has_full + part_50 + 3*layers_7*Hl*dl*N - 3*layers_3*Hl*dl*N - 3*layers_5*Hl*dl*N + 3*L*Hl*dl*N + 3*layers_2*Hl*dl*N + part_49 + 3*layers_5*Hl*dl*N - 3*layers_4*Hl*dl*N - 3*layers_1*Hl*dl*N - 3*layers_6*Hl*dl*N - 3*layers_7*Hl*dl*N,
-        "model.layers.*.self_attn.forget_gate.f_a_proj.weight":  part_53 + part_55 + part_56 + part_57 + part_58 + part_59,
-        "model.layers.*.self_attn.forget_gate.f_b_proj.weight":  part_62 + part_64 + part_65 + part_66 + part_67 + part_68,
-        "model.layers.*.self_attn.forget_gate.dt_bias":          part_69 + part_70 - layers_3*Hl*dl*has_full - layers_1*Hl*dl + layers_2*Hl*dl*has_full + layers_3*Hl*dl*has_full + layers_4*Hl*dl + part_71 - layers_4*Hl*dl*has_full - layers_1*Hl*dl*has_full - layers_2*Hl*dl - layers_3*Hl*dl + layers_5*Hl*dl*has_full - layers_1*Hl*dl*has_full + part_69 + layers_6*Hl*dl*has_full - layers_2*Hl*dl*has_full - layers_5*Hl*dl*has_full + part_71 + layers_7*Hl*dl - layers_3*Hl*dl - layers_5*Hl*dl + L*Hl*dl + layers_2*Hl*dl + part_70 + layers_5*Hl*dl - layers_4*Hl*dl - layers_1*Hl*dl - layers_6*Hl*dl - layers_7*Hl*dl,
-        "model.layers.*.self_attn.forget_gate.A_log":            part_72 + part_73 - layers_3*Hl*has_full - layers_1*Hl + layers_2*Hl*has_full + layers_3*Hl*has_full + layers_4*Hl + part_74 - layers_4*Hl*has_full - layers_1*Hl*has_full - layers_2*Hl - layers_3*Hl + layers_5*Hl*has_full - layers_1*Hl*has_full + part_72 + layers_6*Hl*has_full - layers_2*Hl*has_full - layers_5*Hl*has_full + part_74 + layers_7*Hl - layers_3*Hl - layers_5*Hl + L*Hl + layers_2*Hl + part_73 + layers_5*Hl - layers_4*Hl - layers_1*Hl - layers_6*Hl - layers_7*Hl,
-        "model.layers.*.self_attn.b_proj.weight":                part_75 + part_76 - layers_3*D*Hl*has_full - layers_1*D*Hl + layers_2*D*Hl*has_full + layers_3*D*Hl*has_full + layers_4*D*Hl + part_77 - layers_4*D*Hl*has_full - layers_1*D*Hl*has_full - layers_2*D*Hl - layers_3*D*Hl + layers_5*D*Hl*has_full - layers_1*D*Hl*has_full + part_75 + layers_6*D*Hl*has_full - layers_2*D*Hl*has_full - layers_5*D*Hl*has_full + part_77 + layers_7*D*Hl - layers_3*D*Hl - layers_5*D*Hl + L*D*Hl + layers_2*D*Hl + part_76 + layers_5*D*Hl - layers_4*D*Hl - layers_1*D*Hl - layers_6*D*Hl - layers_7*D*Hl,
-        "model.layers.*.self_attn.g_a_proj.weight":              part_53 + part_55 + part_56 + part_57 + part_58 + part_59,
-        "model.layers.*.self_attn.g_b_proj.weight":              part_62 + part_64 + part_65 + part_66 + part_67 + part_68,
-        "model.layers.*.self_attn.o_norm.weight":                part_78 + part_79 - layers_3*dl*has_full - layers_1*dl + layers_2*dl*has_full + layers_3*dl*has_full + layers_4*dl + part_80 - layers_4*dl*has_full - layers_1*dl*has_full - layers_2*dl - layers_3*dl + layers_5*dl*has_full - layers_1*dl*has_full + part_78 + layers_6*dl*has_full - layers_2*dl*has_full - layers_5*dl*has_full + part_80 + layers_7*dl - layers_3*dl - layers_5*dl + L*dl + layers_2*dl + part_79 + layers_5*dl - layers_4*dl - layers_1*dl - layers_6*dl - layers_7*dl,
-        "model.norm.weight":                                     D,
-        "lm_head.weight":                                        D*V,
-    }
+    return [
+        ("model.embed_tokens.weight",                             D*V),
+        ("model.layers.*.input_layernorm.weight",                 L*D),
+        ("model.layers.*.self_attn.q_proj.weight",                part_1 + part_2 - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_3 + part_4 + layers_2*D*H*dn + layers_2*D*H*dr - layers_2*D*H*has_rq*dn - layers_2*D*H*has_rq*dr - layers_1*D*H*dn - layers_1*D*H*dr + part_5 + part_6 + layers_3*D*H*dn*has_full + layers_3*D*H*dr*has_full - layers_3*D*H*has_rq*dn*has_full - layers_3*D*H*has_rq*dr*has_full - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + layers_2*D*H*has_rq*dn*has_full + layers_2*D*H*has_rq*dr*has_full + layers_3*D*H*has_rq*dn*has_full + layers_3*D*H*has_rq*dr*has_full + layers_4*D*H*dn*has_full + layers_4*D*H*dr*has_full + part_7 + part_8 - layers_4*D*H*has_rq*dn*has_full - layers_4*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_2*D*H*dn*has_full - layers_2*D*H*dr*has_full - layers_3*D*H*dn*has_full - layers_3*D*H*dr*has_full + layers_5*D*H*has_rq*dn*has_full + layers_5*D*H*has_rq*dr*has_full + part_3 + part_4 + part_7 + part_8 + layers_5*D*H*dn + layers_5*D*H*dr - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn - layers_5*D*H*has_rq*dr - layers_5*D*H*dn*has_full - layers_5*D*H*dr*has_full - layers_1*D*H*dn - layers_1*D*H*dr + part_5 + part_6 + layers_6*D*H*has_rq*dn*has_full + layers_6*D*H*has_rq*dr*has_full + layers_2*D*H*has_rq*dn + layers_2*D*H*has_rq*dr + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_5*D*H*has_rq*dn + layers_5*D*H*has_rq*dr + layers_5*D*H*dn*has_full + layers_5*D*H*dr*has_full + part_1 + part_2 + layers_6*D*H*dn + layers_6*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn*has_full - layers_5*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full - layers_6*D*H*has_rq*dn - layers_6*D*H*has_rq*dr - layers_6*D*H*dn*has_full - layers_6*D*H*dr*has_full - layers_2*D*H*dn - layers_2*D*H*dr - layers_5*D*H*dn - layers_5*D*H*dr + part_11 + part_13 + part_14 + part_15 + part_16 + part_17),
+        ("model.layers.*.self_attn.q_a_proj.weight",              part_18 + layers_2*D*has_rq*rq - layers_1*D*has_rq*rq + layers_3*D*has_rq*rq*has_full - layers_1*D*has_rq*rq*has_full + layers_4*D*has_rq*rq*has_full + part_19 - layers_2*D*has_rq*rq*has_full - layers_3*D*has_rq*rq*has_full + part_19 + layers_5*D*has_rq*rq - layers_5*D*has_rq*rq*has_full - layers_1*D*has_rq*rq + layers_2*D*has_rq*rq*has_full + layers_5*D*has_rq*rq*has_full + part_18 + layers_6*D*has_rq*rq - layers_1*D*has_rq*rq*has_full - layers_6*D*has_rq*rq*has_full - layers_2*D*has_rq*rq - layers_5*D*has_rq*rq),
+        ("model.layers.*.self_attn.q_a_proj.bias",                part_20 + layers_2*has_rq*rq*biased - layers_1*has_rq*rq*biased + layers_3*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased*has_full + layers_4*has_rq*rq*biased*has_full + part_21 - layers_2*has_rq*rq*biased*has_full - layers_3*has_rq*rq*biased*has_full + part_21 + layers_5*has_rq*rq*biased - layers_5*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased + layers_2*has_rq*rq*biased*has_full + layers_5*has_rq*rq*biased*has_full + part_20 + layers_6*has_rq*rq*biased - layers_1*has_rq*rq*biased*has_full - layers_6*has_rq*rq*biased*has_full - layers_2*has_rq*rq*biased - layers_5*has_rq*rq*biased),
+        ("model.layers.*.self_attn.q_a_layernorm.weight",         part_22 + layers_2*has_rq*rq - layers_1*has_rq*rq + layers_3*has_rq*rq*has_full - layers_1*has_rq*rq*has_full + layers_4*has_rq*rq*has_full + part_23 - layers_2*has_rq*rq*has_full - layers_3*has_rq*rq*has_full + part_23 + layers_5*has_rq*rq - layers_5*has_rq*rq*has_full - layers_1*has_rq*rq + layers_2*has_rq*rq*has_full + layers_5*has_rq*rq*has_full + part_22 + layers_6*has_rq*rq - layers_1*has_rq*rq*has_full - layers_6*has_rq*rq*has_full - layers_2*has_rq*rq - layers_5*has_rq*rq),
+        ("model.layers.*.self_attn.q_b_proj.weight",              part_24 + part_25 + layers_2*H*has_rq*rq*dn + layers_2*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_3*H*has_rq*rq*dn*has_full + layers_3*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full + layers_4*H*has_rq*rq*dn*has_full + layers_4*H*has_rq*rq*dr*has_full + part_26 + part_27 - layers_2*H*has_rq*rq*dn*has_full - layers_2*H*has_rq*rq*dr*has_full - layers_3*H*has_rq*rq*dn*has_full - layers_3*H*has_rq*rq*dr*has_full + part_26 + part_27 + layers_5*H*has_rq*rq*dn + layers_5*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn*has_full - layers_5*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_5*H*has_rq*rq*dn*has_full + layers_5*H*has_rq*rq*dr*has_full + part_24 + part_25 + layers_6*H*has_rq*rq*dn + layers_6*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full - layers_6*H*has_rq*rq*dn*has_full - layers_6*H*has_rq*rq*dr*has_full - layers_2*H*has_rq*rq*dn - layers_2*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn - layers_5*H*has_rq*rq*dr),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.weight",    part_28 + part_29 + layers_2*D*r + layers_2*D*dr - layers_1*D*r - layers_1*D*dr + layers_3*D*r*has_full + layers_3*D*dr*has_full - layers_1*D*r*has_full - layers_1*D*dr*has_full + layers_4*D*r*has_full + layers_4*D*dr*has_full + part_30 + part_31 - layers_2*D*r*has_full - layers_2*D*dr*has_full - layers_3*D*r*has_full - layers_3*D*dr*has_full + part_30 + part_31 + layers_5*D*r + layers_5*D*dr - layers_5*D*r*has_full - layers_5*D*dr*has_full - layers_1*D*r - layers_1*D*dr + layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_5*D*r*has_full + layers_5*D*dr*has_full + part_28 + part_29 + layers_6*D*r + layers_6*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full - layers_6*D*r*has_full - layers_6*D*dr*has_full - layers_2*D*r - layers_2*D*dr - layers_5*D*r - layers_5*D*dr),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.bias",      part_32 + part_33 + layers_2*r*biased + layers_2*dr*biased - layers_1*r*biased - layers_1*dr*biased + layers_3*r*biased*has_full + layers_3*dr*biased*has_full - layers_1*r*biased*has_full - layers_1*dr*biased*has_full + layers_4*r*biased*has_full + layers_4*dr*biased*has_full + part_34 + part_35 - layers_2*r*biased*has_full - layers_2*dr*biased*has_full - layers_3*r*biased*has_full - layers_3*dr*biased*has_full + part_34 + part_35 + layers_5*r*biased + layers_5*dr*biased - layers_5*r*biased*has_full - layers_5*dr*biased*has_full - layers_1*r*biased - layers_1*dr*biased + layers_2*r*biased*has_full + layers_2*dr*biased*has_full + layers_5*r*biased*has_full + layers_5*dr*biased*has_full + part_32 + part_33 + layers_6*r*biased + layers_6*dr*biased - layers_1*r*biased*has_full - layers_1*dr*biased*has_full - layers_6*r*biased*has_full - layers_6*dr*biased*has_full - layers_2*r*biased - layers_2*dr*biased - layers_5*r*biased - layers_5*dr*biased),
+        ("model.layers.*.self_attn.kv_a_layernorm.weight",        part_36 + layers_2*r - layers_1*r + layers_3*r*has_full - layers_1*r*has_full + layers_4*r*has_full + part_37 - layers_2*r*has_full - layers_3*r*has_full + part_37 + layers_5*r - layers_5*r*has_full - layers_1*r + layers_2*r*has_full + layers_5*r*has_full + part_36 + layers_6*r - layers_1*r*has_full - layers_6*r*has_full - layers_2*r - layers_5*r),
+        ("model.layers.*.self_attn.kv_b_proj.weight",             part_38 + part_39 + layers_2*H*r*dn + layers_2*H*r*dv - layers_1*H*r*dn - layers_1*H*r*dv + layers_3*H*r*dn*has_full + layers_3*H*r*dv*has_full - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full + layers_4*H*r*dn*has_full + layers_4*H*r*dv*has_full + part_40 + part_41 - layers_2*H*r*dn*has_full - layers_2*H*r*dv*has_full - layers_3*H*r*dn*has_full - layers_3*H*r*dv*has_full + part_40 + part_41 + layers_5*H*r*dn + layers_5*H*r*dv - layers_5*H*r*dn*has_full - layers_5*H*r*dv*has_full - layers_1*H*r*dn - layers_1*H*r*dv + layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_5*H*r*dn*has_full + layers_5*H*r*dv*has_full + part_38 + part_39 + layers_6*H*r*dn + layers_6*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full - layers_6*H*r*dn*has_full - layers_6*H*r*dv*has_full - layers_2*H*r*dn - layers_2*H*r*dv - layers_5*H*r*dn - layers_5*H*r*dv),
+        ("model.layers.*.self_attn.o_proj.weight",                part_42 + layers_2*D*H*dv - layers_1*D*H*dv + layers_3*D*H*dv*has_full - layers_1*D*H*dv*has_full + layers_4*D*H*dv*has_full + part_43 - layers_2*D*H*dv*has_full - layers_3*D*H*dv*has_full + part_43 + layers_5*D*H*dv - layers_5*D*H*dv*has_full - layers_1*D*H*dv + layers_2*D*H*dv*has_full + layers_5*D*H*dv*has_full + part_42 + layers_6*D*H*dv - layers_1*D*H*dv*has_full - layers_6*D*H*dv*has_full - layers_2*D*H*dv - layers_5*D*H*dv + part_11 + part_13 + part_14 + part_15 + part_16 + part_17),
+        ("model.layers.*.self_attn.o_proj.bias",                  part_44 + layers_2*D*biased - layers_1*D*biased + layers_3*D*biased*has_full - layers_1*D*biased*has_full + layers_4*D*biased*has_full + part_45 - layers_2*D*biased*has_full - layers_3*D*biased*has_full + part_45 + layers_5*D*biased - layers_5*D*biased*has_full - layers_1*D*biased + layers_2*D*biased*has_full + layers_5*D*biased*has_full + part_44 + layers_6*D*biased - layers_1*D*biased*has_full - layers_6*D*biased*has_full - layers_2*D*biased - layers_5*D*biased),
+        ("model.layers.*.post_attention_layernorm.weight",        L*D),
+        ("model.layers.*.mlp.gate.weight",                        layers_7*D*E),
+        ("model.layers.*.mlp.experts.gate_up_proj",               2*layers_7*D*M*E),
+        ("model.layers.*.mlp.experts.down_proj",                  layers_7*D*M*E),
+        ("model.layers.*.mlp.shared_experts.gate_proj.weight",    part_46),
+        ("model.layers.*.mlp.shared_experts.up_proj.weight",      part_46),
+        ("model.layers.*.mlp.shared_experts.down_proj.weight",    part_46),
+        ("model.layers.*.mlp.gate_proj.weight",                   part_47),
+        ("model.layers.*.mlp.up_proj.weight",                     part_47),
+        ("model.layers.*.mlp.down_proj.weight",                   part_47),
+        ("model.layers.*.self_attn.k_proj.weight",                part_11 + part_13 + part_14 + part_15 + part_16 + part_17),
+        ("model.layers.*.self_attn.v_proj.weight",                part_11 + part_13 + part_14 + part_15 + part_16 + part_17),
+        ("model.layers.*.self_attn.conv1d.weight",                part_48 + part_49 - 3*layers_3*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N + 3*layers_2*Hl*dl*N*has_full + 3*layers_3*Hl*dl*N*has_full + 3*layers_4*Hl*dl*N + part_50 - 3*layers_4*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N - 3*layers_3*Hl*dl*N + 3*layers_5*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full + part_48 + 3*layers_6*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N*has_full - 3*layers_5*Hl*dl*N*has_full + part_50 + 3*layers_7*Hl*dl*N - 3*layers_3*Hl*dl*N - 3*layers_5*Hl*dl*N + 3*L*Hl*dl*N + 3*layers_2*Hl*dl*N + part_49 + 3*layers_5*Hl*dl*N - 3*layers_4*Hl*dl*N - 3*layers_1*Hl*dl*N - 3*layers_6*Hl*dl*N - 3*layers_7*Hl*dl*N),
+        ("model.layers.*.self_attn.forget_gate.f_a_proj.weight",  part_53 + part_55 + part_56 + part_57 + part_58 + part_59),
+        ("model.layers.*.self_attn.forget_gate.f_b_proj.weight",  part_62 + part_64 + part_65 + part_66 + part_67 + part_68),
+        ("model.layers.*.self_attn.forget_gate.dt_bias",          part_69 + part_70 - layers_3*Hl*dl*has_full - layers_1*Hl*dl + layers_2*Hl*dl*has_full + layers_3*Hl*dl*has_full + layers_4*Hl*dl + part_71 - layers_4*Hl*dl*has_full - layers_1*Hl*dl*has_full - layers_2*Hl*dl - layers_3*Hl*dl + layers_5*Hl*dl*has_full - layers_1*Hl*dl*has_full + part_69 + layers_6*Hl*dl*has_full - layers_2*Hl*dl*has_full - layers_5*Hl*dl*has_full + part_71 + layers_7*Hl*dl - layers_3*Hl*dl - layers_5*Hl*dl + L*Hl*dl + layers_2*Hl*dl + part_70 + layers_5*Hl*dl - layers_4*Hl*dl - layers_1*Hl*dl - layers_6*Hl*dl - layers_7*Hl*dl),
+        ("model.layers.*.self_attn.forget_gate.A_log",            part_72 + part_73 - layers_3*Hl*has_full - layers_1*Hl + layers_2*Hl*has_full + layers_3*Hl*has_full + layers_4*Hl + part_74 - layers_4*Hl*has_full - layers_1*Hl*has_full - layers_2*Hl - layers_3*Hl + layers_5*Hl*has_full - layers_1*Hl*has_full + part_72 + layers_6*Hl*has_full - layers_2*Hl*has_full - layers_5*Hl*has_full + part_74 + layers_7*Hl - layers_3*Hl - layers_5*Hl + L*Hl + layers_2*Hl + part_73 + layers_5*Hl - layers_4*Hl - layers_1*Hl - layers_6*Hl - layers_7*Hl),
+        ("model.layers.*.self_attn.b_proj.weight",                part_75 + part_76 - layers_3*D*Hl*has_full - layers_1*D*Hl + layers_2*D*Hl*has_full + layers_3*D*Hl*has_full + layers_4*D*Hl + part_77 - layers_4*D*Hl*has_full - layers_1*D*Hl*has_full - layers_2*D*Hl - layers_3*D*Hl + layers_5*D*Hl*has_full - layers_1*D*Hl*has_full + part_75 + layers_6*D*Hl*has_full - layers_2*D*Hl*has_full - layers_5*D*Hl*has_full + part_77 + layers_7*D*Hl - layers_3*D*Hl - layers_5*D*Hl + L*D*Hl + layers_2*D*Hl + part_76 + layers_5*D*Hl - layers_4*D*Hl - layers_1*D*Hl - layers_6*D*Hl - layers_7*D*Hl),
+        ("model.layers.*.self_attn.g_a_proj.weight",              part_53 + part_55 + part_56 + part_57 + part_58 + part_59),
+        ("model.layers.*.self_attn.g_b_proj.weight",              part_62 + part_64 + part_65 + part_66 + part_67 + part_68),
+        ("model.layers.*.self_attn.o_norm.weight",                part_78 + part_79 - layers_3*dl*has_full - layers_1*dl + layers_2*dl*has_full + layers_3*dl*has_full + layers_4*dl + part_80 - layers_4*dl*has_full - layers_1*dl*has_full - layers_2*dl - layers_3*dl + layers_5*dl*has_full - layers_1*dl*has_full + part_78 + layers_6*dl*has_full - layers_2*dl*has_full - layers_5*dl*has_full + part_80 + layers_7*dl - layers_3*dl - layers_5*dl + L*dl + layers_2*dl + part_79 + layers_5*dl - layers_4*dl - layers_1*dl - layers_6*dl - layers_7*dl),
+        ("model.norm.weight",                                     D),
+        ("lm_head.weight",                                        D*V),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads
     rq = sizes.q_lora_rank or 0
     has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    N = sizes.short_conv_kernel_size
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.num_experts
-    S = sizes.num_shared_experts
-    mlps = sizes.mlp_layer_types
-    kinds = sizes.layer_types
+    r = sizes.kv_lora_rank; dn = sizes.qk_nope_head_dim; dr = sizes.qk_rope_head_dim; dv = sizes.v_head_dim
+    Hl = sizes.num_heads; dl = sizes.head_dim; mlps = sizes.mlp_layer_types; kinds = sizes.layer_types
     full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
     has_full = sizes.full_attn_layers is not None
-    V = sizes.vocab_size
-    biased = sizes.attention_bias
     layers_1 = sum((i + 1 in full)*(kinds[i] == "full_attention")*(mlps[i] == "sparse") for i in range(L))
     layers_2 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
     layers_3 = sum((i + 1 in full)*(mlps[i] == "sparse") for i in range(L))
@@ -1747,457 +557,173 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     layers_5 = sum((kinds[i] == "full_attention")*(mlps[i] == "sparse") for i in range(L))
     layers_6 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_7 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = layers_1*D*Hl*dl*has_full
-    part_2 = layers_3*D*Hl*dl
-    part_3 = part_1 + part_2 - layers_3*D*Hl*dl*has_full - layers_1*D*Hl*dl
-    part_4 = layers_1*D*Hl*dl
-    part_5 = layers_2*D*Hl*dl*has_full + layers_3*D*Hl*dl*has_full + layers_4*D*Hl*dl + part_4 - layers_4*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full - layers_2*D*Hl*dl - layers_3*D*Hl*dl
-    part_6 = layers_5*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full
-    part_7 = part_1 + layers_6*D*Hl*dl*has_full - layers_2*D*Hl*dl*has_full - layers_5*D*Hl*dl*has_full
-    part_8 = part_4 + layers_7*D*Hl*dl - layers_3*D*Hl*dl - layers_5*D*Hl*dl
-    part_9 = L*D*Hl*dl + layers_2*D*Hl*dl + part_2 + layers_5*D*Hl*dl - layers_4*D*Hl*dl - layers_1*D*Hl*dl - layers_6*D*Hl*dl - layers_7*D*Hl*dl
-    part_10 = 16*layers_1*D*has_full
-    part_11 = 16*layers_3*D
-    part_12 = 16*layers_2*D*has_full
-    part_13 = 16*layers_3*D*has_full
-    part_14 = 16*layers_4*D
-    part_15 = 16*layers_1*D
-    part_16 = 16*layers_5*D*has_full
-    part_17 = part_15 + 16*layers_7*D - 16*layers_3*D - 16*layers_5*D
-    part_18 = 16*layers_2*D
-    part_19 = 16*layers_5*D
-    part_20 = 16*L*D + part_18 + part_11 + part_19 - 16*layers_4*D - 16*layers_1*D - 16*layers_6*D - 16*layers_7*D
-    part_21 = 16*layers_1*Hl*dl*has_full
-    part_22 = 16*layers_3*Hl*dl
-    part_23 = part_21 + part_22 - 16*layers_3*Hl*dl*has_full - 16*layers_1*Hl*dl
-    part_24 = 16*layers_1*Hl*dl
-    part_25 = 16*layers_2*Hl*dl*has_full + 16*layers_3*Hl*dl*has_full + 16*layers_4*Hl*dl + part_24 - 16*layers_4*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full - 16*layers_2*Hl*dl - 16*layers_3*Hl*dl
-    part_26 = 16*layers_5*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full
-    part_27 = part_21 + 16*layers_6*Hl*dl*has_full - 16*layers_2*Hl*dl*has_full - 16*layers_5*Hl*dl*has_full
-    part_28 = part_24 + 16*layers_7*Hl*dl - 16*layers_3*Hl*dl - 16*layers_5*Hl*dl
-    part_29 = 16*L*Hl*dl + 16*layers_2*Hl*dl + part_22 + 16*layers_5*Hl*dl - 16*layers_4*Hl*dl - 16*layers_1*Hl*dl - 16*layers_6*Hl*dl - 16*layers_7*Hl*dl
-    part_30 = layers_1*D*H*dn
-    part_31 = layers_1*D*H*dr
-    part_32 = layers_1*D*H*has_rq*dn
-    part_33 = layers_1*D*H*has_rq*dr
-    part_34 = layers_1*D*H*has_rq*dn*has_full
-    part_35 = layers_1*D*H*has_rq*dr*has_full
-    part_36 = layers_1*D*H*dn*has_full
-    part_37 = layers_1*D*H*dr*has_full
-    part_38 = 16*layers_1*D*has_rq
-    part_39 = 16*layers_1*D*has_rq*has_full
-    part_40 = 16*layers_2*D*has_rq*has_full
-    part_41 = 16*layers_3*D*has_rq*has_full
-    part_42 = 16*layers_5*D*has_rq*has_full
-    part_43 = 16*layers_2*D*has_rq
-    part_44 = 16*layers_5*D*has_rq
-    part_45 = 16*layers_6*D
-    part_46 = 16*layers_1*H*dn
-    part_47 = 16*layers_1*H*dr
-    part_48 = 16*layers_1*H*has_rq*dn
-    part_49 = 16*layers_1*H*has_rq*dr
-    part_50 = 16*layers_2*H*dn
-    part_51 = 16*layers_1*H*has_rq*dn*has_full
-    part_52 = 16*layers_1*H*has_rq*dr*has_full
-    part_53 = 16*layers_3*H*dn*has_full
-    part_54 = 16*layers_2*H*has_rq*dn*has_full
-    part_55 = 16*layers_2*H*has_rq*dr*has_full
-    part_56 = 16*layers_3*H*has_rq*dn*has_full
-    part_57 = 16*layers_3*H*has_rq*dr*has_full
-    part_58 = 16*layers_4*H*dn*has_full
-    part_59 = 16*layers_1*H*dn*has_full
-    part_60 = 16*layers_1*H*dr*has_full
-    part_61 = 16*layers_5*H*has_rq*dn*has_full
-    part_62 = 16*layers_5*H*has_rq*dr*has_full
-    part_63 = 16*layers_5*H*dn
-    part_64 = 16*layers_2*H*has_rq*dn
-    part_65 = 16*layers_2*H*has_rq*dr
-    part_66 = 16*layers_2*H*dn*has_full
-    part_67 = 16*layers_5*H*has_rq*dn
-    part_68 = 16*layers_5*H*has_rq*dr
-    part_69 = 16*layers_5*H*dn*has_full
-    part_70 = 16*layers_6*H*dn
-    part_71 = layers_1*D*has_rq*rq
-    part_72 = layers_1*D*has_rq*rq*has_full
-    part_73 = layers_1*has_rq*rq*biased
-    part_74 = layers_1*has_rq*rq*biased*has_full
-    part_75 = 16*layers_1*has_rq*rq
-    part_76 = 16*layers_2*has_rq*rq - 16*layers_1*has_rq*rq
-    part_77 = 16*layers_3*has_rq*rq*has_full - 16*layers_1*has_rq*rq*has_full
-    part_78 = 16*layers_1*has_rq*rq*has_full
-    part_79 = 16*layers_4*has_rq*rq*has_full + part_78 - 16*layers_2*has_rq*rq*has_full - 16*layers_3*has_rq*rq*has_full
-    part_80 = part_78 + 16*layers_5*has_rq*rq - 16*layers_5*has_rq*rq*has_full - 16*layers_1*has_rq*rq
-    part_81 = 16*layers_2*has_rq*rq*has_full + 16*layers_5*has_rq*rq*has_full + part_75 + 16*layers_6*has_rq*rq - 16*layers_1*has_rq*rq*has_full - 16*layers_6*has_rq*rq*has_full - 16*layers_2*has_rq*rq - 16*layers_5*has_rq*rq
-    part_82 = layers_1*has_rq*rq
-    part_83 = layers_1*has_rq*rq*has_full
-    part_84 = layers_1*H*has_rq*rq*dn
-    part_85 = layers_1*H*has_rq*rq*dr
-    part_86 = layers_1*H*has_rq*rq*dn*has_full
-    part_87 = layers_1*H*has_rq*rq*dr*has_full
-    part_88 = layers_1*D*r
-    part_89 = layers_1*D*dr
-    part_90 = layers_1*D*r*has_full
-    part_91 = layers_1*D*dr*has_full
-    part_92 = layers_1*r*biased
-    part_93 = layers_1*dr*biased
-    part_94 = layers_1*r*biased*has_full
-    part_95 = layers_1*dr*biased*has_full
-    part_96 = 16*layers_1*r
-    part_97 = 16*layers_1*dr
-    part_98 = 16*layers_2*r
-    part_99 = 16*layers_3*r*has_full
-    part_100 = 16*layers_4*r*has_full
-    part_101 = 16*layers_1*r*has_full
-    part_102 = 16*layers_1*dr*has_full
-    part_103 = 16*layers_5*r
-    part_104 = 16*layers_2*r*has_full
-    part_105 = 16*layers_5*r*has_full
-    part_106 = 16*layers_6*r
-    part_107 = layers_1*r
-    part_108 = layers_1*r*has_full
-    part_109 = layers_1*H*r*dn
-    part_110 = layers_1*H*r*dv
-    part_111 = layers_1*H*r*dn*has_full
-    part_112 = layers_1*H*r*dv*has_full
-    part_113 = 16*layers_1*H*dv
-    part_114 = 16*layers_2*H*dv
-    part_115 = 16*layers_3*H*dv*has_full
-    part_116 = 16*layers_4*H*dv*has_full
-    part_117 = 16*layers_1*H*dv*has_full
-    part_118 = 16*layers_5*H*dv
-    part_119 = 16*layers_2*H*dv*has_full
-    part_120 = 16*layers_5*H*dv*has_full
-    part_121 = 16*layers_6*H*dv
-    part_122 = layers_1*D*H*dv
-    part_123 = layers_1*D*H*dv*has_full
-    part_124 = layers_1*D*biased
-    part_125 = layers_1*D*biased*has_full
-    part_126 = layers_7*D*M*S
-    part_127 = L*D*F - layers_7*D*F
-    part_128 = 3*layers_1*Hl*dl*N*has_full
-    part_129 = 3*layers_3*Hl*dl*N
-    part_130 = 3*layers_1*Hl*dl*N
-    part_131 = layers_1*D*dl*has_full
-    part_132 = layers_3*D*dl
-    part_133 = part_131 + part_132 - layers_3*D*dl*has_full - layers_1*D*dl
-    part_134 = layers_1*D*dl
-    part_135 = layers_2*D*dl*has_full + layers_3*D*dl*has_full + layers_4*D*dl + part_134 - layers_4*D*dl*has_full - layers_1*D*dl*has_full - layers_2*D*dl - layers_3*D*dl
-    part_136 = layers_5*D*dl*has_full - layers_1*D*dl*has_full
-    part_137 = part_131 + layers_6*D*dl*has_full - layers_2*D*dl*has_full - layers_5*D*dl*has_full
-    part_138 = part_134 + layers_7*D*dl - layers_3*D*dl - layers_5*D*dl
-    part_139 = L*D*dl + layers_2*D*dl + part_132 + layers_5*D*dl - layers_4*D*dl - layers_1*D*dl - layers_6*D*dl - layers_7*D*dl
-    part_140 = layers_1*Hl*dl**2*has_full
-    part_141 = layers_3*Hl*dl**2
-    part_142 = part_140 + part_141 - layers_3*Hl*dl**2*has_full - layers_1*Hl*dl**2
-    part_143 = layers_1*Hl*dl**2
-    part_144 = layers_2*Hl*dl**2*has_full + layers_3*Hl*dl**2*has_full + layers_4*Hl*dl**2 + part_143 - layers_4*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full - layers_2*Hl*dl**2 - layers_3*Hl*dl**2
-    part_145 = layers_5*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full
-    part_146 = part_140 + layers_6*Hl*dl**2*has_full - layers_2*Hl*dl**2*has_full - layers_5*Hl*dl**2*has_full
-    part_147 = part_143 + layers_7*Hl*dl**2 - layers_3*Hl*dl**2 - layers_5*Hl*dl**2
-    part_148 = L*Hl*dl**2 + layers_2*Hl*dl**2 + part_141 + layers_5*Hl*dl**2 - layers_4*Hl*dl**2 - layers_1*Hl*dl**2 - layers_6*Hl*dl**2 - layers_7*Hl*dl**2
-    part_149 = layers_1*Hl*dl*has_full
-    part_150 = layers_3*Hl*dl
-    part_151 = layers_1*Hl*dl
-    part_152 = layers_1*Hl*has_full
-    part_153 = layers_3*Hl
-    part_154 = layers_1*Hl
-    part_155 = layers_1*D*Hl*has_full
-    part_156 = layers_3*D*Hl
-    part_157 = layers_1*D*Hl
-    part_158 = layers_1*dl*has_full
-    part_159 = layers_3*dl
-    part_160 = layers_1*dl
-    k_proj_1 = {
-        "base_layer.weight":      part_3 + part_5 + part_6 + part_7 + part_8 + part_9,
-        "lora_A.default.weight":  part_10 + part_11 - 16*layers_3*D*has_full - 16*layers_1*D + part_12 + part_13 + part_14 + part_15 - 16*layers_4*D*has_full - 16*layers_1*D*has_full - 16*layers_2*D - 16*layers_3*D + part_16 - 16*layers_1*D*has_full + part_10 + 16*layers_6*D*has_full - 16*layers_2*D*has_full - 16*layers_5*D*has_full + part_17 + part_20,
-        "lora_B.default.weight":  part_23 + part_25 + part_26 + part_27 + part_28 + part_29,
-    }
-    return {
-        "model.embed_tokens.weight":                                          D*V,
-        "model.layers.*.input_layernorm.weight":                              L*D,
-        "model.layers.*.self_attn.q_proj.base_layer.weight":                  part_30 + part_31 - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_32 + part_33 + layers_2*D*H*dn + layers_2*D*H*dr - layers_2*D*H*has_rq*dn - layers_2*D*H*has_rq*dr - layers_1*D*H*dn - layers_1*D*H*dr + part_34 + part_35 + layers_3*D*H*dn*has_full + layers_3*D*H*dr*has_full - layers_3*D*H*has_rq*dn*has_full - layers_3*D*H*has_rq*dr*has_full - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + layers_2*D*H*has_rq*dn*has_full + layers_2*D*H*has_rq*dr*has_full + layers_3*D*H*has_rq*dn*has_full + layers_3*D*H*has_rq*dr*has_full + layers_4*D*H*dn*has_full + layers_4*D*H*dr*has_full + part_36 + part_37 - layers_4*D*H*has_rq*dn*has_full - layers_4*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_2*D*H*dn*has_full - layers_2*D*H*dr*has_full - layers_3*D*H*dn*has_full - layers_3*D*H*dr*has_full + layers_5*D*H*has_rq*dn*has_full + layers_5*D*H*has_rq*dr*has_full + part_32 + part_33 + part_36 + part_37 + layers_5*D*H*dn + layers_5*D*H*dr - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn - layers_5*D*H*has_rq*dr - layers_5*D*H*dn*has_full - layers_5*D*H*dr*has_full - layers_1*D*H*dn - layers_1*D*H*dr + part_34 + part_35 + layers_6*D*H*has_rq*dn*has_full + layers_6*D*H*has_rq*dr*has_full + layers_2*D*H*has_rq*dn + layers_2*D*H*has_rq*dr + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_5*D*H*has_rq*dn + layers_5*D*H*has_rq*dr + layers_5*D*H*dn*has_full + layers_5*D*H*dr*has_full + part_30 + part_31 + layers_6*D*H*dn + layers_6*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn*has_full - layers_5*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full - layers_6*D*H*has_rq*dn - layers_6*D*H*has_rq*dr - layers_6*D*H*dn*has_full - layers_6*D*H*dr*has_full - layers_2*D*H*dn - layers_2*D*H*dr - layers_5*D*H*dn - layers_5*D*H*dr + part_3 + part_5 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.self_attn.q_proj.lora_A.default.weight":              part_15 - 16*layers_1*D*has_rq + part_38 + part_18 - 16*layers_2*D*has_rq - 16*layers_1*D + part_39 + part_11 - 16*layers_3*D*has_rq*has_full - 16*layers_1*D + part_40 + part_41 + part_14 + part_15 - 16*layers_4*D*has_rq*has_full - 16*layers_1*D*has_rq*has_full - 16*layers_2*D - 16*layers_3*D + part_42 + part_38 + part_19 - 16*layers_1*D*has_rq*has_full - 16*layers_5*D*has_rq - 16*layers_1*D + part_39 + 16*layers_6*D*has_rq*has_full + part_43 + part_44 + part_15 + part_45 - 16*layers_2*D*has_rq*has_full - 16*layers_5*D*has_rq*has_full - 16*layers_1*D*has_rq - 16*layers_6*D*has_rq - 16*layers_2*D - 16*layers_5*D + part_17 + part_20,
-        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              part_46 + part_47 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_48 + part_49 + part_50 + 16*layers_2*H*dr - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_1*H*dn - 16*layers_1*H*dr + part_51 + part_52 + part_53 + 16*layers_3*H*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full + part_54 + part_55 + part_56 + part_57 + part_58 + 16*layers_4*H*dr*has_full + part_59 + part_60 - 16*layers_4*H*has_rq*dn*has_full - 16*layers_4*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_2*H*dn*has_full - 16*layers_2*H*dr*has_full - 16*layers_3*H*dn*has_full - 16*layers_3*H*dr*has_full + part_61 + part_62 + part_48 + part_49 + part_59 + part_60 + part_63 + 16*layers_5*H*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn - 16*layers_5*H*has_rq*dr - 16*layers_5*H*dn*has_full - 16*layers_5*H*dr*has_full - 16*layers_1*H*dn - 16*layers_1*H*dr + part_51 + part_52 + 16*layers_6*H*has_rq*dn*has_full + 16*layers_6*H*has_rq*dr*has_full + part_64 + part_65 + part_66 + 16*layers_2*H*dr*has_full + part_67 + part_68 + part_69 + 16*layers_5*H*dr*has_full + part_46 + part_47 + part_70 + 16*layers_6*H*dr - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full - 16*layers_6*H*has_rq*dn - 16*layers_6*H*has_rq*dr - 16*layers_6*H*dn*has_full - 16*layers_6*H*dr*has_full - 16*layers_2*H*dn - 16*layers_2*H*dr - 16*layers_5*H*dn - 16*layers_5*H*dr + part_23 + part_25 + part_26 + part_27 + part_28 + part_29,
-        "model.layers.*.self_attn.q_a_proj.base_layer.weight":                part_71 + layers_2*D*has_rq*rq - layers_1*D*has_rq*rq + layers_3*D*has_rq*rq*has_full - layers_1*D*has_rq*rq*has_full + layers_4*D*has_rq*rq*has_full + part_72 - layers_2*D*has_rq*rq*has_full - layers_3*D*has_rq*rq*has_full + part_72 + layers_5*D*has_rq*rq - layers_5*D*has_rq*rq*has_full - layers_1*D*has_rq*rq + layers_2*D*has_rq*rq*has_full + layers_5*D*has_rq*rq*has_full + part_71 + layers_6*D*has_rq*rq - layers_1*D*has_rq*rq*has_full - layers_6*D*has_rq*rq*has_full - layers_2*D*has_rq*rq - layers_5*D*has_rq*rq,
-        "model.layers.*.self_attn.q_a_proj.base_layer.bias":                  part_73 + layers_2*has_rq*rq*biased - layers_1*has_rq*rq*biased + layers_3*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased*has_full + layers_4*has_rq*rq*biased*has_full + part_74 - layers_2*has_rq*rq*biased*has_full - layers_3*has_rq*rq*biased*has_full + part_74 + layers_5*has_rq*rq*biased - layers_5*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased + layers_2*has_rq*rq*biased*has_full + layers_5*has_rq*rq*biased*has_full + part_73 + layers_6*has_rq*rq*biased - layers_1*has_rq*rq*biased*has_full - layers_6*has_rq*rq*biased*has_full - layers_2*has_rq*rq*biased - layers_5*has_rq*rq*biased,
-        "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            part_38 + part_43 - 16*layers_1*D*has_rq + part_41 - 16*layers_1*D*has_rq*has_full + 16*layers_4*D*has_rq*has_full + part_39 - 16*layers_2*D*has_rq*has_full - 16*layers_3*D*has_rq*has_full + part_39 + part_44 - 16*layers_5*D*has_rq*has_full - 16*layers_1*D*has_rq + part_40 + part_42 + part_38 + 16*layers_6*D*has_rq - 16*layers_1*D*has_rq*has_full - 16*layers_6*D*has_rq*has_full - 16*layers_2*D*has_rq - 16*layers_5*D*has_rq,
-        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            part_75 + part_76 + part_77 + part_79 + part_80 + part_81,
-        "model.layers.*.self_attn.q_a_layernorm.weight":                      part_82 + layers_2*has_rq*rq - layers_1*has_rq*rq + layers_3*has_rq*rq*has_full - layers_1*has_rq*rq*has_full + layers_4*has_rq*rq*has_full + part_83 - layers_2*has_rq*rq*has_full - layers_3*has_rq*rq*has_full + part_83 + layers_5*has_rq*rq - layers_5*has_rq*rq*has_full - layers_1*has_rq*rq + layers_2*has_rq*rq*has_full + layers_5*has_rq*rq*has_full + part_82 + layers_6*has_rq*rq - layers_1*has_rq*rq*has_full - layers_6*has_rq*rq*has_full - layers_2*has_rq*rq - layers_5*has_rq*rq,
-        "model.layers.*.self_attn.q_b_proj.base_layer.weight":                part_84 + part_85 + layers_2*H*has_rq*rq*dn + layers_2*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_3*H*has_rq*rq*dn*has_full + layers_3*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full + layers_4*H*has_rq*rq*dn*has_full + layers_4*H*has_rq*rq*dr*has_full + part_86 + part_87 - layers_2*H*has_rq*rq*dn*has_full - layers_2*H*has_rq*rq*dr*has_full - layers_3*H*has_rq*rq*dn*has_full - layers_3*H*has_rq*rq*dr*has_full + part_86 + part_87 + layers_5*H*has_rq*rq*dn + layers_5*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn*has_full - layers_5*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_5*H*has_rq*rq*dn*has_full + layers_5*H*has_rq*rq*dr*has_full + part_84 + part_85 + layers_6*H*has_rq*rq*dn + layers_6*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full - layers_6*H*has_rq*rq*dn*has_full - layers_6*H*has_rq*rq*dr*has_full - layers_2*H*has_rq*rq*dn - layers_2*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn - layers_5*H*has_rq*rq*dr,
-        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            part_75 + part_76 + part_77 + part_79 + part_80 + part_81,
-        "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            part_48 + part_49 + part_64 + part_65 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_56 + part_57 - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full + 16*layers_4*H*has_rq*dn*has_full + 16*layers_4*H*has_rq*dr*has_full + part_51 + part_52 - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full + part_51 + part_52 + part_67 + part_68 - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_54 + part_55 + part_61 + part_62 + part_48 + part_49 + 16*layers_6*H*has_rq*dn + 16*layers_6*H*has_rq*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_6*H*has_rq*dn*has_full - 16*layers_6*H*has_rq*dr*has_full - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_5*H*has_rq*dn - 16*layers_5*H*has_rq*dr,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      part_88 + part_89 + layers_2*D*r + layers_2*D*dr - layers_1*D*r - layers_1*D*dr + layers_3*D*r*has_full + layers_3*D*dr*has_full - layers_1*D*r*has_full - layers_1*D*dr*has_full + layers_4*D*r*has_full + layers_4*D*dr*has_full + part_90 + part_91 - layers_2*D*r*has_full - layers_2*D*dr*has_full - layers_3*D*r*has_full - layers_3*D*dr*has_full + part_90 + part_91 + layers_5*D*r + layers_5*D*dr - layers_5*D*r*has_full - layers_5*D*dr*has_full - layers_1*D*r - layers_1*D*dr + layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_5*D*r*has_full + layers_5*D*dr*has_full + part_88 + part_89 + layers_6*D*r + layers_6*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full - layers_6*D*r*has_full - layers_6*D*dr*has_full - layers_2*D*r - layers_2*D*dr - layers_5*D*r - layers_5*D*dr,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        part_92 + part_93 + layers_2*r*biased + layers_2*dr*biased - layers_1*r*biased - layers_1*dr*biased + layers_3*r*biased*has_full + layers_3*dr*biased*has_full - layers_1*r*biased*has_full - layers_1*dr*biased*has_full + layers_4*r*biased*has_full + layers_4*dr*biased*has_full + part_94 + part_95 - layers_2*r*biased*has_full - layers_2*dr*biased*has_full - layers_3*r*biased*has_full - layers_3*dr*biased*has_full + part_94 + part_95 + layers_5*r*biased + layers_5*dr*biased - layers_5*r*biased*has_full - layers_5*dr*biased*has_full - layers_1*r*biased - layers_1*dr*biased + layers_2*r*biased*has_full + layers_2*dr*biased*has_full + layers_5*r*biased*has_full + layers_5*dr*biased*has_full + part_92 + part_93 + layers_6*r*biased + layers_6*dr*biased - layers_1*r*biased*has_full - layers_1*dr*biased*has_full - layers_6*r*biased*has_full - layers_6*dr*biased*has_full - layers_2*r*biased - layers_2*dr*biased - layers_5*r*biased - layers_5*dr*biased,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  part_15 + part_18 - 16*layers_1*D + part_13 - 16*layers_1*D*has_full + 16*layers_4*D*has_full + part_10 - 16*layers_2*D*has_full - 16*layers_3*D*has_full + part_10 + part_19 - 16*layers_5*D*has_full - 16*layers_1*D + part_12 + part_16 + part_15 + part_45 - 16*layers_1*D*has_full - 16*layers_6*D*has_full - 16*layers_2*D - 16*layers_5*D,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  part_96 + part_97 + part_98 + 16*layers_2*dr - 16*layers_1*r - 16*layers_1*dr + part_99 + 16*layers_3*dr*has_full - 16*layers_1*r*has_full - 16*layers_1*dr*has_full + part_100 + 16*layers_4*dr*has_full + part_101 + part_102 - 16*layers_2*r*has_full - 16*layers_2*dr*has_full - 16*layers_3*r*has_full - 16*layers_3*dr*has_full + part_101 + part_102 + part_103 + 16*layers_5*dr - 16*layers_5*r*has_full - 16*layers_5*dr*has_full - 16*layers_1*r - 16*layers_1*dr + part_104 + 16*layers_2*dr*has_full + part_105 + 16*layers_5*dr*has_full + part_96 + part_97 + part_106 + 16*layers_6*dr - 16*layers_1*r*has_full - 16*layers_1*dr*has_full - 16*layers_6*r*has_full - 16*layers_6*dr*has_full - 16*layers_2*r - 16*layers_2*dr - 16*layers_5*r - 16*layers_5*dr,
-        "model.layers.*.self_attn.kv_a_layernorm.weight":                     part_107 + layers_2*r - layers_1*r + layers_3*r*has_full - layers_1*r*has_full + layers_4*r*has_full + part_108 - layers_2*r*has_full - layers_3*r*has_full + part_108 + layers_5*r - layers_5*r*has_full - layers_1*r + layers_2*r*has_full + layers_5*r*has_full + part_107 + layers_6*r - layers_1*r*has_full - layers_6*r*has_full - layers_2*r - layers_5*r,
-        "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               part_109 + part_110 + layers_2*H*r*dn + layers_2*H*r*dv - layers_1*H*r*dn - layers_1*H*r*dv + layers_3*H*r*dn*has_full + layers_3*H*r*dv*has_full - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full + layers_4*H*r*dn*has_full + layers_4*H*r*dv*has_full + part_111 + part_112 - layers_2*H*r*dn*has_full - layers_2*H*r*dv*has_full - layers_3*H*r*dn*has_full - layers_3*H*r*dv*has_full + part_111 + part_112 + layers_5*H*r*dn + layers_5*H*r*dv - layers_5*H*r*dn*has_full - layers_5*H*r*dv*has_full - layers_1*H*r*dn - layers_1*H*r*dv + layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_5*H*r*dn*has_full + layers_5*H*r*dv*has_full + part_109 + part_110 + layers_6*H*r*dn + layers_6*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full - layers_6*H*r*dn*has_full - layers_6*H*r*dv*has_full - layers_2*H*r*dn - layers_2*H*r*dv - layers_5*H*r*dn - layers_5*H*r*dv,
-        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           part_96 + part_98 - 16*layers_1*r + part_99 - 16*layers_1*r*has_full + part_100 + part_101 - 16*layers_2*r*has_full - 16*layers_3*r*has_full + part_101 + part_103 - 16*layers_5*r*has_full - 16*layers_1*r + part_104 + part_105 + part_96 + part_106 - 16*layers_1*r*has_full - 16*layers_6*r*has_full - 16*layers_2*r - 16*layers_5*r,
-        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           part_46 + part_113 + part_50 + part_114 - 16*layers_1*H*dn - 16*layers_1*H*dv + part_53 + part_115 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full + part_58 + part_116 + part_59 + part_117 - 16*layers_2*H*dn*has_full - 16*layers_2*H*dv*has_full - 16*layers_3*H*dn*has_full - 16*layers_3*H*dv*has_full + part_59 + part_117 + part_63 + part_118 - 16*layers_5*H*dn*has_full - 16*layers_5*H*dv*has_full - 16*layers_1*H*dn - 16*layers_1*H*dv + part_66 + part_119 + part_69 + part_120 + part_46 + part_113 + part_70 + part_121 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full - 16*layers_6*H*dn*has_full - 16*layers_6*H*dv*has_full - 16*layers_2*H*dn - 16*layers_2*H*dv - 16*layers_5*H*dn - 16*layers_5*H*dv,
-        "model.layers.*.self_attn.o_proj.base_layer.weight":                  part_122 + layers_2*D*H*dv - layers_1*D*H*dv + layers_3*D*H*dv*has_full - layers_1*D*H*dv*has_full + layers_4*D*H*dv*has_full + part_123 - layers_2*D*H*dv*has_full - layers_3*D*H*dv*has_full + part_123 + layers_5*D*H*dv - layers_5*D*H*dv*has_full - layers_1*D*H*dv + layers_2*D*H*dv*has_full + layers_5*D*H*dv*has_full + part_122 + layers_6*D*H*dv - layers_1*D*H*dv*has_full - layers_6*D*H*dv*has_full - layers_2*D*H*dv - layers_5*D*H*dv + part_3 + part_5 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.self_attn.o_proj.base_layer.bias":                    part_124 + layers_2*D*biased - layers_1*D*biased + layers_3*D*biased*has_full - layers_1*D*biased*has_full + layers_4*D*biased*has_full + part_125 - layers_2*D*biased*has_full - layers_3*D*biased*has_full + part_125 + layers_5*D*biased - layers_5*D*biased*has_full - layers_1*D*biased + layers_2*D*biased*has_full + layers_5*D*biased*has_full + part_124 + layers_6*D*biased - layers_1*D*biased*has_full - layers_6*D*biased*has_full - layers_2*D*biased - layers_5*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              part_113 + part_114 - 16*layers_1*H*dv + part_115 - 16*layers_1*H*dv*has_full + part_116 + part_117 - 16*layers_2*H*dv*has_full - 16*layers_3*H*dv*has_full + part_117 + part_118 - 16*layers_5*H*dv*has_full - 16*layers_1*H*dv + part_119 + part_120 + part_113 + part_121 - 16*layers_1*H*dv*has_full - 16*layers_6*H*dv*has_full - 16*layers_2*H*dv - 16*layers_5*H*dv + part_23 + part_25 + part_26 + part_27 + part_28 + part_29,
-        "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*L*D,
-        "model.layers.*.post_attention_layernorm.weight":                     L*D,
-        "model.layers.*.mlp.gate.weight":                                     layers_7*D*E,
-        "model.layers.*.mlp.experts.gate_up_proj":                            2*layers_7*D*M*E,
-        "model.layers.*.mlp.experts.down_proj":                               layers_7*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 part_126,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":                   part_126,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":                 part_126,
-        "model.layers.*.mlp.gate_proj.weight":                                part_127,
-        "model.layers.*.mlp.up_proj.weight":                                  part_127,
-        "model.layers.*.mlp.down_proj.weight":                                part_127,
-        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
-        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.layers.*.self_attn.conv1d.weight":                             part_128 + part_129 - 3*layers_3*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N + 3*layers_2*Hl*dl*N*has_full + 3*layers_3*Hl*dl*N*has_full + 3*layers_4*Hl*dl*N + part_130 - 3*layers_4*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N - 3*layers_3*Hl*dl*N + 3*layers_5*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full + part_128 + 3*layers_6*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N*has_full - 3*layers_5*Hl*dl*N*has_full + part_130 + 3*layers_7*Hl*dl*N - 3*layers_3*Hl*dl*N - 3*layers_5*Hl*dl*N + 3*L*Hl*dl*N + 3*layers_2*Hl*dl*N + part_129 + 3*layers_5*Hl*dl*N - 3*layers_4*Hl*dl*N - 3*layers_1*Hl*dl*N - 3*layers_6*Hl*dl*N - 3*layers_7*Hl*dl*N,
-        "model.layers.*.self_attn.forget_gate.f_a_proj.weight":               part_133 + part_135 + part_136 + part_137 + part_138 + part_139,
-        "model.layers.*.self_attn.forget_gate.f_b_proj.weight":               part_142 + part_144 + part_145 + part_146 + part_147 + part_148,
-        "model.layers.*.self_attn.forget_gate.dt_bias":                       part_149 + part_150 - layers_3*Hl*dl*has_full - layers_1*Hl*dl + layers_2*Hl*dl*has_full + layers_3*Hl*dl*has_full + layers_4*Hl*dl + part_151 - layers_4*Hl*dl*has_full - layers_1*Hl*dl*has_full - layers_2*Hl*dl - layers_3*Hl*dl + layers_5*Hl*dl*has_full - layers_1*Hl*dl*has_full + part_149 + layers_6*Hl*dl*has_full - layers_2*Hl*dl*has_full - layers_5*Hl*dl*has_full + part_151 + layers_7*Hl*dl - layers_3*Hl*dl - layers_5*Hl*dl + L*Hl*dl + layers_2*Hl*dl + part_150 + layers_5*Hl*dl - layers_4*Hl*dl - layers_1*Hl*dl - layers_6*Hl*dl - layers_7*Hl*dl,
-        "model.layers.*.self_attn.forget_gate.A_log":                         part_152 + part_153 - layers_3*Hl*has_full - layers_1*Hl + layers_2*Hl*has_full + layers_3*Hl*has_full + layers_4*Hl + part_154 - layers_4*Hl*has_full - layers_1*Hl*has_full - layers_2*Hl - layers_3*Hl + layers_5*Hl*has_full - layers_1*Hl*has_full + part_152 + layers_6*Hl*has_full - layers_2*Hl*has_full - layers_5*Hl*has_full + part_154 + layers_7*Hl - layers_3*Hl - layers_5*Hl + L*Hl + layers_2*Hl + part_153 + layers_5*Hl - layers_4*Hl - layers_1*Hl - layers_6*Hl - layers_7*Hl,
-        "model.layers.*.self_attn.b_proj.weight":                             part_155 + part_156 - layers_3*D*Hl*has_full - layers_1*D*Hl + layers_2*D*Hl*has_full + layers_3*D*Hl*has_full + layers_4*D*Hl + part_157 - layers_4*D*Hl*has_full - layers_1*D*Hl*has_full - layers_2*D*Hl - layers_3*D*Hl + layers_5*D*Hl*has_full - layers_1*D*Hl*has_full + part_155 + layers_6*D*Hl*has_full - layers_2*D*Hl*has_full - layers_5*D*Hl*has_full + part_157 + layers_7*D*Hl - layers_3*D*Hl - layers_5*D*Hl + L*D*Hl + layers_2*D*Hl + part_156 + layers_5*D*Hl - layers_4*D*Hl - layers_1*D*Hl - layers_6*D*Hl - layers_7*D*Hl,
-        "model.layers.*.self_attn.g_a_proj.weight":                           part_133 + part_135 + part_136 + part_137 + part_138 + part_139,
-        "model.layers.*.self_attn.g_b_proj.weight":                           part_142 + part_144 + part_145 + part_146 + part_147 + part_148,
-        "model.layers.*.self_attn.o_norm.weight":                             part_158 + part_159 - layers_3*dl*has_full - layers_1*dl + layers_2*dl*has_full + layers_3*dl*has_full + layers_4*dl + part_160 - layers_4*dl*has_full - layers_1*dl*has_full - layers_2*dl - layers_3*dl + layers_5*dl*has_full - layers_1*dl*has_full + part_158 + layers_6*dl*has_full - layers_2*dl*has_full - layers_5*dl*has_full + part_160 + layers_7*dl - layers_3*dl - layers_5*dl + L*dl + layers_2*dl + part_159 + layers_5*dl - layers_4*dl - layers_1*dl - layers_6*dl - layers_7*dl,
-        "model.norm.weight":                                                  D,
-        "lm_head.weight":                                                     D*V,
+    part_1 = 16*layers_1*D*has_full
+    part_2 = 16*layers_3*D
+    part_3 = 16*layers_2*D*has_full
+    part_4 = 16*layers_3*D*has_full
+    part_5 = 16*layers_4*D
+    part_6 = 16*layers_1*D
+    part_7 = 16*layers_5*D*has_full
+    part_8 = part_6 + 16*layers_7*D - 16*layers_3*D - 16*layers_5*D
+    part_9 = 16*layers_2*D
+    part_10 = 16*layers_5*D
+    part_11 = 16*L*D + part_9 + part_2 + part_10 - 16*layers_4*D - 16*layers_1*D - 16*layers_6*D - 16*layers_7*D
+    part_12 = 16*layers_1*Hl*dl*has_full
+    part_13 = 16*layers_3*Hl*dl
+    part_14 = part_12 + part_13 - 16*layers_3*Hl*dl*has_full - 16*layers_1*Hl*dl
+    part_15 = 16*layers_1*Hl*dl
+    part_16 = 16*layers_2*Hl*dl*has_full + 16*layers_3*Hl*dl*has_full + 16*layers_4*Hl*dl + part_15 - 16*layers_4*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full - 16*layers_2*Hl*dl - 16*layers_3*Hl*dl
+    part_17 = 16*layers_5*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full
+    part_18 = part_12 + 16*layers_6*Hl*dl*has_full - 16*layers_2*Hl*dl*has_full - 16*layers_5*Hl*dl*has_full
+    part_19 = part_15 + 16*layers_7*Hl*dl - 16*layers_3*Hl*dl - 16*layers_5*Hl*dl
+    part_20 = 16*L*Hl*dl + 16*layers_2*Hl*dl + part_13 + 16*layers_5*Hl*dl - 16*layers_4*Hl*dl - 16*layers_1*Hl*dl - 16*layers_6*Hl*dl - 16*layers_7*Hl*dl
+    part_21 = 16*layers_1*D*has_rq
+    part_22 = 16*layers_1*D*has_rq*has_full
+    part_23 = 16*layers_2*D*has_rq*has_full
+    part_24 = 16*layers_3*D*has_rq*has_full
+    part_25 = 16*layers_5*D*has_rq*has_full
+    part_26 = 16*layers_2*D*has_rq
+    part_27 = 16*layers_5*D*has_rq
+    part_28 = 16*layers_6*D
+    part_29 = 16*layers_1*H*dn
+    part_30 = 16*layers_1*H*dr
+    part_31 = 16*layers_1*H*has_rq*dn
+    part_32 = 16*layers_1*H*has_rq*dr
+    part_33 = 16*layers_2*H*dn
+    part_34 = 16*layers_1*H*has_rq*dn*has_full
+    part_35 = 16*layers_1*H*has_rq*dr*has_full
+    part_36 = 16*layers_3*H*dn*has_full
+    part_37 = 16*layers_2*H*has_rq*dn*has_full
+    part_38 = 16*layers_2*H*has_rq*dr*has_full
+    part_39 = 16*layers_3*H*has_rq*dn*has_full
+    part_40 = 16*layers_3*H*has_rq*dr*has_full
+    part_41 = 16*layers_4*H*dn*has_full
+    part_42 = 16*layers_1*H*dn*has_full
+    part_43 = 16*layers_1*H*dr*has_full
+    part_44 = 16*layers_5*H*has_rq*dn*has_full
+    part_45 = 16*layers_5*H*has_rq*dr*has_full
+    part_46 = 16*layers_5*H*dn
+    part_47 = 16*layers_2*H*has_rq*dn
+    part_48 = 16*layers_2*H*has_rq*dr
+    part_49 = 16*layers_2*H*dn*has_full
+    part_50 = 16*layers_5*H*has_rq*dn
+    part_51 = 16*layers_5*H*has_rq*dr
+    part_52 = 16*layers_5*H*dn*has_full
+    part_53 = 16*layers_6*H*dn
+    part_54 = 16*layers_1*has_rq*rq
+    part_55 = 16*layers_2*has_rq*rq - 16*layers_1*has_rq*rq
+    part_56 = 16*layers_3*has_rq*rq*has_full - 16*layers_1*has_rq*rq*has_full
+    part_57 = 16*layers_1*has_rq*rq*has_full
+    part_58 = 16*layers_4*has_rq*rq*has_full + part_57 - 16*layers_2*has_rq*rq*has_full - 16*layers_3*has_rq*rq*has_full
+    part_59 = part_57 + 16*layers_5*has_rq*rq - 16*layers_5*has_rq*rq*has_full - 16*layers_1*has_rq*rq
+    part_60 = 16*layers_2*has_rq*rq*has_full + 16*layers_5*has_rq*rq*has_full + part_54 + 16*layers_6*has_rq*rq - 16*layers_1*has_rq*rq*has_full - 16*layers_6*has_rq*rq*has_full - 16*layers_2*has_rq*rq - 16*layers_5*has_rq*rq
+    part_61 = 16*layers_1*r
+    part_62 = 16*layers_1*dr
+    part_63 = 16*layers_2*r
+    part_64 = 16*layers_3*r*has_full
+    part_65 = 16*layers_4*r*has_full
+    part_66 = 16*layers_1*r*has_full
+    part_67 = 16*layers_1*dr*has_full
+    part_68 = 16*layers_5*r
+    part_69 = 16*layers_2*r*has_full
+    part_70 = 16*layers_5*r*has_full
+    part_71 = 16*layers_6*r
+    part_72 = 16*layers_1*H*dv
+    part_73 = 16*layers_2*H*dv
+    part_74 = 16*layers_3*H*dv*has_full
+    part_75 = 16*layers_4*H*dv*has_full
+    part_76 = 16*layers_1*H*dv*has_full
+    part_77 = 16*layers_5*H*dv
+    part_78 = 16*layers_2*H*dv*has_full
+    part_79 = 16*layers_5*H*dv*has_full
+    part_80 = 16*layers_6*H*dv
+    k_proj_1: Counts = [
+        ("lora_A.default.weight",  part_1 + part_2 - 16*layers_3*D*has_full - 16*layers_1*D + part_3 + part_4 + part_5 + part_6 - 16*layers_4*D*has_full - 16*layers_1*D*has_full - 16*layers_2*D - 16*layers_3*D + part_7 - 16*layers_1*D*has_full + part_1 + 16*layers_6*D*has_full - 16*layers_2*D*has_full - 16*layers_5*D*has_full + part_8 + part_11),
+        ("lora_B.default.weight",  part_14 + part_16 + part_17 + part_18 + part_19 + part_20),
+    ]
+    return [
+        ("model.layers.*.self_attn.q_proj.lora_A.default.weight",              part_6 - 16*layers_1*D*has_rq + part_21 + part_9 - 16*layers_2*D*has_rq - 16*layers_1*D + part_22 + part_2 - 16*layers_3*D*has_rq*has_full - 16*layers_1*D + part_23 + part_24 + part_5 + part_6 - 16*layers_4*D*has_rq*has_full - 16*layers_1*D*has_rq*has_full - 16*layers_2*D - 16*layers_3*D + part_25 + part_21 + part_10 - 16*layers_1*D*has_rq*has_full - 16*layers_5*D*has_rq - 16*layers_1*D + part_22 + 16*layers_6*D*has_rq*has_full + part_26 + part_27 + part_6 + part_28 - 16*layers_2*D*has_rq*has_full - 16*layers_5*D*has_rq*has_full - 16*layers_1*D*has_rq - 16*layers_6*D*has_rq - 16*layers_2*D - 16*layers_5*D + part_8 + part_11),
+        ("model.layers.*.self_attn.q_proj.lora_B.default.weight",              part_29 + part_30 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_31 + part_32 + part_33 + 16*layers_2*H*dr - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_1*H*dn - 16*layers_1*H*dr + part_34 + part_35 + part_36 + 16*layers_3*H*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full + part_37 + part_38 + part_39 + part_40 + part_41 + 16*layers_4*H*dr*has_full + part_42 + part_43 - 16*layers_4*H*has_rq*dn*has_full - 16*layers_4*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_2*H*dn*has_full - 16*layers_2*H*dr*has_full - 16*layers_3*H*dn*has_full - 16*layers_3*H*dr*has_full + part_44 + part_45 + part_31 + part_32 + part_42 + part_43 + part_46 + 16*layers_5*H*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn - 16*layers_5*H*has_rq*dr - 16*layers_5*H*dn*has_full - 16*layers_5*H*dr*has_full - 16*layers_1*H*dn - 16*layers_1*H*dr + part_34 + part_35 + 16*layers_6*H*has_rq*dn*has_full + 16*layers_6*H*has_rq*dr*has_full + part_47 + part_48 + part_49 + 16*layers_2*H*dr*has_full + part_50 + part_51 + part_52 + 16*layers_5*H*dr*has_full + part_29 + part_30 + part_53 + 16*layers_6*H*dr - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full - 16*layers_6*H*has_rq*dn - 16*layers_6*H*has_rq*dr - 16*layers_6*H*dn*has_full - 16*layers_6*H*dr*has_full - 16*layers_2*H*dn - 16*layers_2*H*dr - 16*layers_5*H*dn - 16*layers_5*H*dr + part_14 + part_16 + part_17 + part_18 + part_19 + part_20),
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default.weight",            part_21 + part_26 - 16*layers_1*D*has_rq + part_24 - 16*layers_1*D*has_rq*has_full + 16*layers_4*D*has_rq*has_full + part_22 - 16*layers_2*D*has_rq*has_full - 16*layers_3*D*has_rq*has_full + part_22 + part_27 - 16*layers_5*D*has_rq*has_full - 16*layers_1*D*has_rq + part_23 + part_25 + part_21 + 16*layers_6*D*has_rq - 16*layers_1*D*has_rq*has_full - 16*layers_6*D*has_rq*has_full - 16*layers_2*D*has_rq - 16*layers_5*D*has_rq),
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default.weight",            part_54 + part_55 + part_56 + part_58 + part_59 + part_60),
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default.weight",            part_54 + part_55 + part_56 + part_58 + part_59 + part_60),
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default.weight",            part_31 + part_32 + part_47 + part_48 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_39 + part_40 - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full + 16*layers_4*H*has_rq*dn*has_full + 16*layers_4*H*has_rq*dr*has_full + part_34 + part_35 - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full + part_34 + part_35 + part_50 + part_51 - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_37 + part_38 + part_44 + part_45 + part_31 + part_32 + 16*layers_6*H*has_rq*dn + 16*layers_6*H*has_rq*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_6*H*has_rq*dn*has_full - 16*layers_6*H*has_rq*dr*has_full - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_5*H*has_rq*dn - 16*layers_5*H*has_rq*dr),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight",  part_6 + part_9 - 16*layers_1*D + part_4 - 16*layers_1*D*has_full + 16*layers_4*D*has_full + part_1 - 16*layers_2*D*has_full - 16*layers_3*D*has_full + part_1 + part_10 - 16*layers_5*D*has_full - 16*layers_1*D + part_3 + part_7 + part_6 + part_28 - 16*layers_1*D*has_full - 16*layers_6*D*has_full - 16*layers_2*D - 16*layers_5*D),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight",  part_61 + part_62 + part_63 + 16*layers_2*dr - 16*layers_1*r - 16*layers_1*dr + part_64 + 16*layers_3*dr*has_full - 16*layers_1*r*has_full - 16*layers_1*dr*has_full + part_65 + 16*layers_4*dr*has_full + part_66 + part_67 - 16*layers_2*r*has_full - 16*layers_2*dr*has_full - 16*layers_3*r*has_full - 16*layers_3*dr*has_full + part_66 + part_67 + part_68 + 16*layers_5*dr - 16*layers_5*r*has_full - 16*layers_5*dr*has_full - 16*layers_1*r - 16*layers_1*dr + part_69 + 16*layers_2*dr*has_full + part_70 + 16*layers_5*dr*has_full + part_61 + part_62 + part_71 + 16*layers_6*dr - 16*layers_1*r*has_full - 16*layers_1*dr*has_full - 16*layers_6*r*has_full - 16*layers_6*dr*has_full - 16*layers_2*r - 16*layers_2*dr - 16*layers_5*r - 16*layers_5*dr),
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default.weight",           part_61 + part_63 - 16*layers_1*r + part_64 - 16*layers_1*r*has_full + part_65 + part_66 - 16*layers_2*r*has_full - 16*layers_3*r*has_full + part_66 + part_68 - 16*layers_5*r*has_full - 16*layers_1*r + part_69 + part_70 + part_61 + part_71 - 16*layers_1*r*has_full - 16*layers_6*r*has_full - 16*layers_2*r - 16*layers_5*r),
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default.weight",           part_29 + part_72 + part_33 + part_73 - 16*layers_1*H*dn - 16*layers_1*H*dv + part_36 + part_74 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full + part_41 + part_75 + part_42 + part_76 - 16*layers_2*H*dn*has_full - 16*layers_2*H*dv*has_full - 16*layers_3*H*dn*has_full - 16*layers_3*H*dv*has_full + part_42 + part_76 + part_46 + part_77 - 16*layers_5*H*dn*has_full - 16*layers_5*H*dv*has_full - 16*layers_1*H*dn - 16*layers_1*H*dv + part_49 + part_78 + part_52 + part_79 + part_29 + part_72 + part_53 + part_80 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full - 16*layers_6*H*dn*has_full - 16*layers_6*H*dv*has_full - 16*layers_2*H*dn - 16*layers_2*H*dv - 16*layers_5*H*dn - 16*layers_5*H*dv),
+        ("model.layers.*.self_attn.o_proj.lora_A.default.weight",              part_72 + part_73 - 16*layers_1*H*dv + part_74 - 16*layers_1*H*dv*has_full + part_75 + part_76 - 16*layers_2*H*dv*has_full - 16*layers_3*H*dv*has_full + part_76 + part_77 - 16*layers_5*H*dv*has_full - 16*layers_1*H*dv + part_78 + part_79 + part_72 + part_80 - 16*layers_1*H*dv*has_full - 16*layers_6*H*dv*has_full - 16*layers_2*H*dv - 16*layers_5*H*dv + part_14 + part_16 + part_17 + part_18 + part_19 + part_20),
+        ("model.layers.*.self_attn.o_proj.lora_B.default.weight",              16*L*D),
+        ("model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.layers.*.self_attn.v_proj", k_proj_1),
+    ]
+
+
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
+
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _hidden = {'full': (24, 25), 'forward': (24, 25), 'lora': (41, 42), 'checkpointed': (24, 25)}
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 1, False, False, _parameters),
+        "lora": (_work, 2, True, False, _parameters, _adapters_lora),
+        "checkpointed": (_work, 0, True, True, _parameters),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, x_: list[int]) -> Moments:
+        return Moments(
+            len(x_),  # n
+            sum(-(-x//64) for x in x_),  # chunks
+            sum(max(0, -(-x//64) - 1) for x in x_),  # known
+            sum(x_),  # x
+            sum([x*x for x in x_]),  # xx
+        )
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
+    @staticmethod
+    def _terms(sizes: Any, x: Any) -> tuple[Any, ...]:
+        return (1, -(-x//64), _most(0, -(-x//64) - 1), x, x**2)
 
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        return {"input_ids": ("text", "b x", None)}
 
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    rq = sizes.q_lora_rank or 0
-    has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    Hl = sizes.num_heads
-    dl = sizes.head_dim
-    kinds = sizes.layer_types
-    full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
-    has_full = sizes.full_attn_layers is not None
-    layers_1 = sum((i + 1 in full) for i in range(L))
-    layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
-    part_1 = 2*H*dn + H*dr + 2*H*dv + 2*r + dr - 4*Hl*dl - D
-    found: int = 32*layers_1*has_rq*rq*has_full + 16*layers_1*has_full*part_1 + 32*layers_2*has_rq*rq + 16*layers_2*has_full*(4*Hl*dl + D - 2*H*dn - H*dr - 2*H*dv - 2*r - dr) + 64*L*(Hl*dl + D) + 16*layers_2*part_1 - 32*layers_2*has_rq*rq*has_full
-    return found
-
-
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-    "checkpointed": _checkpointed,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-    "checkpointed": _parameters,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    return {
-        "input_ids": ("text", "b x", None),
-    }
-
-
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
-
-
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        if not _UNSEEN[convention]:
-            self._lines = [line for position, line in enumerate(self._lines) if position not in _HIDDEN[regime]]
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads
+        rq = sizes.q_lora_rank or 0
+        has_rq = sizes.q_lora_rank is not None
+        r = sizes.kv_lora_rank; dn = sizes.qk_nope_head_dim; dr = sizes.qk_rope_head_dim; dv = sizes.v_head_dim
+        Hl = sizes.num_heads; dl = sizes.head_dim; kinds = sizes.layer_types
+        full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
+        has_full = sizes.full_attn_layers is not None
+        layers_1 = sum((i + 1 in full) for i in range(L))
+        layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
+        part_1 = 2*H*dn + H*dr + 2*H*dv + 2*r + dr - 4*Hl*dl - D
+        return {
+            "forward": 0,
+            "lora": 32*layers_1*has_rq*rq*has_full + 16*layers_1*has_full*part_1 + 32*layers_2*has_rq*rq + 16*layers_2*has_full*(4*Hl*dl + D - 2*H*dn - H*dr - 2*H*dv - 2*r - dr) + 64*L*(Hl*dl + D) + 16*layers_2*part_1 - 32*layers_2*has_rq*rq*has_full,
         }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
 
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items())))) or (0,) * 5
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.chunks + c[2] * m.known + c[3] * m.x + c[4] * m.xx
 
     def moments(self, *, text: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
         if type(text) is list and text and type(text[0]) is int:
             try:
-                return _summed(self.sizes, [_numbers(text)])
+                if len(text) < 100:
+                    return self._sums(self.sizes, _numbers(text).tolist())
+                return self._summed(self.sizes, [_numbers(text)])
             except (TypeError, OverflowError):
                 pass
-        return _moments(self.sizes, {"text": text})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return ()
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"text": text})
 
     def per_item(self, *, text: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"text": text}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.chunks + c[2] * m.known + c[3] * m.x + c[4] * m.xx)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**kimi_linear**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        return _total(c[0] * m.n + c[1] * m.chunks + c[2] * m.known + c[3] * m.x + c[4] * m.xx)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"text": text})

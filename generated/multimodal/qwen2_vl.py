@@ -3,149 +3,97 @@
 # sha256 efbd07dc56a5959b34cc8dbf012964ef12ce5367cb1e138d79567af2af40ba55  specs/blocks/gated_mlp.yaml
 # sha256 d9be1fec039fdcc7e93c3d2ae1d1d9572ec31329bc918adb54edb3c27ce38ec6  specs/blocks/plain_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """Qwen2-VL, a causal decoder that reads images and videos of any size through an encoder of its own: parameters and FLOPs in closed form.
 
-Regime 'full', convention symflops, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-                   2*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*((W >= 1)
-                   - 2*W) + 2*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) +
-                   first))*d*H*has_kinds*windowed*((W >= 1) - 2*W)) * min_x_W
-               + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H +
-                   3*D*F - 2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H + 2*d*D*G + d*H +
-                   3*D*F) + 2*sum((kinds[i] == "sliding_attention") for i in range(min(L,
-                   first)))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*sum((kinds[i] == "sliding_attention") for i in
-                   range(first, max(0, L - first) + first))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V) * x
-               + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*sum((kinds[i] == "sliding_attention") for
-                   i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed + 2*sum((kinds[i] == "sliding_attention") for
-                   i in range(first, max(0, L - first) + first))*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-               + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
-                   2*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed -
-                   2*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*(W >=
-                   1)*has_kinds*windowed) * xx
-               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (4*Lv*Dv) * hhtww
-    backward   = (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-                   4*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*((W >= 1)
-                   - 2*W) + 4*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) +
-                   first))*d*H*has_kinds*windowed*((W >= 1) - 2*W)) * min_x_W
-               + (4*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H +
-                   3*D*F - 2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 4*min(L, first)*(2*d*D*H + 2*d*D*G + d*H +
-                   3*D*F) + 4*sum((kinds[i] == "sliding_attention") for i in range(min(L,
-                   first)))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*sum((kinds[i] == "sliding_attention") for i in
-                   range(first, max(0, L - first) + first))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*D*V) * x
-               + (4*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 4*sum((kinds[i] == "sliding_attention") for
-                   i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed + 4*sum((kinds[i] == "sliding_attention") for
-                   i in range(first, max(0, L - first) + first))*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-               + (4*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 4*min(L, first)*d*H -
-                   4*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed -
-                   4*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*(W >=
-                   1)*has_kinds*windowed) * xx
-               + (4*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (8*Lv*Dv) * hhtww
-
-Regime 'full', convention torch, FLOPs per batch:
-
-    forward    = (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
-               + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (4*Lv*Dv) * hhtww
-    backward   = (4*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 4*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 4*D*V) * x
-               + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
-               + (4*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (8*Lv*Dv) * hhtww
-
-Regime 'forward', convention symflops, FLOPs per batch:
-
-    forward    = (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-                   2*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*((W >= 1)
-                   - 2*W) + 2*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) +
-                   first))*d*H*has_kinds*windowed*((W >= 1) - 2*W)) * min_x_W
-               + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H +
-                   3*D*F - 2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H + 2*d*D*G + d*H +
-                   3*D*F) + 2*sum((kinds[i] == "sliding_attention") for i in range(min(L,
-                   first)))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*sum((kinds[i] == "sliding_attention") for i in
-                   range(first, max(0, L - first) + first))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V) * x
-               + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*sum((kinds[i] == "sliding_attention") for
-                   i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed + 2*sum((kinds[i] == "sliding_attention") for
-                   i in range(first, max(0, L - first) + first))*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-               + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
-                   2*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed -
-                   2*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*(W >=
-                   1)*has_kinds*windowed) * xx
-               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (4*Lv*Dv) * hhtww
-
-Regime 'forward', convention torch, FLOPs per batch:
-
-    forward    = (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
-               + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (4*Lv*Dv) * hhtww
-
-Regime 'lora', convention symflops, FLOPs per batch:
-
-    forward    = (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-                   2*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*((W >= 1)
-                   - 2*W) + 2*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) +
-                   first))*d*H*has_kinds*windowed*((W >= 1) - 2*W)) * min_x_W
-               + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + 33*d*H +
-                   32*d*G + 3*D*F + 64*D - 2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H +
-                   2*d*D*G + 33*d*H + 32*d*G + 3*D*F + 64*D) + 2*sum((kinds[i] == "sliding_attention") for i in
-                   range(min(L, first)))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*sum((kinds[i] == "sliding_attention")
-                   for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V) * x
-               + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*sum((kinds[i] == "sliding_attention") for
-                   i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed + 2*sum((kinds[i] == "sliding_attention") for
-                   i in range(first, max(0, L - first) + first))*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-               + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
-                   2*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed -
-                   2*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*(W >=
-                   1)*has_kinds*windowed) * xx
-               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (4*Lv*Dv) * hhtww
-    backward   = (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-                   4*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*((W >= 1)
-                   - 2*W) + 4*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) +
-                   first))*d*H*has_kinds*windowed*((W >= 1) - 2*W)) * min_x_W
-               + (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
-                   first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
-                   1)*D*(d*H + 2*d*G + 48) + 2*max(0, L - first)*(2*d*H*(W >= 1)*has_kinds*windowed + 4*d*H*W*windowed +
-                   d*D*H + 66*d*H + 64*d*G + 3*D*F + 80*D - 4*d*H*W*has_kinds*windowed - 2*d*H*(W >= 1)*windowed) +
-                   2*max(0, min(L, first) - 1)*D*(d*H + 2*d*G + 48) + 2*min(L, first)*(d*D*H + 66*d*H + 64*d*G + 3*D*F +
-                   80*D) + 4*sum((kinds[i] == "sliding_attention") for i in range(min(L,
-                   first)))*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*sum((kinds[i] == "sliding_attention") for i in
-                   range(first, max(0, L - first) + first))*d*H*has_kinds*windowed*(2*W - (W >= 1)) - 2*(L - first >=
-                   1)*(min(L, first) >= 1)*D*V) * x
-               + (4*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 4*sum((kinds[i] == "sliding_attention") for
-                   i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed + 4*sum((kinds[i] == "sliding_attention") for
-                   i in range(first, max(0, L - first) + first))*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-               + (4*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 4*min(L, first)*d*H -
-                   4*sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))*d*H*(W >= 1)*has_kinds*windowed -
-                   4*sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*(W >=
-                   1)*has_kinds*windowed) * xx
-
-Regime 'lora', convention torch, FLOPs per batch:
-
-    forward    = (2*max(0, L - first)*(2*d*D*H + 2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*min(L, first)*(2*d*D*H +
-                   2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*D*V) * x
-               + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-               + (4*Lv*Dv) * hhtww
-    backward   = (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
-                   first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
-                   1)*D*(d*H + 2*d*G + 48) + 2*max(0, L - first)*(d*D*H + 64*d*H + 64*d*G + 3*D*F + 80*D) + 2*max(0, min(L,
-                   first) - 1)*D*(d*H + 2*d*G + 48) + 2*min(L, first)*(d*D*H + 64*d*H + 64*d*G + 3*D*F + 80*D) - 2*(L -
-                   first >= 1)*(min(L, first) >= 1)*D*V) * x
-               + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
+forward (full, forward under symflops):
+    (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
+        2*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 2*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        min_x_W
+    + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H + 3*D*F -
+        2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H + 2*d*D*G + d*H + 3*D*F) +
+        2*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V)
+        * x
+    + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*d*H*(W >= 1)*has_kinds*windowed +
+        2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
+    + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
+        2*layers_1*d*H*(W >= 1)*has_kinds*windowed - 2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+    + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+    + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
+    + (4*Lv*Dv) * hhtww
+backward (full under symflops):
+    (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
+        4*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 4*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        min_x_W
+    + (4*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H + 3*D*F -
+        2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 4*min(L, first)*(2*d*D*H + 2*d*D*G + d*H + 3*D*F) +
+        4*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*D*V)
+        * x
+    + (4*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 4*layers_1*d*H*(W >= 1)*has_kinds*windowed +
+        4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
+    + (4*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 4*min(L, first)*d*H -
+        4*layers_1*d*H*(W >= 1)*has_kinds*windowed - 4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+    + (4*Dv*s**2*(Dv*s**2 + O)) * htw
+    + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
+    + (8*Lv*Dv) * hhtww
+forward (full, forward under torch):
+    (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
+    + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
+    + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+    + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
+    + (4*Lv*Dv) * hhtww
+backward (full under torch):
+    (4*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 4*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 4*D*V) * x
+    + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
+    + (4*Dv*s**2*(Dv*s**2 + O)) * htw
+    + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
+    + (8*Lv*Dv) * hhtww
+forward (lora under symflops):
+    (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
+        2*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 2*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        min_x_W
+    + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + 33*d*H + 32*d*G +
+        3*D*F + 64*D - 2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H + 2*d*D*G + 33*d*H
+        + 32*d*G + 3*D*F + 64*D) + 2*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) +
+        2*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V) * x
+    + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*d*H*(W >= 1)*has_kinds*windowed +
+        2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
+    + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
+        2*layers_1*d*H*(W >= 1)*has_kinds*windowed - 2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+    + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+    + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
+    + (4*Lv*Dv) * hhtww
+backward (lora under symflops):
+    (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
+        4*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 4*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        min_x_W
+    + (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
+        first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
+        1)*D*(d*H + 2*d*G + 48) + 2*max(0, L - first)*(2*d*H*(W >= 1)*has_kinds*windowed + 4*d*H*W*windowed + d*D*H +
+        66*d*H + 64*d*G + 3*D*F + 80*D - 4*d*H*W*has_kinds*windowed - 2*d*H*(W >= 1)*windowed) + 2*max(0, min(L, first)
+        - 1)*D*(d*H + 2*d*G + 48) + 2*min(L, first)*(d*D*H + 66*d*H + 64*d*G + 3*D*F + 80*D) +
+        4*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) - 2*(L -
+        first >= 1)*(min(L, first) >= 1)*D*V) * x
+    + (4*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 4*layers_1*d*H*(W >= 1)*has_kinds*windowed +
+        4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
+    + (4*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 4*min(L, first)*d*H -
+        4*layers_1*d*H*(W >= 1)*has_kinds*windowed - 4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+forward (lora under torch):
+    (2*max(0, L - first)*(2*d*D*H + 2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*min(L, first)*(2*d*D*H + 2*d*D*G +
+        32*d*H + 32*d*G + 3*D*F + 64*D) + 2*D*V) * x
+    + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
+    + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+    + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
+    + (4*Lv*Dv) * hhtww
+backward (lora under torch):
+    (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
+        first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
+        1)*D*(d*H + 2*d*G + 48) + 2*max(0, L - first)*(d*D*H + 64*d*H + 64*d*G + 3*D*F + 80*D) + 2*max(0, min(L, first)
+        - 1)*D*(d*H + 2*d*G + 48) + 2*min(L, first)*(d*D*H + 64*d*H + 64*d*G + 3*D*F + 80*D) - 2*(L - first >=
+        1)*(min(L, first) >= 1)*D*V) * x
+    + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
 
 Moments are sums over the items of a batch:
 
@@ -159,44 +107,26 @@ Moments are sums over the items of a batch:
     htw_2    sum of t*h*w over images
     hhtww    sum of t*h**2*w**2 over images
 
-Sizes:
+Derived from sizes:
 
-    Lv   depth: layers of the image encoder
-    Dv   embed_dim: width of the image encoder
-    m    mlp_ratio: how much wider its feed-forwards are inside
-    O    vision_hidden_size: width of what it hands to the decoder, the decoder's
-    c    in_channels: channels of an image
-    T    temporal_patch_size: frames of a patch
-    p    patch_size: side of a patch
-    s    spatial_merge_size: side of the squares of patches that become one token
-    L    num_hidden_layers: decoder layers
-    D    hidden_size: model width
-    H    num_attention_heads: query heads
-    G    num_key_value_heads: key and value heads
-    F    intermediate_size: width of the feed-forward
-    V    vocab_size: vocabulary
-    W    sliding_window: tokens that a token sees in a layer with a window, itself included
-    windowed use_sliding_window: some layers have a window
-    kinds layer_types: full_attention or sliding_attention per layer; null: as below
-    first max_window_layers: the first layer that has a window where the layers are not listed
-    tied tie_word_embeddings: the head shares the embedding table
-    text_tied text_tie_word_embeddings: the text model says so
-    d    = D//H
+    d = D//H
+    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
+    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
 """
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
+
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, NullList as _Null, exact as _exact, least as _least
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -205,942 +135,109 @@ VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False, "images": True}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("text", ("x",), 0),),
     "images": (("images", ("t", "h", "w"), 1),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples", "n_images": "images", "htw": "images", "htw_2": "images", "hhtww": "images"}
-_CLASSES = ("Qwen2VLForConditionalGeneration",)
-_MODEL_TYPES = ("qwen2_vl",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("depth", "count", ("vision_config.depth",), ""),
-    ("embed_dim", "number", ("vision_config.embed_dim",), ""),
-    ("mlp_ratio", "rational", ("vision_config.mlp_ratio",), ""),
-    ("vision_hidden_size", "number", ("vision_config.hidden_size",), ""),
-    ("in_channels", "number", ("vision_config.in_channels",), ""),
-    ("temporal_patch_size", "number", ("vision_config.temporal_patch_size",), ""),
-    ("patch_size", "number", ("vision_config.patch_size",), ""),
-    ("spatial_merge_size", "number", ("vision_config.spatial_merge_size",), ""),
-    ("num_hidden_layers", "count", ("text_config.num_hidden_layers",), ""),
-    ("hidden_size", "number", ("text_config.hidden_size",), ""),
-    ("num_attention_heads", "number", ("text_config.num_attention_heads",), ""),
-    ("num_key_value_heads", "number", ("text_config.num_key_value_heads",), ""),
-    ("intermediate_size", "number", ("text_config.intermediate_size",), ""),
-    ("vocab_size", "number", ("text_config.vocab_size",), ""),
-    ("sliding_window", "number", ("text_config.sliding_window",), ""),
-    ("use_sliding_window", "flag", ("text_config.use_sliding_window",), ""),
-    ("layer_types", "list", ("text_config.layer_types",), "text"),
-    ("max_window_layers", "count", ("text_config.max_window_layers",), ""),
-    ("tie_word_embeddings", "flag", ("tie_word_embeddings",), ""),
-    ("text_tie_word_embeddings", "flag", ("text_config.tie_word_embeddings",), ""),
-)
-_READING: dict[str, Any] = {'tables': {'Qwen2VLConfig': {'never': ['tie_word_embeddings'], 'parts': {'vision_config': {'names': {'depth': {'num_hidden_layers': [], 'depth': []}, 'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'never': ['depth', 'embed_dim', 'num_heads', 'mlp_ratio', 'hidden_size', 'in_channels', 'temporal_patch_size', 'patch_size', 'spatial_merge_size']}, 'text_config': {'flat': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'vocab_size', 'sliding_window', 'use_sliding_window', 'layer_types', 'max_window_layers', 'tie_word_embeddings'], 'absent': ['layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size']}}}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "Qwen2VLForConditionalGeneration": {
-        "guarded": {
-        },
-        "words": {
-            "text_config.hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
-            "text_config.layer_types": ['full_attention', 'sliding_attention'],
-            "vision_config.hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("depth", "embed_dim", "hidden_size", "in_channels", "intermediate_size", "layer_types", "max_window_layers", "mlp_ratio", "num_attention_heads", "num_hidden_layers", "num_key_value_heads", "patch_size", "sliding_window", "spatial_merge_size", "temporal_patch_size", "text_tie_word_embeddings", "tie_word_embeddings", "use_sliding_window", "vision_hidden_size", "vocab_size")
+    _name = NAME
+    _classes = ("Qwen2VLForConditionalGeneration",)
+    _model_types = ("qwen2_vl",)
+    _nullable = ("layer_types",)
+    _nulls = {"num_key_value_heads": lambda sizes: sizes.num_attention_heads, "sliding_window": lambda sizes: 0}
+    _reading = {'tables': {'Qwen2VLConfig': {'never': ['tie_word_embeddings'], 'parts': {'vision_config': {'names': {'depth': {'num_hidden_layers': [], 'depth': []}, 'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'never': ['depth', 'embed_dim', 'num_heads', 'mlp_ratio', 'hidden_size', 'in_channels', 'temporal_patch_size', 'patch_size', 'spatial_merge_size']}, 'text_config': {'flat': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'vocab_size', 'sliding_window', 'use_sliding_window', 'layer_types', 'max_window_layers', 'tie_word_embeddings'], 'absent': ['layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size']}}}}}
+    _fields = (
+        ("depth", "count", ("vision_config.depth",)), ("embed_dim", "number", ("vision_config.embed_dim",)),
+        ("mlp_ratio", "rational", ("vision_config.mlp_ratio",)),
+        ("vision_hidden_size", "number", ("vision_config.hidden_size",)),
+        ("in_channels", "number", ("vision_config.in_channels",)),
+        ("temporal_patch_size", "number", ("vision_config.temporal_patch_size",)),
+        ("patch_size", "number", ("vision_config.patch_size",)),
+        ("spatial_merge_size", "number", ("vision_config.spatial_merge_size",)),
+        ("num_hidden_layers", "count", ("text_config.num_hidden_layers",)),
+        ("hidden_size", "number", ("text_config.hidden_size",)),
+        ("num_attention_heads", "number", ("text_config.num_attention_heads",)),
+        ("num_key_value_heads", "number", ("text_config.num_key_value_heads",)),
+        ("intermediate_size", "number", ("text_config.intermediate_size",)),
+        ("vocab_size", "number", ("text_config.vocab_size",)),
+        ("sliding_window", "number", ("text_config.sliding_window",)),
+        ("use_sliding_window", "flag", ("text_config.use_sliding_window",)),
+        ("layer_types", "list", ("text_config.layer_types",), "text"),
+        ("max_window_layers", "count", ("text_config.max_window_layers",)), ("tie_word_embeddings", "flag"),
+        ("text_tie_word_embeddings", "flag", ("text_config.tie_word_embeddings",)),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "Qwen2VLForConditionalGeneration": {'words': {'text_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'], 'text_config.layer_types': ['full_attention', 'sliding_attention'], 'vision_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh']}},
+    }
 
     def __init__(
         self,
         *,
-        depth: int = 32,
-        embed_dim: int = 1280,
-        mlp_ratio: Fraction = Fraction('4'),
-        vision_hidden_size: int = 3584,
-        in_channels: int = 3,
-        temporal_patch_size: int = 2,
-        patch_size: int = 14,
-        spatial_merge_size: int = 2,
-        num_hidden_layers: int = 80,
-        hidden_size: int = 8192,
-        num_attention_heads: int = 64,
-        num_key_value_heads: int = 8,
-        intermediate_size: int = 29568,
-        vocab_size: int = 152064,
-        sliding_window: int = 4096,
-        use_sliding_window: bool = False,
-        layer_types: tuple[Any, ...] | None = None,
-        max_window_layers: int = 80,
-        tie_word_embeddings: bool = False,
-        text_tie_word_embeddings: bool = False,
+        depth: int = 32,  # Lv: layers of the image encoder
+        embed_dim: int = 1280,  # Dv: width of the image encoder
+        mlp_ratio: Fraction = Fraction('4'),  # m: how much wider its feed-forwards are inside
+        vision_hidden_size: int = 3584,  # O: width of what it hands to the decoder, the decoder's
+        in_channels: int = 3,  # c: channels of an image
+        temporal_patch_size: int = 2,  # T: frames of a patch
+        patch_size: int = 14,  # p: side of a patch
+        spatial_merge_size: int = 2,  # s: side of the squares of patches that become one token
+        num_hidden_layers: int = 80,  # L: decoder layers
+        hidden_size: int = 8192,  # D: model width
+        num_attention_heads: int = 64,  # H: query heads
+        num_key_value_heads: int = 8,  # G: key and value heads
+        intermediate_size: int = 29568,  # F: width of the feed-forward
+        vocab_size: int = 152064,  # V: vocabulary
+        sliding_window: int = 4096,  # W: tokens that a token sees in a layer with a window, itself included
+        use_sliding_window: bool = False,  # windowed: some layers have a window
+        layer_types: tuple[Any, ...] | None = None,  # kinds: full_attention or sliding_attention per layer; null: as below
+        max_window_layers: int = 80,  # first: the first layer that has a window where the layers are not listed
+        tie_word_embeddings: bool = False,  # tied: the head shares the embedding table
+        text_tie_word_embeddings: bool = False,  # text_tied: the text model says so
     ) -> None:
-        self.depth = depth
-        self.embed_dim = embed_dim
-        self.mlp_ratio = mlp_ratio
-        self.vision_hidden_size = vision_hidden_size
-        self.in_channels = in_channels
-        self.temporal_patch_size = temporal_patch_size
-        self.patch_size = patch_size
-        self.spatial_merge_size = spatial_merge_size
-        self.num_hidden_layers = num_hidden_layers
-        self.hidden_size = hidden_size
-        self.num_attention_heads = num_attention_heads
-        self.num_key_value_heads = num_key_value_heads
-        self.intermediate_size = intermediate_size
-        self.vocab_size = vocab_size
-        self.sliding_window = sliding_window
-        self.use_sliding_window = use_sliding_window
-        self.layer_types = layer_types
-        self.max_window_layers = max_window_layers
-        self.tie_word_embeddings = tie_word_embeddings
+        self.depth, self.embed_dim, self.mlp_ratio = depth, embed_dim, mlp_ratio
+        self.vision_hidden_size, self.in_channels = vision_hidden_size, in_channels
+        self.temporal_patch_size, self.patch_size = temporal_patch_size, patch_size
+        self.spatial_merge_size, self.num_hidden_layers = spatial_merge_size, num_hidden_layers
+        self.hidden_size, self.num_attention_heads = hidden_size, num_attention_heads
+        self.num_key_value_heads, self.intermediate_size = num_key_value_heads, intermediate_size
+        self.vocab_size, self.sliding_window = vocab_size, sliding_window
+        self.use_sliding_window, self.layer_types = use_sliding_window, layer_types
+        self.max_window_layers, self.tie_word_embeddings = max_window_layers, tie_word_embeddings
         self.text_tie_word_embeddings = text_tie_word_embeddings
 
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
 
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        nulls: list[str] = []
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif attribute in ("layer_types",) and is_null(config, keys):
-                found[attribute] = None
-            elif attribute in _NULLS and is_null(config, keys):
-                nulls.append(attribute)
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        for attribute in nulls:
-            found[attribute] = _NULLS[attribute](cls(**found))
-        return cls(**found)
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+    __slots__ = ("n", "min_x_W", "x", "min_x_W_min_x_W", "xx", "n_images", "htw", "htw_2", "hhtww")
+    _names = __slots__
 
-
-_NULLS: dict[str, Callable[[Sizes], Any]] = {
-    "num_key_value_heads": lambda sizes: sizes.num_attention_heads,
-    "sliding_window": lambda sizes: 0,
-}
-
-
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
-
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
-
-    __slots__ = ("hhtww", "htw", "htw_2", "lengths", "min_x_W", "min_x_W_min_x_W", "n", "n_images", "padded", "x", "xx")
-
-    def __init__(
-        self,
-        n: int = 0,
-        min_x_W: int = 0,
-        x: int = 0,
-        min_x_W_min_x_W: int = 0,
-        xx: int = 0,
-        n_images: int = 0,
-        htw: int = 0,
-        htw_2: int = 0,
-        hhtww: int = 0,
-        *,
-        padded: Moments | None = None,
-        lengths: Columns | None = None,
-    ) -> None:
-        self.n = n
-        self.min_x_W = min_x_W
-        self.x = x
-        self.min_x_W_min_x_W = min_x_W_min_x_W
-        self.xx = xx
-        self.n_images = n_images
-        self.htw = htw
-        self.htw_2 = htw_2
-        self.hhtww = hhtww
-        self.padded = padded
-        self.lengths = lengths
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.min_x_W + other.min_x_W,
-            self.x + other.x,
-            self.min_x_W_min_x_W + other.min_x_W_min_x_W,
-            self.xx + other.xx,
-            self.n_images + other.n_images,
-            self.htw + other.htw,
-            self.htw_2 + other.htw_2,
-            self.hhtww + other.hhtww,
-            padded=padded,
-            lengths=_joined(self.lengths, other.lengths),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def bound(self, sizes: Sizes) -> Moments:
-        """The sums, once the sizes are known that some of them depend on."""
-        padded = None if self.padded is None else self.padded.bound(sizes)
-        if self.lengths is None:
-            return self
-        here = Moments(
-            self.n,
-            self.min_x_W,
-            self.x,
-            self.min_x_W_min_x_W,
-            self.xx,
-            self.n_images,
-            self.htw,
-            self.htw_2,
-            self.hhtww,
-        )
-        found = here + _sums(sizes, *self.lengths)
-        found.padded = padded
-        return found
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        if self.lengths is not None:
-            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
-        return {
-            "n": self.n,
-            "min_x_W": self.min_x_W,
-            "x": self.x,
-            "min_x_W_min_x_W": self.min_x_W_min_x_W,
-            "xx": self.xx,
-            "n_images": self.n_images,
-            "htw": self.htw,
-            "htw_2": self.htw_2,
-            "hhtww": self.hhtww,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+    def __init__(self, n: int = 0, min_x_W: int = 0, x: int = 0, min_x_W_min_x_W: int = 0, xx: int = 0, n_images: int = 0, htw: int = 0, htw_2: int = 0, hhtww: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.min_x_W, self.x, self.min_x_W_min_x_W = n, min_x_W, x, min_x_W_min_x_W
+        self.xx, self.n_images, self.htw, self.htw_2, self.hhtww = xx, n_images, htw, htw_2, hhtww
+        self.padded, self.lengths = padded, lengths
 
 
 def moments(*, text: Streams, images: Streams | None = None) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``text``: x per item of samples.
     ``images``: t, h, w per item of images; may be left out.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"text": text, "images": images})
-
-
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch; without sizes those that depend on them wait for them."""
-    real, padded = _read(sizes, batch)
-    if sizes is None:
-        result = Moments(lengths=[_listed(column) for column in real])
-        if any(map(_differ, real, padded)):
-            result.padded = Moments(lengths=[_listed(column) for column in padded])
-        return result
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
-    """The items of two batches together."""
-    if one is None or two is None:
-        return one or two
-    return [left + right for left, right in zip(one, two)]
-
-
-def _summed(sizes: Any, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, sizes, SETS, MOMENTS, columns))
-    return _sums(sizes, *[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[int]) -> Moments:
-    s = sizes.spatial_merge_size
-    W = sizes.sliding_window
-    return Moments(
-        len(x_),  # n
-        sum(min(x, W) for x in x_),  # min_x_W
-        sum(x_),  # x
-        sum(min(x, W)**2 for x in x_),  # min_x_W_min_x_W
-        sum([x*x for x in x_]),  # xx
-        len(t_),  # n_images
-        sum(_exact(t*h*w, s**2) for t, h, w in zip(t_, h_, w_)),  # htw
-        sum(t*h*w for t, h, w in zip(t_, h_, w_)),  # htw_2
-        sum(t*h**2*w**2 for t, h, w in zip(t_, h_, w_)),  # hhtww
-    )
-
-
-def _terms(sizes: Any, x: Any, t: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    s = sizes.spatial_merge_size
-    W = sizes.sliding_window
-    return (
-        1,
-        _least(x, W),
-        x,
-        _least(x, W)**2,
-        x**2,
-        1,
-        t*h*w//s**2,
-        t*h*w,
-        t*h**2*w**2,
-    )
-
-
-def _rests(sizes: Any, x: Any, t: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    s = sizes.spatial_merge_size
-    W = sizes.sliding_window
-    return (t*h*w % s**2,)
-
-
-def _least(one: Any, two: Any) -> Any:
-    """The smaller, element by element of what has elements."""
-    if hasattr(one, "clip"):
-        return one.clip(max=two)
-    return two.clip(max=one) if hasattr(two, "clip") else min(one, two)
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _exact(product: int, divisor: int) -> int:
-    """A quotient of lengths that the model divides without a remainder."""
-    quotient, rest = divmod(product, divisor)
-    if rest:
-        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
-    return quotient
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    kind = config.get("model_type")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
-        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
-
-
-class _Null(tuple[object, ...]):
-    """A list that is null: it counts as 0, and so do its items."""
-
-    def __getitem__(self, index: Any) -> Any:
-        return 0
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    Lv = sizes.depth
-    Dv = sizes.embed_dim
-    m = sizes.mlp_ratio
-    O = sizes.vision_hidden_size
-    c = sizes.in_channels
-    T = sizes.temporal_patch_size
-    p = sizes.patch_size
-    s = sizes.spatial_merge_size
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    W = sizes.sliding_window
-    windowed = sizes.use_sliding_window
-    kinds = _Null() if sizes.layer_types is None else sizes.layer_types
-    has_kinds = sizes.layer_types is not None
-    first = sizes.max_window_layers
-    d = D//H
-    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
-    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = (W >= 1)*has_kinds*windowed
-    part_2 = 2*Dv*((Dv*m)//1)
-    part_3 = max(0, L - first) + min(L, first)
-    part_4 = min(L, first) - layers_1
-    part_5 = max(0, L - first) - layers_2
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    htw_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, part_1 - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - (W >= 1)*has_kinds*windowed, part_1, 1 - (W >= 1)*has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
-    self_attn_pairs_3_ = (0, (W >= 1)*windowed - 2*W*windowed, 2*W*windowed + 1 - (W >= 1)*windowed, (W >= 1)*windowed, 1 - (W >= 1)*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + (W >= 1)*windowed - (W >= 1)*has_kinds*windowed - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*has_kinds*windowed - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*has_kinds*windowed, part_1 + 1 - (W >= 1)*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                   images_,             2*Dv*c*T*p**2,  1,         (0, 1),                0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                  images_,             6*Dv**2,        Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_,         2*Dv,           Lv,        (Lv, Lv),              0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_,         2*Dv,           Lv,        (Lv, Lv),              0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                 images_,             2*Dv**2,        Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc1",                   images_,             part_2,         Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc2",                   images_,             part_2,         Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.merger.mlp.0",                       htw_,                2*Dv**2*s**4,   1,         (1, 1),                0),  # y = xW
-        ("model.visual.merger.mlp.2",                       htw_,                2*Dv*O*s**2,    1,         (1, 1),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",  text_,               2*d*D*H,        part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",  text_,               2*d*D*G,        part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",  text_,               2*d*D*G,        part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",  text_,               2*d*D*H,        part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",     text_,               2*D*F,          part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",       text_,               2*D*F,          part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",     text_,               2*D*F,          part_3,    (part_3, part_3),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,  d*H,            part_4,    (part_4, part_4),      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,  d*H,            part_4,    (part_4, part_4),      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,  d*H,            part_5,    (part_5, part_5),      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,  d*H,            part_5,    (part_5, part_5),      0),  # mix = pv
-        ("lm_head",                                         text_,               2*D*V,          1,         (1, 1),                0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    Lv = sizes.depth
-    Dv = sizes.embed_dim
-    m = sizes.mlp_ratio
-    O = sizes.vision_hidden_size
-    c = sizes.in_channels
-    T = sizes.temporal_patch_size
-    p = sizes.patch_size
-    s = sizes.spatial_merge_size
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    W = sizes.sliding_window
-    windowed = sizes.use_sliding_window
+    return Estimator._of_batch(None, {"text": text, "images": images})
+
+
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    Lv = sizes.depth; Dv = sizes.embed_dim; m = sizes.mlp_ratio; O = sizes.vision_hidden_size; c = sizes.in_channels
+    T = sizes.temporal_patch_size; p = sizes.patch_size; s = sizes.spatial_merge_size; L = sizes.num_hidden_layers
+    D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads; F = sizes.intermediate_size
+    V = sizes.vocab_size; W = sizes.sliding_window; windowed = sizes.use_sliding_window
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
     first = sizes.max_window_layers
@@ -1163,412 +260,181 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_3_ = (0, (W >= 1)*windowed - 2*W*windowed, 2*W*windowed + 1 - (W >= 1)*windowed, (W >= 1)*windowed, 1 - (W >= 1)*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + (W >= 1)*windowed - (W >= 1)*has_kinds*windowed - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*has_kinds*windowed - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*has_kinds*windowed, part_1 + 1 - (W >= 1)*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
-    k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*d*D*G,  part_2,  (part_3, 0),       0),  # y = xW
-        ("lora_A.default",  text_,  32*D,     part_2,  (part_3, part_2),  0),  # y = xW
-        ("lora_B.default",  text_,  32*d*G,   part_2,  (part_2, part_2),  0),  # y = xW
+    k_proj_1: Rows = [
+        ("lora_A.default",  text_,  32*D,    (),  (part_2, (part_3, part_2))),  # y = xW
+        ("lora_B.default",  text_,  32*d*G,  (),  (part_2, (part_2, part_2))),  # y = xW
     ]
+    # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                                  images_,             2*Dv*c*T*p**2,  1,         (0, 0),                0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                                 images_,             6*Dv**2,        Lv,        (0, 0),                0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,         2*Dv,           Lv,        (0, 0),                0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,         2*Dv,           Lv,        (0, 0),                0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                                images_,             2*Dv**2,        Lv,        (0, 0),                0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc1",                                  images_,             part_4,         Lv,        (0, 0),                0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc2",                                  images_,             part_4,         Lv,        (0, 0),                0),  # y = xW
-        ("model.visual.merger.mlp.0",                                      htw_,                2*Dv**2*s**4,   1,         (0, 0),                0),  # y = xW
-        ("model.visual.merger.mlp.2",                                      htw_,                2*Dv*O*s**2,    1,         (0, 0),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,               2*d*D*H,        part_2,    (part_3, 0),           0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,           part_2,    (part_3, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*d*H,         part_2,    (part_2, part_2),      0),  # y = xW
-        *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
-        *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,               2*d*D*H,        part_2,    (part_2, 0),           0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*d*H,         part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,           part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,               2*D*F,          part_2,    (part_2, 0),           0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,               2*D*F,          part_2,    (part_2, 0),           0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,               2*D*F,          part_2,    (part_2, 0),           0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            part_5,    (part_5, part_5),      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            part_5,    (part_5, part_5),      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            part_6,    (part_6, part_6),      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            part_6,    (part_6, part_6),      0),  # mix = pv
-        ("lm_head",                                                        text_,               2*D*V,          1,         ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0),  0),  # y = xW
+        ("model.visual.patch_embed.proj",                                  images_,           2*Dv*c*T*p**2,  (1, (0, 1)),     (1, (0, 0))),   # y = xW
+        ("model.visual.blocks.*.attn.qkv",                                 images_,           6*Dv**2,        (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,       2*Dv,           (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,       2*Dv,           (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                                images_,           2*Dv**2,        (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
+        ("model.visual.blocks.*.mlp.fc1",                                  images_,           part_4,         (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
+        ("model.visual.blocks.*.mlp.fc2",                                  images_,           part_4,         (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
+        ("model.visual.merger.mlp.0",                                      htw_,              2*Dv**2*s**4,   (1, (1, 1)),     (1, (0, 0))),   # y = xW
+        ("model.visual.merger.mlp.2",                                      htw_,              2*Dv*O*s**2,    (1, (1, 1)),     (1, (0, 0))),   # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj",                 text_,             2*d*D*H,        (part_2, (part_2, part_2)),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,           (),              (part_2, (part_3, part_2))),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*d*H,         (),              (part_2, (part_2, part_2))),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",                 text_,             2*d*D*G,        (part_2, (part_2, part_2)),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn.v_proj",                 text_,             2*d*D*G,        (part_2, (part_2, part_2)),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,  d*H,            (layers_1, (layers_1, layers_1)),  (layers_1, (layers_1, layers_1))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,  d*H,            (layers_1, (layers_1, layers_1)),  (layers_1, (layers_1, layers_1))),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",                 text_,             2*d*D*H,        (part_2, (part_2, part_2)),  (part_2, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*d*H,         (),              (part_2, (part_2, part_2))),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,           (),              (part_2, (part_2, part_2))),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,             2*D*F,          (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,             2*D*F,          (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,             2*D*F,          (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (layers_2, (layers_2, layers_2)),  (layers_2, (layers_2, layers_2))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (layers_2, (layers_2, layers_2)),  (layers_2, (layers_2, layers_2))),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # mix = pv
+        ("lm_head",                                                        text_,             2*D*V,          (1, (1, 1)),     (1, ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0))),  # y = xW
     ]
 
 
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    Lv = sizes.depth
-    Dv = sizes.embed_dim
-    m = sizes.mlp_ratio
-    O = sizes.vision_hidden_size
-    c = sizes.in_channels
-    T = sizes.temporal_patch_size
-    p = sizes.patch_size
-    s = sizes.spatial_merge_size
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    first = sizes.max_window_layers
-    tied = sizes.tie_word_embeddings
+    Lv = sizes.depth; Dv = sizes.embed_dim; m = sizes.mlp_ratio; O = sizes.vision_hidden_size; c = sizes.in_channels
+    T = sizes.temporal_patch_size; p = sizes.patch_size; s = sizes.spatial_merge_size; L = sizes.num_hidden_layers
+    D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads; F = sizes.intermediate_size
+    V = sizes.vocab_size; first = sizes.max_window_layers; tied = sizes.tie_word_embeddings
     text_tied = sizes.text_tie_word_embeddings
     d = D//H
     part_1 = Lv*Dv*((Dv*m)//1)
     part_2 = max(0, L - first)*D
     part_3 = max(0, L - first)*d*D*H
     part_4 = max(0, L - first)*D*F
-    norm1_1 = {
-        "weight":  Lv*Dv,
-        "bias":    Lv*Dv,
-    }
-    k_proj_1 = {
-        "weight":  min(L, first)*d*D*G + max(0, L - first)*d*D*G,
-        "bias":    min(L, first)*d*G + max(0, L - first)*d*G,
-    }
-    return {
-        "model.language_model.embed_tokens.weight":                       D*V,
-        "model.visual.patch_embed.proj.weight":                           Dv*c*T*p**2,
-        **_inside("model.visual.blocks.*.norm1", norm1_1),
-        "model.visual.blocks.*.attn.qkv.weight":                          3*Lv*Dv**2,
-        "model.visual.blocks.*.attn.qkv.bias":                            3*Lv*Dv,
-        "model.visual.blocks.*.attn.proj.weight":                         Lv*Dv**2,
-        "model.visual.blocks.*.attn.proj.bias":                           Lv*Dv,
-        **_inside("model.visual.blocks.*.norm2", norm1_1),
-        "model.visual.blocks.*.mlp.fc1.weight":                           part_1,
-        "model.visual.blocks.*.mlp.fc1.bias":                             Lv*((Dv*m)//1),
-        "model.visual.blocks.*.mlp.fc2.weight":                           part_1,
-        "model.visual.blocks.*.mlp.fc2.bias":                             Lv*Dv,
-        "model.visual.merger.ln_q.weight":                                Dv,
-        "model.visual.merger.ln_q.bias":                                  Dv,
-        "model.visual.merger.mlp.0.weight":                               Dv**2*s**4,
-        "model.visual.merger.mlp.0.bias":                                 Dv*s**2,
-        "model.visual.merger.mlp.2.weight":                               Dv*O*s**2,
-        "model.visual.merger.mlp.2.bias":                                 O,
-        "model.language_model.layers.*.input_layernorm.weight":           min(L, first)*D + part_2,
-        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + part_3,
-        "model.language_model.layers.*.self_attn.q_proj.bias":            min(L, first)*d*H + max(0, L - first)*d*H,
-        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
-        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + part_3,
-        "model.language_model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + part_2,
-        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_4,
-        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_4,
-        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_4,
-        "model.language_model.norm.weight":                               D,
-        "lm_head.weight":                                                 D*V*text_tied*tied + D*V - D*V*text_tied - D*V*tied,
-    }
+    norm1_1: Counts = [("weight", Lv*Dv), ("bias", Lv*Dv)]
+    k_proj_1: Counts = [
+        ("weight",  min(L, first)*d*D*G + max(0, L - first)*d*D*G),
+        ("bias",    min(L, first)*d*G + max(0, L - first)*d*G),
+    ]
+    return [
+        ("model.language_model.embed_tokens.weight",                       D*V),
+        ("model.visual.patch_embed.proj.weight",                           Dv*c*T*p**2),
+        ("model.visual.blocks.*.norm1", norm1_1),
+        ("model.visual.blocks.*.attn.qkv.weight",                          3*Lv*Dv**2),
+        ("model.visual.blocks.*.attn.qkv.bias",                            3*Lv*Dv),
+        ("model.visual.blocks.*.attn.proj.weight",                         Lv*Dv**2),
+        ("model.visual.blocks.*.attn.proj.bias",                           Lv*Dv),
+        ("model.visual.blocks.*.norm2", norm1_1),
+        ("model.visual.blocks.*.mlp.fc1.weight",                           part_1),
+        ("model.visual.blocks.*.mlp.fc1.bias",                             Lv*((Dv*m)//1)),
+        ("model.visual.blocks.*.mlp.fc2.weight",                           part_1),
+        ("model.visual.blocks.*.mlp.fc2.bias",                             Lv*Dv),
+        ("model.visual.merger.ln_q.weight",                                Dv),
+        ("model.visual.merger.ln_q.bias",                                  Dv),
+        ("model.visual.merger.mlp.0.weight",                               Dv**2*s**4),
+        ("model.visual.merger.mlp.0.bias",                                 Dv*s**2),
+        ("model.visual.merger.mlp.2.weight",                               Dv*O*s**2),
+        ("model.visual.merger.mlp.2.bias",                                 O),
+        ("model.language_model.layers.*.input_layernorm.weight",           min(L, first)*D + part_2),
+        ("model.language_model.layers.*.self_attn.q_proj.weight",          min(L, first)*d*D*H + part_3),
+        ("model.language_model.layers.*.self_attn.q_proj.bias",            min(L, first)*d*H + max(0, L - first)*d*H),
+        ("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn.o_proj.weight",          min(L, first)*d*D*H + part_3),
+        ("model.language_model.layers.*.post_attention_layernorm.weight",  min(L, first)*D + part_2),
+        ("model.language_model.layers.*.mlp.gate_proj.weight",             min(L, first)*D*F + part_4),
+        ("model.language_model.layers.*.mlp.up_proj.weight",               min(L, first)*D*F + part_4),
+        ("model.language_model.layers.*.mlp.down_proj.weight",             min(L, first)*D*F + part_4),
+        ("model.language_model.norm.weight",                               D),
+        ("lm_head.weight",                                                 D*V*text_tied*tied + D*V - D*V*text_tied - D*V*tied),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    Lv = sizes.depth
-    Dv = sizes.embed_dim
-    m = sizes.mlp_ratio
-    O = sizes.vision_hidden_size
-    c = sizes.in_channels
-    T = sizes.temporal_patch_size
-    p = sizes.patch_size
-    s = sizes.spatial_merge_size
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
+    L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
     first = sizes.max_window_layers
-    tied = sizes.tie_word_embeddings
-    text_tied = sizes.text_tie_word_embeddings
     d = D//H
     part_1 = 16*max(0, L - first)*D
-    part_2 = Lv*Dv*((Dv*m)//1)
-    part_3 = max(0, L - first)*D
-    part_4 = max(0, L - first)*d*D*H
-    part_5 = 16*max(0, L - first)*d*H
-    part_6 = max(0, L - first)*D*F
-    norm1_1 = {
-        "weight":  Lv*Dv,
-        "bias":    Lv*Dv,
-    }
-    k_proj_1 = {
-        "base_layer.weight":      min(L, first)*d*D*G + max(0, L - first)*d*D*G,
-        "base_layer.bias":        min(L, first)*d*G + max(0, L - first)*d*G,
-        "lora_A.default.weight":  16*min(L, first)*D + part_1,
-        "lora_B.default.weight":  16*min(L, first)*d*G + 16*max(0, L - first)*d*G,
-    }
-    return {
-        "model.language_model.embed_tokens.weight":                              D*V,
-        "model.visual.patch_embed.proj.weight":                                  Dv*c*T*p**2,
-        **_inside("model.visual.blocks.*.norm1", norm1_1),
-        "model.visual.blocks.*.attn.qkv.weight":                                 3*Lv*Dv**2,
-        "model.visual.blocks.*.attn.qkv.bias":                                   3*Lv*Dv,
-        "model.visual.blocks.*.attn.proj.weight":                                Lv*Dv**2,
-        "model.visual.blocks.*.attn.proj.bias":                                  Lv*Dv,
-        **_inside("model.visual.blocks.*.norm2", norm1_1),
-        "model.visual.blocks.*.mlp.fc1.weight":                                  part_2,
-        "model.visual.blocks.*.mlp.fc1.bias":                                    Lv*((Dv*m)//1),
-        "model.visual.blocks.*.mlp.fc2.weight":                                  part_2,
-        "model.visual.blocks.*.mlp.fc2.bias":                                    Lv*Dv,
-        "model.visual.merger.ln_q.weight":                                       Dv,
-        "model.visual.merger.ln_q.bias":                                         Dv,
-        "model.visual.merger.mlp.0.weight":                                      Dv**2*s**4,
-        "model.visual.merger.mlp.0.bias":                                        Dv*s**2,
-        "model.visual.merger.mlp.2.weight":                                      Dv*O*s**2,
-        "model.visual.merger.mlp.2.bias":                                        O,
-        "model.language_model.layers.*.input_layernorm.weight":                  min(L, first)*D + part_3,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + part_4,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":        min(L, first)*d*H + max(0, L - first)*d*H,
-        "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*min(L, first)*D + part_1,
-        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*min(L, first)*d*H + part_5,
-        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
-        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + part_4,
-        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*min(L, first)*d*H + part_5,
-        "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*min(L, first)*D + part_1,
-        "model.language_model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + part_3,
-        "model.language_model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_6,
-        "model.language_model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_6,
-        "model.language_model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_6,
-        "model.language_model.norm.weight":                                      D,
-        "lm_head.weight":                                                        D*V*text_tied*tied + D*V - D*V*text_tied - D*V*tied,
+    part_2 = 16*max(0, L - first)*d*H
+    k_proj_1: Counts = [
+        ("lora_A.default.weight",  16*min(L, first)*D + part_1),
+        ("lora_B.default.weight",  16*min(L, first)*d*G + 16*max(0, L - first)*d*G),
+    ]
+    return [
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight",  16*min(L, first)*D + part_1),
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight",  16*min(L, first)*d*H + part_2),
+        ("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight",  16*min(L, first)*d*H + part_2),
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight",  16*min(L, first)*D + part_1),
+    ]
+
+
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
+
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _sized = True
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, x_: list[int], t_: list[int], h_: list[int], w_: list[int]) -> Moments:
+        s = sizes.spatial_merge_size; W = sizes.sliding_window
+        return Moments(
+            len(x_),  # n
+            sum(min(x, W) for x in x_),  # min_x_W
+            sum(x_),  # x
+            sum(min(x, W)**2 for x in x_),  # min_x_W_min_x_W
+            sum([x*x for x in x_]),  # xx
+            len(t_),  # n_images
+            sum(_exact(t*h*w, s**2) for t, h, w in zip(t_, h_, w_)),  # htw
+            sum(t*h*w for t, h, w in zip(t_, h_, w_)),  # htw_2
+            sum(t*h**2*w**2 for t, h, w in zip(t_, h_, w_)),  # hhtww
+        )
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
+    @staticmethod
+    def _terms(sizes: Any, x: Any, t: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        s = sizes.spatial_merge_size; W = sizes.sliding_window
+        return (1, _least(x, W), x, _least(x, W)**2, x**2, 1, t*h*w//s**2, t*h*w, t*h**2*w**2)
 
+    @staticmethod
+    def _rests(sizes: Any, x: Any, t: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        s = sizes.spatial_merge_size; W = sizes.sliding_window
+        return (t*h*w % s**2,)
 
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    first = sizes.max_window_layers
-    d = D//H
-    part_1 = d*H + d*G + 2*D
-    found: int = 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1
-    return found
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        return {"input_ids": ("text", "b x", None), "image_grid_thw": ("images", "values: t h w", None)}
 
+    @staticmethod
+    def _implied(sizes: Any) -> dict[str, Any]:
+        return {"images": 1}
 
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+        first = sizes.max_window_layers
+        d = D//H
+        part_1 = d*H + d*G + 2*D
+        return {"forward": 0, "lora": 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1}
 
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    return {
-        "input_ids": ("text", "b x", None),
-        "image_grid_thw": ("images", "values: t h w", None),
-    }
-
-
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
-
-
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
-        }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
-
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[6] * m.htw + c[7] * m.htw_2 + c[8] * m.hhtww
 
     def moments(self, *, text: Streams, images: Streams | None = None) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
-        return _moments(self.sizes, {"text": text, "images": images})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return ()
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        sizes = self.sizes
-        found = {"images": 1}
-        return tuple(name for name, has in found.items() if has)
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"text": text, "images": images})
 
     def per_item(self, *, text: Streams, images: Streams | None = None) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"text": text, "images": images}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        if m.lengths is not None:
-            m = m.bound(self.sizes)
-        c = self._total
-        return _total(c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[6] * m.htw + c[7] * m.htw_2 + c[8] * m.hhtww)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**qwen2_vl**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        m = m.bound(self.sizes)
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        m = m.bound(self.sizes)
-        return _total(c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[6] * m.htw + c[7] * m.htw_2 + c[8] * m.hhtww)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"text": text, "images": images})

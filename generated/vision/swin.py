@@ -2,64 +2,53 @@
 # sha256 90cf86210020a6145dc3f095ca139b135902a82a0b16b8300c8734192619c45a  specs/vision/swin.yaml
 # sha256 d9be1fec039fdcc7e93c3d2ae1d1d9572ec31329bc918adb54edb3c27ce38ec6  specs/blocks/plain_mlp.yaml
 # fmt: off
-# ruff: noqa: B002, E741, F841, RUF100
+# ruff: noqa: B002, E702, E741, F841, RUF100
 """Swin Transformer, attention within windows in stages that merge patches, with a classifier: parameters and FLOPs in closed form.
 
-Structure 'default': of models with the sizes in ``_FIXED``.
+Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
-Regime 'full', convention symflops, torch, FLOPs per batch:
+FLOPs per batch, by regime and convention:
 
-    forward    = (16*D*N) * n
-               + (16*D*M**2*(M**2 + 4*D)) * q_3
-               + (16*D*(D + (2*D*m)//1)) * x_2
-               + (96*D*M**2*(M**2 + 8*D)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
-               + (64*D*M**2*(M**2 + 16*D)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (8*D*M**2*(M**2 + 2*D)) * q
-               + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
-    backward   = (32*D*N) * n
-               + (32*D*M**2*(M**2 + 4*D)) * q_3
-               + (32*D*(D + (2*D*m)//1)) * x_2
-               + (192*D*M**2*(M**2 + 8*D)) * q_5
-               + (64*D*(2*D + 3*((4*D*m)//1))) * x_4
-               + (128*D*M**2*(M**2 + 16*D)) * q_7
-               + (128*D*(4*D + (8*D*m)//1)) * x_6
-               + (16*D*M**2*(M**2 + 2*D)) * q
-               + (2*D*(ph*pw*c + 8*((D*m)//1))) * x
-
-Regime 'forward', convention symflops, torch, FLOPs per batch:
-
-    forward    = (16*D*N) * n
-               + (16*D*M**2*(M**2 + 4*D)) * q_3
-               + (16*D*(D + (2*D*m)//1)) * x_2
-               + (96*D*M**2*(M**2 + 8*D)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
-               + (64*D*M**2*(M**2 + 16*D)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (8*D*M**2*(M**2 + 2*D)) * q
-               + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
-
-Regime 'lora', convention symflops, torch, FLOPs per batch:
-
-    forward    = (16*D*N) * n
-               + (16*D*M**2*(M**2 + 4*D + 64)) * q_3
-               + (16*D*(D + (2*D*m)//1)) * x_2
-               + (96*D*M**2*(M**2 + 8*D + 64)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
-               + (64*D*M**2*(M**2 + 16*D + 64)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (8*D*M**2*(M**2 + 2*D + 64)) * q
-               + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
-    backward   = (16*D*N) * n
-               + (32*D*M**2*(M**2 + 2*D + 64)) * q_3
-               + (16*D*(D + (2*D*m)//1)) * x_2
-               + (192*D*M**2*(M**2 + 4*D + 64)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
-               + (128*D*M**2*(M**2 + 8*D + 64)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (2*D*M**2*(8*M**2 + 5*D + 464)) * q
-               + (8*D*((D*m)//1)) * x
+forward (full, forward under symflops, torch):
+    (16*D*N) * n
+    + (16*D*M**2*(M**2 + 4*D)) * q_3
+    + (16*D*(D + (2*D*m)//1)) * x_2
+    + (96*D*M**2*(M**2 + 8*D)) * q_5
+    + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+    + (64*D*M**2*(M**2 + 16*D)) * q_7
+    + (64*D*(4*D + (8*D*m)//1)) * x_6
+    + (8*D*M**2*(M**2 + 2*D)) * q
+    + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
+backward (full under symflops, torch):
+    (32*D*N) * n
+    + (32*D*M**2*(M**2 + 4*D)) * q_3
+    + (32*D*(D + (2*D*m)//1)) * x_2
+    + (192*D*M**2*(M**2 + 8*D)) * q_5
+    + (64*D*(2*D + 3*((4*D*m)//1))) * x_4
+    + (128*D*M**2*(M**2 + 16*D)) * q_7
+    + (128*D*(4*D + (8*D*m)//1)) * x_6
+    + (16*D*M**2*(M**2 + 2*D)) * q
+    + (2*D*(ph*pw*c + 8*((D*m)//1))) * x
+forward (lora under symflops, torch):
+    (16*D*N) * n
+    + (16*D*M**2*(M**2 + 4*D + 64)) * q_3
+    + (16*D*(D + (2*D*m)//1)) * x_2
+    + (96*D*M**2*(M**2 + 8*D + 64)) * q_5
+    + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+    + (64*D*M**2*(M**2 + 16*D + 64)) * q_7
+    + (64*D*(4*D + (8*D*m)//1)) * x_6
+    + (8*D*M**2*(M**2 + 2*D + 64)) * q
+    + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
+backward (lora under symflops, torch):
+    (16*D*N) * n
+    + (32*D*M**2*(M**2 + 2*D + 64)) * q_3
+    + (16*D*(D + (2*D*m)//1)) * x_2
+    + (192*D*M**2*(M**2 + 4*D + 64)) * q_5
+    + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+    + (128*D*M**2*(M**2 + 8*D + 64)) * q_7
+    + (64*D*(4*D + (8*D*m)//1)) * x_6
+    + (2*D*M**2*(8*M**2 + 5*D + 464)) * q
+    + (8*D*((D*m)//1)) * x
 
 Moments are sums over the items of a batch:
 
@@ -73,37 +62,26 @@ Moments are sums over the items of a batch:
     q        sum of (-(-h//(ph*M)))*(-(-w//(pw*M))) over samples
     x        sum of (-(-h//ph))*(-(-w//pw)) over samples
 
-Sizes:
+Derived from sizes:
 
-    depths depths: layers of each stage
-    H    num_heads: attention heads of each stage
-    D    embed_dim: width of the first stage; each later one is twice as wide
-    M    window_size: side of a window
-    m    mlp_ratio: how much wider feed-forwards are inside
-    c    num_channels: channels of an image
-    p    patch_size: sides of a patch
-    S    image_size: sides of an image
-    biased qkv_bias: queries, keys and values have biases
-    placed use_absolute_embeddings: patches have learned positions
-    N    num_labels: classes
-    ph   = _each(p, 0)
-    pw   = _each(p, 1)
+    ph = _each(p, 0)
+    pw = _each(p, 1)
     places = (_each(S, 0)//ph)*(_each(S, 1)//pw)
 """
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
+
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure, each as _each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
-    Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[Any]
+    from symflops.runtime.module_batch import Axes, Columns, Streams
+    from symflops.runtime.module_sizes import Counts, Rows
 
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
@@ -112,935 +90,72 @@ VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
-SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
 MOMENTS: dict[str, str] = {"n": "samples", "q_3": "samples", "x_2": "samples", "q_5": "samples", "x_4": "samples", "q_7": "samples", "x_6": "samples", "q": "samples", "x": "samples"}
-_FIXED: tuple[tuple[str, Any], ...] = (
-    ("depths", (2, 2, 6, 2)),
-)
-_CLASSES = ("SwinForImageClassification",)
-_MODEL_TYPES = ("swin",)
-_PAIRS = {"symflops": "useful", "torch": "all"}
-_LENGTHS = {"symflops": "real", "torch": "padded"}
-_FIELDS = (
-    ("depths", "list", ("depths",), "number"),
-    ("num_heads", "list", ("num_heads",), "number"),
-    ("embed_dim", "number", ("embed_dim",), ""),
-    ("window_size", "number", ("window_size",), ""),
-    ("mlp_ratio", "rational", ("mlp_ratio",), ""),
-    ("num_channels", "number", ("num_channels",), ""),
-    ("patch_size", "number or list", ("patch_size",), ""),
-    ("image_size", "number or list", ("image_size",), ""),
-    ("qkv_bias", "flag", ("qkv_bias",), ""),
-    ("use_absolute_embeddings", "flag", ("use_absolute_embeddings",), ""),
-    ("num_labels", "entries", ("num_labels", "id2label"), ""),
-)
-_READING: dict[str, Any] = {'tables': {'SwinConfig': {'names': {'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'absent': ['id2label', 'out_indices', 'out_features'], 'never': ['depths', 'num_heads', 'embed_dim', 'window_size', 'mlp_ratio', 'num_channels', 'patch_size', 'image_size', 'qkv_bias', 'use_absolute_embeddings', 'num_labels', 'encoder_stride']}}}
-_CENSUS: dict[str, Any] = {  # per class the fields that it reads and this module does not describe, with what they may hold
-    "SwinForImageClassification": {
-        "guarded": {
-            "patch_size": {'values': [], 'kinds': ['number'], 'lengths': [2]},
-            "depths": {'values': [], 'shortest': 1},
-        },
-        "words": {
-            "hidden_act": ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh'],
-        },
-    },
-}
 
 
-class Sizes:
+class Sizes(ModelSizes):
     """The sizes of one model; each is the field of its config of the same name."""
 
-    __slots__ = ("depths", "embed_dim", "image_size", "mlp_ratio", "num_channels", "num_heads", "num_labels", "patch_size", "qkv_bias", "use_absolute_embeddings", "window_size")
+    _name = NAME
+    _classes = ("SwinForImageClassification",)
+    _model_types = ("swin",)
+    _reading = {'tables': {'SwinConfig': {'names': {'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'absent': ['id2label', 'out_indices', 'out_features'], 'never': ['depths', 'num_heads', 'embed_dim', 'window_size', 'mlp_ratio', 'num_channels', 'patch_size', 'image_size', 'qkv_bias', 'use_absolute_embeddings', 'num_labels', 'encoder_stride']}}}
+    _fields = (
+        ("depths", "list", (), "number"), ("num_heads", "list", (), "number"), ("embed_dim", "number"),
+        ("window_size", "number"), ("mlp_ratio", "rational"), ("num_channels", "number"),
+        ("patch_size", "number or list"), ("image_size", "number or list"), ("qkv_bias", "flag"),
+        ("use_absolute_embeddings", "flag"), ("num_labels", "entries", ("num_labels", "id2label")),
+    )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "SwinForImageClassification": {'guarded': {'patch_size': {'values': [], 'kinds': ['number'], 'lengths': [2]}, 'depths': {'values': [], 'shortest': 1}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh']}},
+    }
 
     def __init__(
         self,
         *,
-        depths: tuple[Any, ...] = (2, 2, 6, 2),
-        num_heads: tuple[Any, ...] = (3, 6, 12, 24),
-        embed_dim: int = 96,
-        window_size: int = 7,
-        mlp_ratio: Fraction = Fraction('4'),
-        num_channels: int = 3,
-        patch_size: Any = 4,
-        image_size: Any = 224,
-        qkv_bias: bool = True,
-        use_absolute_embeddings: bool = False,
-        num_labels: int = 2,
+        depths: tuple[Any, ...] = (2, 2, 6, 2),  # depths: layers of each stage
+        num_heads: tuple[Any, ...] = (3, 6, 12, 24),  # H: attention heads of each stage
+        embed_dim: int = 96,  # D: width of the first stage; each later one is twice as wide
+        window_size: int = 7,  # M: side of a window
+        mlp_ratio: Fraction = Fraction('4'),  # m: how much wider feed-forwards are inside
+        num_channels: int = 3,  # c: channels of an image
+        patch_size: Any = 4,  # p: sides of a patch
+        image_size: Any = 224,  # S: sides of an image
+        qkv_bias: bool = True,  # biased: queries, keys and values have biases
+        use_absolute_embeddings: bool = False,  # placed: patches have learned positions
+        num_labels: int = 2,  # N: classes
     ) -> None:
-        self.depths = depths
-        self.num_heads = num_heads
-        self.embed_dim = embed_dim
-        self.window_size = window_size
-        self.mlp_ratio = mlp_ratio
-        self.num_channels = num_channels
-        self.patch_size = patch_size
-        self.image_size = image_size
-        self.qkv_bias = qkv_bias
-        self.use_absolute_embeddings = use_absolute_embeddings
-        self.num_labels = num_labels
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Sizes:
-        """Read the sizes from the contents of a config.json, or from a config object, as the model's class reads it.
-
-        Raises:
-            ValueError: a field that has no default is missing, or one is not of its type; or the config is of another class; or a field has an effect that is not described.
-        """
-        config = as_read({"reading": _READING}, config)
-        _check_class(config)
-        check_census({"name": NAME, "census": _CENSUS}, config)
-        found: dict[str, Any] = {}
-        for attribute, kind, keys, items in _FIELDS:
-            value = look_up(config, keys)
-            if value is not None:
-                found[attribute] = checked(kind, keys[0], value, items)
-            elif is_null(config, keys):
-                if kind != "flag":
-                    raise ValueError(f"the config's '{keys[0]}' is null: leave it out for its default")
-                found[attribute] = False
-        return cls(**found)
-
-    def __repr__(self) -> str:
-        return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in _FIELDS)})"
+        self.depths, self.num_heads, self.embed_dim, self.window_size = depths, num_heads, embed_dim, window_size
+        self.mlp_ratio, self.num_channels, self.patch_size = mlp_ratio, num_channels, patch_size
+        self.image_size, self.qkv_bias = image_size, qkv_bias
+        self.use_absolute_embeddings, self.num_labels = use_absolute_embeddings, num_labels
 
 
-class Moments:
-    """Sums over the items of a batch, which add: ``moments(a) + moments(b) == moments(a and b)``.
+class Moments(ModelMoments):
+    """Sums over the items of a batch."""
 
-    ``padded`` holds the moments of the padded lengths where a batch gives both.
-    """
+    __slots__ = ("n", "q_3", "x_2", "q_5", "x_4", "q_7", "x_6", "q", "x")
+    _names = __slots__
 
-    __slots__ = ("lengths", "n", "padded", "q", "q_3", "q_5", "q_7", "x", "x_2", "x_4", "x_6")
-
-    def __init__(
-        self,
-        n: int = 0,
-        q_3: int = 0,
-        x_2: int = 0,
-        q_5: int = 0,
-        x_4: int = 0,
-        q_7: int = 0,
-        x_6: int = 0,
-        q: int = 0,
-        x: int = 0,
-        *,
-        padded: Moments | None = None,
-        lengths: Columns | None = None,
-    ) -> None:
-        self.n = n
-        self.q_3 = q_3
-        self.x_2 = x_2
-        self.q_5 = q_5
-        self.x_4 = x_4
-        self.q_7 = q_7
-        self.x_6 = x_6
-        self.q = q
-        self.x = x
-        self.padded = padded
-        self.lengths = lengths
-
-    def __add__(self, other: Moments) -> Moments:
-        padded = None
-        if self.padded is not None or other.padded is not None:
-            padded = (self.padded or self) + (other.padded or other)
-        return Moments(
-            self.n + other.n,
-            self.q_3 + other.q_3,
-            self.x_2 + other.x_2,
-            self.q_5 + other.q_5,
-            self.x_4 + other.x_4,
-            self.q_7 + other.q_7,
-            self.x_6 + other.x_6,
-            self.q + other.q,
-            self.x + other.x,
-            padded=padded,
-            lengths=_joined(self.lengths, other.lengths),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-    def bound(self, sizes: Sizes) -> Moments:
-        """The sums, once the sizes are known that some of them depend on."""
-        padded = None if self.padded is None else self.padded.bound(sizes)
-        if self.lengths is None:
-            return self
-        _check(sizes, self.lengths)
-        here = Moments(
-            self.n,
-            self.q_3,
-            self.x_2,
-            self.q_5,
-            self.x_4,
-            self.q_7,
-            self.x_6,
-            self.q,
-            self.x,
-        )
-        found = here + _sums(sizes, *self.lengths)
-        found.padded = padded
-        return found
-
-    def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
-        if self.lengths is not None:
-            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
-        return {
-            "n": self.n,
-            "q_3": self.q_3,
-            "x_2": self.x_2,
-            "q_5": self.q_5,
-            "x_4": self.x_4,
-            "q_7": self.q_7,
-            "x_6": self.x_6,
-            "q": self.q,
-            "x": self.x,
-        }
-
-
-class Flops:
-    """FLOPs of one module in one step."""
-
-    __slots__ = ("backward", "forward", "recomputed")
-
-    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
-        self.forward = forward
-        self.backward = backward
-        self.recomputed = recomputed
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
-
-    def __repr__(self) -> str:
-        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+    def __init__(self, n: int = 0, q_3: int = 0, x_2: int = 0, q_5: int = 0, x_4: int = 0, q_7: int = 0, x_6: int = 0, q: int = 0, x: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.q_3, self.x_2, self.q_5, self.x_4, self.q_7, self.x_6 = n, q_3, x_2, q_5, x_4, q_7, x_6
+        self.q, self.x, self.padded, self.lengths = q, x, padded, lengths
 
 
 def moments(*, images: Streams) -> Moments:
-    """The moments of a batch.
-
-    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
-    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
+    """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``images``: h, w per item of samples.
-
-    Raises:
-        ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    return _moments(None, {"images": images})
+    return Estimator._of_batch(None, {"images": images})
 
 
-def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
-    """The moments of a batch; without sizes those that depend on them wait for them."""
-    real, padded = _read(sizes, batch)
-    if sizes is None:
-        result = Moments(lengths=[_listed(column) for column in real])
-        if any(map(_differ, real, padded)):
-            result.padded = Moments(lengths=[_listed(column) for column in padded])
-        return result
-    result = _summed(sizes, real)
-    if any(map(_differ, real, padded)):
-        result.padded = _summed(sizes, padded)
-    return result
-
-
-def _read(sizes: Sizes | None, batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of all streams the lengths of the items, real and padded; refuses what has another form, with an example."""
-    real: Columns = []
-    padded: Columns = []
-    try:
-        for streams in SETS.values():
-            lengths, padding = _columns(streams, batch)
-            real += lengths
-            padded += padding
-    except _FormError as error:
-        example = _example(sizes)
-        raise ValueError(f"{error}; e.g. {example}" if example else str(error)) from None
-    return real, padded
-
-
-class _FormError(ValueError):
-    """A batch is not of the form that the streams have."""
-
-
-def _example(sizes: Sizes | None) -> str:
-    """A batch of two items that the model takes, as text."""
-    rows = [row for streams in SETS.values() for row in streams]
-    rows = [row for row in rows if not STREAMS[row[0]]] or rows
-    for length in (64, 448, 3360, 32_000) if any(len(axes) > 1 for _, axes, _ in rows) else (1024, 3360, 32_000):
-        batch: dict[str, Any] = dict.fromkeys(STREAMS)
-        shown: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            shown[name] = entries if axes else len(entries)
-        try:
-            _moments(sizes, batch | shown)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            continue
-        return str(shown).replace("'", '"')
-    return ""
-
-
-def _differ(one: Any, two: Any) -> bool:
-    return one is not two and _listed(one) != _listed(two)
-
-
-def _listed(column: Any) -> list[int]:
-    return column if type(column) is list else column.tolist()
-
-
-def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
-    """The items of two batches together."""
-    if one is None or two is None:
-        return one or two
-    return [left + right for left, right in zip(one, two)]
-
-
-def _summed(sizes: Any, columns: Columns) -> Moments:
-    """The sums over the items, by vectors where there are many."""
-    if sizes is not None:
-        _check(sizes, columns)
-    found = _many(len(columns[0])) if columns else None
-    if found is not None:
-        return Moments(*found.sums(_terms, _rests, sizes, SETS, MOMENTS, columns))
-    return _sums(sizes, *[column if type(column) is list else column.tolist() for column in columns])
-
-
-def _sums(sizes: Sizes, h_: list[int], w_: list[int]) -> Moments:
-    M = sizes.window_size
-    p = sizes.patch_size
-    ph = _each(p, 0)
-    pw = _each(p, 1)
-    return Moments(
-        len(h_),  # n
-        sum((-(-h//(2*ph*M)))*(-(-w//(2*pw*M))) for h, w in zip(h_, w_)),  # q_3
-        sum((-(-h//(2*ph)))*(-(-w//(2*pw))) for h, w in zip(h_, w_)),  # x_2
-        sum((-(-h//(4*ph*M)))*(-(-w//(4*pw*M))) for h, w in zip(h_, w_)),  # q_5
-        sum((-(-h//(4*ph)))*(-(-w//(4*pw))) for h, w in zip(h_, w_)),  # x_4
-        sum((-(-h//(8*ph*M)))*(-(-w//(8*pw*M))) for h, w in zip(h_, w_)),  # q_7
-        sum((-(-h//(8*ph)))*(-(-w//(8*pw))) for h, w in zip(h_, w_)),  # x_6
-        sum((-(-h//(ph*M)))*(-(-w//(pw*M))) for h, w in zip(h_, w_)),  # q
-        sum((-(-h//ph))*(-(-w//pw)) for h, w in zip(h_, w_)),  # x
-    )
-
-
-def _terms(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
-    M = sizes.window_size
-    p = sizes.patch_size
-    ph = _each(p, 0)
-    pw = _each(p, 1)
-    return (
-        1,
-        (-(-h//(2*ph*M)))*(-(-w//(2*pw*M))),
-        (-(-h//(2*ph)))*(-(-w//(2*pw))),
-        (-(-h//(4*ph*M)))*(-(-w//(4*pw*M))),
-        (-(-h//(4*ph)))*(-(-w//(4*pw))),
-        (-(-h//(8*ph*M)))*(-(-w//(8*pw*M))),
-        (-(-h//(8*ph)))*(-(-w//(8*pw))),
-        (-(-h//(ph*M)))*(-(-w//(pw*M))),
-        (-(-h//ph))*(-(-w//pw)),
-    )
-
-
-def _rests(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What is left over where lengths are divided, which must be 0."""
-    return ()
-
-
-_INNER = ("samples", "samples")  # the index set of each
-
-
-def _inner(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
-    """What the model leaves of one item of each index set, which must be at least 1; or of whole columns of items."""
-    p = sizes.patch_size
-    ph = _each(p, 0)
-    pw = _each(p, 1)
-    return (
-        -(-h//ph),
-        -(-w//pw),
-    )
-
-
-def _left(sizes: Any, items: str, lengths: list[int]) -> int:
-    return min([int(left) for left, of in zip(_inner(sizes, *lengths), _INNER) if of == items])
-
-
-def _check(sizes: Any, columns: Columns) -> None:
-    """Refuse an item of which the model leaves nothing."""
-    found = None if not columns else _many(len(columns[0]))
-    smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-    if min(_inner(sizes, *smallest)) >= 1:
-        return
-    rows = [(items, name, axis, len(axes)) for items, streams in SETS.items() for name, axes, _ in streams for axis in axes or ("",)]
-    for items in dict.fromkeys(_INNER):
-        mine = [place for place, row in enumerate(rows) if row[0] == items]
-        for number, item in enumerate(zip(*[columns[place] for place in mine])):
-            lengths = [0] * len(columns)
-            for place, length in zip(mine, item):
-                lengths[place] = int(length)
-            if _left(sizes, items, lengths) < 1:
-                raise ValueError(_too_short(sizes, number, lengths, [(place, rows[place]) for place in mine]))
-
-
-def _too_short(sizes: Any, number: int, lengths: list[int], rows: list[tuple[int, tuple[str, str, str, int]]]) -> str:
-    """Says which item is too short, its length, and the least one."""
-    for place, (items, name, axis, axes) in rows:
-        low, high = 0, 1
-        while high < 2**40 and _left(sizes, items, [*lengths[:place], high, *lengths[place + 1:]]) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = _left(sizes, items, [*lengths[:place], middle, *lengths[place + 1:]]) < 1
-            low, high = (middle, high) if short else (low, middle)
-        if lengths[place] < high < 2**40:
-            what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
-            return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
-    shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
-
-
-def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
-    """Per axis of the streams of one index set the lengths of the items, real and padded."""
-    real: Columns = []
-    padded: Columns = []
-    count = 0
-    for name, axes, _ in streams:
-        given = batch[name]
-        if given is not None:
-            count = max(count, _count(name, given, axes))
-        elif not STREAMS[name]:
-            raise _FormError(f"the batch lacks the stream '{name}'")
-    for name, axes, absent in streams:
-        given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
-        elif isinstance(given, dict):
-            one, two = (_axes(name, side, axes, count) for side in (given["lengths"], given.get("padded", given["lengths"])))
-            for short, long in zip(one, two):
-                for place, (length, most) in enumerate(zip(_listed(short), _listed(long))):
-                    if most < length:
-                        raise _FormError(f"item {place} of '{name}' has length {length}, and is padded to {most}")
-        else:
-            one = two = _axes(name, given, axes, count)
-        real += one
-        padded += two
-    return real, padded
-
-
-def _count(name: str, given: Any, axes: tuple[str, ...]) -> int:
-    """The number of items that a stream is given for."""
-    if isinstance(given, dict):
-        if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-            raise _FormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        return max([_count(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise _FormError(f"'{name}' must be {what}, not {given!r:.80}")
-    return len(given)
-
-
-def _wanted(axes: tuple[str, ...]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
-
-
-def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
-    """Entries as one column per axis, a list or an array of ints."""
-    if isinstance(entries, dict):
-        raise _FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {entries!r:.80}")
-    if _count(name, entries, axes) != count:
-        raise _FormError(f"'{name}' has {_count(name, entries, axes)} items, another stream of the batch has {count}")
-    if not axes:
-        return [[0] * count]
-    if hasattr(entries, "dtype"):
-        found = _vectors()
-        if found is not None:
-            try:
-                return list(found.axes(name, entries, len(axes)))
-            except ValueError as error:
-                raise _FormError(str(error)) from None
-        entries = entries.tolist()
-    several = len(axes) > 1
-    if type(entries) is list:
-        try:
-            numbers = [length for entry in entries for length in entry] if several else entries
-            flat = _numbers(numbers)
-            if bool in map(type, numbers):
-                raise TypeError
-            if not several or set(map(len, entries)) == {len(axes)}:
-                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
-        except (TypeError, OverflowError):
-            pass
-    rows = [tuple(entry) if several and hasattr(entry, "__len__") else (entry,) for entry in entries]
-    for place, (row, entry) in enumerate(zip(rows, entries)):
-        if len(row) != len(axes) or not all(map(_whole, row)):
-            raise _FormError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
-    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
-
-
-_found: Any = None
-
-
-def _vectors() -> Any:
-    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
-    global _found
-    if _found is None:
-        try:
-            from symflops.runtime import vectors as _found
-        except ImportError:
-            return None
-    return _found
-
-
-_array: Any = None
-
-
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
-def _numbers(lengths: list[Any]) -> Any:
-    """Whole numbers of at most 64 bits as an array, at the speed of C.
-
-    Raises:
-        TypeError, OverflowError: something else is among them.
-    """
-    global _array
-    if _array is None:  # imported where it is used: importing this module costs nothing
-        from array import array as _array
-    try:
-        return _array("I", lengths)
-    except OverflowError:
-        return _array("Q", lengths)
-
-
-def _whole(value: Any) -> bool:
-    """Whether a value is a whole number: of Python, of numpy, or a tensor with one."""
-    try:
-        return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() >= 0
-    except (AttributeError, TypeError):
-        return False
-
-
-def _total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if type(value) is int and value >= 0:
-        return value
-    if not value >= 0 or value != int(value):
-        raise ValueError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)
-
-
-def _each(size: Any, place: int) -> int:
-    """The number at ``place`` of a list, or the one that stands at every place."""
-    found: int = size[place] if isinstance(size, (list, tuple)) else size
-    return found
-
-
-def _check_class(config: Mapping[str, Any]) -> None:
-    """Refuse a config that names another class, or, without a class, another model type."""
-    words = config.get("architectures")
-    named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-    kind = config.get("model_type")
-    if isinstance(named, str) and named not in _CLASSES:
-        raise ValueError(f"the config is of the class {named}, and this module is of {', '.join(_CLASSES)}")
-    if named is None and isinstance(kind, str) and kind not in _MODEL_TYPES:
-        raise ValueError(f"the config is of the model type '{kind}', and this module is of {', '.join(_MODEL_TYPES)}")
-
-
-ConfigError = ValueError
-
-
-def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
-
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
-
-    Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
-    """
-    found = as_json(config)
-    reading = document.get("reading")
-    if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
-    if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
-    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
-
-
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
-    if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
-
-
-def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
-    found = dict(given)
-    for name, others in table.get("names", {}).items():
-        _under_one_name(found, name, others, place)
-    for name in table.get("absent", ()):
-        if name in found and found[name] is None:
-            del found[name]
-    for name, unset in table.get("unset", {}).items():
-        if found.get(name) == unset:
-            del found[name]
-    for name in table.get("never", ()):
-        if name in found and found[name] is None:
-            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
-    for name, default in table.get("undescribed", {}).items():
-        if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, (default, lists) in table.get("needed", {}).items():
-        missing = [other for other in lists if found.get(other) is None]
-        if found.get(name) not in (None, default) and missing:
-            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
-    for name, inner in table.get("parts", {}).items():
-        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
-    return found
-
-
-def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
-    present = [other for other in others if other in found]
-    if present in ([], [name]):
-        return
-    chosen = present[0]
-    needed = [field for field in others[chosen] if found.get(field) is None]
-    if chosen != name and (needed or found[chosen] is None):
-        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
-        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
-    value = found[chosen]
-    for other in present:
-        del found[other]
-    found[name] = value
-
-
-def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
-    part = found.get(name)
-    instead = table.get("instead")
-    if instead is not None and found.get(instead) is not None:
-        name, part = instead, found[instead]
-    if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
-    if not isinstance(part, dict):
-        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
-    kinds = table.get("kinds")
-    if kinds and part.get("model_type", kinds[0]) not in kinds:
-        told = f"the spec describes {', '.join(kinds)}"
-        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
-    return {**table.get("partial", {}), **part}
-
-
-def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
-    for key in keys:
-        value: Any = config
-        for word in key.split("."):
-            value = value.get(word) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
-    if look_up(config, keys) is not None:
-        return False
-    for key in keys:
-        *outer, last = key.split(".")
-        value = look_up(config, [".".join(outer)]) if outer else config
-        if isinstance(value, dict) and last in value:
-            return True
-    return False
-
-
-def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
-    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
-    if kind == "flag":
-        return isinstance(value, bool)
-    if kind == "text":
-        return isinstance(value, str)
-    if kind == "rational":
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
-    if kind == "position":
-        return is_whole(value, 100_000, -100_000)
-    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
-        items = "number" if kind == "number or list" else items
-        return kind == "entries" or all(
-            is_size(items, item) if items else item is None or is_size("any", item) for item in value
-        )
-    if kind == "entries" and isinstance(value, dict):
-        return True
-    if kind == "any" and isinstance(value, (bool, str)):
-        return True
-    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
-        value, 100_000 if kind == "count" else 10**15 - 1
-    )
-
-
-def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
-
-    Raises:
-        ConfigError: it is not of that kind.
-    """
-    if not is_size(kind, value, items):
-        of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
-    if kind == "rational":
-        from fractions import Fraction
-
-        return Fraction(repr(value))
-    if kind == "entries" and not isinstance(value, int):
-        return len(value)
-    return Entries(key, value) if isinstance(value, list) else value
-
-
-class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
-
-    key: str
-
-    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
-        made = super().__new__(cls, entries)
-        made.key = key
-        return made
-
-    def __getitem__(self, place: Any) -> Any:
-        try:
-            return super().__getitem__(place)
-        except IndexError:
-            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
-            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
-
-    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
-        return self.key, tuple(self)
-
-
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
-
-    Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
-    """
-    entry = entry_of(document, config)
-    if entry is None:
-        return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
-    for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words:
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
-
-
-def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
-    census, named = document.get("census") or {}, config.get("architectures")
-    names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
-    known = [census[name] for name in names if isinstance(name, str) and name in census]
-    found: Mapping[str, Any] | None = next(iter([*known, *census.values()]), None)
-    return found
-
-
-def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
-    found: Any = config
-    for word in path.split("."):
-        if not isinstance(found, dict) or word not in found:
-            return []
-        found = found[word]
-    return [found]
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
-    if value is None:
-        return "null"
-    for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
-        if isinstance(value, types):
-            return kind
-    return "mapping"
-
-
-def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
-    kind = kind_of(value)
-    if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
-        return True
-    if kind in known.get("kinds", ()) or (kind == "number" and value >= known.get("least", value + 1)):
-        return True
-    same = (other for other in known["values"] if kind_of(other) == kind)
-    return any(other == (list(value) if isinstance(value, tuple) else value) for other in same)
-
-
-def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
-
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
-    """
-    if kind_of(value) not in ("number", "list"):
-        return False
-    for word, path, *default in known.get("related", ()):
-        others = [other for other in values_at(config, path) if kind_of(other) in ("number", "list")] or default
-        for other in (len(other) if isinstance(other, (list, tuple)) else other for other in others):
-            if isinstance(value, (list, tuple)):
-                rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
-                fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
-            else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
-            if fits:
-                return True
-    return False
-
-
-def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
-    if isinstance(value, (list, tuple)):
-        return [word for item in value for word in texts_in(item)]
-    return [value] if isinstance(value, str) else []
-
-
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
-    shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
-    shown += [f"any {kind}" for kind in known.get("kinds", ())]
-    shown += [f"lists of {length}" for length in known.get("lengths", ())]
-    bounds = {"shortest": "lists of {} and more", "least": "{} and more"}
-    shown += [text.format(known[word]) for word, text in bounds.items() if word in known]
-    shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
-    told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
-    way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
-
-
-def _at(path: str, lines: list[Line]) -> list[Line]:
-    """The lines of a module that stands at ``path``."""
-    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
-
-
-def _full(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'full': every parameter trains."""
-    D = sizes.embed_dim
-    M = sizes.window_size
-    m = sizes.mlp_ratio
-    c = sizes.num_channels
-    p = sizes.patch_size
-    N = sizes.num_labels
-    ph = _each(p, 0)
-    pw = _each(p, 1)
-    part_1 = 2*D*((D*m)//1)
-    part_2 = 4*D*((2*D*m)//1)
-    part_3 = 8*D*((4*D*m)//1)
-    part_4 = 16*D*((8*D*m)//1)
-    # what a contraction runs over, in multiples of (n, q_3, x_2, q_5, x_4, q_7, x_6, q, x)
-    x_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    attention_q_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, M**2, 0)
-    attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, M**4, 0)
-    x_2_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    attention_q_proj_rows_2_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_2_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
-    x_4_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attention_q_proj_rows_3_ = (0, 0, 0, M**2, 0, 0, 0, 0, 0)
-    attention_pairs_3_ = (0, 0, 0, M**4, 0, 0, 0, 0, 0)
-    x_6_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    attention_q_proj_rows_4_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
-    attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
-    classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("swin.embeddings.patch_embeddings.projection",      x_,                        2*ph*pw*D*c,  1,  (0, 1),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.q_proj",  attention_q_proj_rows_,    2*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.k_proj",  attention_q_proj_rows_,    2*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.v_proj",  attention_q_proj_rows_,    2*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention",         attention_pairs_,          2*D,          2,  (2, 2),  0),  # scores = qk
-        ("swin.encoder.layers.0.blocks.*.attention",         attention_pairs_,          2*D,          2,  (2, 2),  0),  # mix = pv
-        ("swin.encoder.layers.0.blocks.*.attention.o_proj",  attention_q_proj_rows_,    2*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.mlp.fc1",           x_,                        part_1,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.mlp.fc2",           x_,                        part_1,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.downsample.reduction",       x_2_,                      16*D**2,      1,  (1, 1),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.q_proj",  attention_q_proj_rows_2_,  8*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.k_proj",  attention_q_proj_rows_2_,  8*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.v_proj",  attention_q_proj_rows_2_,  8*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention",         attention_pairs_2_,        4*D,          2,  (2, 2),  0),  # scores = qk
-        ("swin.encoder.layers.1.blocks.*.attention",         attention_pairs_2_,        4*D,          2,  (2, 2),  0),  # mix = pv
-        ("swin.encoder.layers.1.blocks.*.attention.o_proj",  attention_q_proj_rows_2_,  8*D**2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.mlp.fc1",           x_2_,                      part_2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.mlp.fc2",           x_2_,                      part_2,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.downsample.reduction",       x_4_,                      64*D**2,      1,  (1, 1),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.q_proj",  attention_q_proj_rows_3_,  32*D**2,      6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.k_proj",  attention_q_proj_rows_3_,  32*D**2,      6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.v_proj",  attention_q_proj_rows_3_,  32*D**2,      6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention",         attention_pairs_3_,        8*D,          6,  (6, 6),  0),  # scores = qk
-        ("swin.encoder.layers.2.blocks.*.attention",         attention_pairs_3_,        8*D,          6,  (6, 6),  0),  # mix = pv
-        ("swin.encoder.layers.2.blocks.*.attention.o_proj",  attention_q_proj_rows_3_,  32*D**2,      6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.mlp.fc1",           x_4_,                      part_3,       6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.mlp.fc2",           x_4_,                      part_3,       6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.downsample.reduction",       x_6_,                      256*D**2,     1,  (1, 1),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.q_proj",  attention_q_proj_rows_4_,  128*D**2,     2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.k_proj",  attention_q_proj_rows_4_,  128*D**2,     2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.v_proj",  attention_q_proj_rows_4_,  128*D**2,     2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention",         attention_pairs_4_,        16*D,         2,  (2, 2),  0),  # scores = qk
-        ("swin.encoder.layers.3.blocks.*.attention",         attention_pairs_4_,        16*D,         2,  (2, 2),  0),  # mix = pv
-        ("swin.encoder.layers.3.blocks.*.attention.o_proj",  attention_q_proj_rows_4_,  128*D**2,     2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.mlp.fc1",           x_6_,                      part_4,       2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.mlp.fc2",           x_6_,                      part_4,       2,  (2, 2),  0),  # y = xW
-        ("classifier",                                       classifier_rows_,          16*D*N,       1,  (1, 1),  0),  # y = xW
-    ]
-
-
-def _forward(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'forward': nothing trains, only the forward pass runs."""
-    lines = _full(sizes, pairs)
-    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
-
-
-def _lora(sizes: Sizes, pairs: str) -> list[Line]:
-    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
-    D = sizes.embed_dim
-    M = sizes.window_size
-    m = sizes.mlp_ratio
-    c = sizes.num_channels
-    p = sizes.patch_size
+def _work(sizes: Sizes, pairs: str) -> Rows:
+    """The contractions of every regime; a column for each kind of regime says how often it runs them."""
+    D = sizes.embed_dim; M = sizes.window_size; m = sizes.mlp_ratio; c = sizes.num_channels; p = sizes.patch_size
     N = sizes.num_labels
     ph = _each(p, 0)
     pw = _each(p, 1)
@@ -1063,86 +178,85 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
-    q_proj_1: list[Line] = [
-        ("base_layer",      attention_q_proj_rows_,  2*D**2,  2,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  attention_q_proj_rows_,  32*D,    2,  (1, 2),  0),  # y = xW
-        ("lora_B.default",  attention_q_proj_rows_,  32*D,    2,  (2, 2),  0),  # y = xW
+    q_proj_1: Rows = [
+        ("lora_A.default",  attention_q_proj_rows_,  32*D,  (),  (2, (1, 2))),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_,  32*D,  (),  (2, (2, 2))),  # y = xW
     ]
-    q_proj_2: list[Line] = [
-        ("base_layer",      attention_q_proj_rows_2_,  8*D**2,  2,  (2, 0),  0),  # y = xW
-        ("lora_A.default",  attention_q_proj_rows_2_,  64*D,    2,  (2, 2),  0),  # y = xW
-        ("lora_B.default",  attention_q_proj_rows_2_,  64*D,    2,  (2, 2),  0),  # y = xW
+    q_proj_2: Rows = [
+        ("lora_A.default",  attention_q_proj_rows_2_,  64*D,  (),  (2, (2, 2))),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_2_,  64*D,  (),  (2, (2, 2))),  # y = xW
     ]
-    q_proj_3: list[Line] = [
-        ("base_layer",      attention_q_proj_rows_3_,  32*D**2,  6,  (6, 0),  0),  # y = xW
-        ("lora_A.default",  attention_q_proj_rows_3_,  128*D,    6,  (6, 6),  0),  # y = xW
-        ("lora_B.default",  attention_q_proj_rows_3_,  128*D,    6,  (6, 6),  0),  # y = xW
+    q_proj_3: Rows = [
+        ("lora_A.default",  attention_q_proj_rows_3_,  128*D,  (),  (6, (6, 6))),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_3_,  128*D,  (),  (6, (6, 6))),  # y = xW
     ]
-    q_proj_4: list[Line] = [
-        ("base_layer",      attention_q_proj_rows_4_,  128*D**2,  2,  (2, 0),  0),  # y = xW
-        ("lora_A.default",  attention_q_proj_rows_4_,  256*D,     2,  (2, 2),  0),  # y = xW
-        ("lora_B.default",  attention_q_proj_rows_4_,  256*D,     2,  (2, 2),  0),  # y = xW
+    q_proj_4: Rows = [
+        ("lora_A.default",  attention_q_proj_rows_4_,  256*D,  (),  (2, (2, 2))),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_4_,  256*D,  (),  (2, (2, 2))),  # y = xW
     ]
+    # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("swin.embeddings.patch_embeddings.projection",                     x_,                      2*ph*pw*D*c,  1,  (0, 0),  0),  # y = xW
-        *_at("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
-        *_at("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
-        *_at("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
-        ("swin.encoder.layers.0.blocks.*.attention",                        attention_pairs_,        2*D,          2,  (2, 2),  0),  # scores = qk
-        ("swin.encoder.layers.0.blocks.*.attention",                        attention_pairs_,        2*D,          2,  (2, 2),  0),  # mix = pv
-        ("swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer",      attention_q_proj_rows_,  2*D**2,       2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,  32*D,         2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,  32*D,         2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.mlp.fc1",                          x_,                      part_1,       2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.mlp.fc2",                          x_,                      part_1,       2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.downsample.reduction",                      x_2_,                    16*D**2,      1,  (1, 0),  0),  # y = xW
-        *_at("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
-        *_at("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
-        *_at("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
-        ("swin.encoder.layers.1.blocks.*.attention",                        attention_pairs_2_,      4*D,          2,  (2, 2),  0),  # scores = qk
-        ("swin.encoder.layers.1.blocks.*.attention",                        attention_pairs_2_,      4*D,          2,  (2, 2),  0),  # mix = pv
-        *_at("swin.encoder.layers.1.blocks.*.attention.o_proj", q_proj_2),
-        ("swin.encoder.layers.1.blocks.*.mlp.fc1",                          x_2_,                    part_2,       2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.mlp.fc2",                          x_2_,                    part_2,       2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.downsample.reduction",                      x_4_,                    64*D**2,      1,  (1, 0),  0),  # y = xW
-        *_at("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
-        *_at("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
-        *_at("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
-        ("swin.encoder.layers.2.blocks.*.attention",                        attention_pairs_3_,      8*D,          6,  (6, 6),  0),  # scores = qk
-        ("swin.encoder.layers.2.blocks.*.attention",                        attention_pairs_3_,      8*D,          6,  (6, 6),  0),  # mix = pv
-        *_at("swin.encoder.layers.2.blocks.*.attention.o_proj", q_proj_3),
-        ("swin.encoder.layers.2.blocks.*.mlp.fc1",                          x_4_,                    part_3,       6,  (6, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.mlp.fc2",                          x_4_,                    part_3,       6,  (6, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.downsample.reduction",                      x_6_,                    256*D**2,     1,  (1, 0),  0),  # y = xW
-        *_at("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
-        *_at("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
-        *_at("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
-        ("swin.encoder.layers.3.blocks.*.attention",                        attention_pairs_4_,      16*D,         2,  (2, 2),  0),  # scores = qk
-        ("swin.encoder.layers.3.blocks.*.attention",                        attention_pairs_4_,      16*D,         2,  (2, 2),  0),  # mix = pv
-        *_at("swin.encoder.layers.3.blocks.*.attention.o_proj", q_proj_4),
-        ("swin.encoder.layers.3.blocks.*.mlp.fc1",                          x_6_,                    part_4,       2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.mlp.fc2",                          x_6_,                    part_4,       2,  (2, 0),  0),  # y = xW
-        ("classifier",                                                      classifier_rows_,        16*D*N,       1,  (1, 0),  0),  # y = xW
+        ("swin.embeddings.patch_embeddings.projection",                     x_,                2*ph*pw*D*c,  (1, (0, 1)),  (1, (0, 0))),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.attention.q_proj",                 attention_q_proj_rows_,  2*D**2,       (2, (2, 2)),  (2, (1, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.k_proj",                 attention_q_proj_rows_,  2*D**2,       (2, (2, 2)),  (2, (1, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.v_proj",                 attention_q_proj_rows_,  2*D**2,       (2, (2, 2)),  (2, (1, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention",                        attention_pairs_,  2*D,          (2, (2, 2)),  (2, (2, 2))),  # scores = qk
+        ("swin.encoder.layers.0.blocks.*.attention",                        attention_pairs_,  2*D,          (2, (2, 2)),  (2, (2, 2))),  # mix = pv
+        ("swin.encoder.layers.0.blocks.*.attention.o_proj",                 attention_q_proj_rows_,  2*D**2,       (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,  32*D,         (),           (2, (2, 2))),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,  32*D,         (),           (2, (2, 2))),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.mlp.fc1",                          x_,                part_1,       (2, (2, 2)),  (2, (2, 0))),  # y = xW
+        ("swin.encoder.layers.0.blocks.*.mlp.fc2",                          x_,                part_1,       (2, (2, 2)),  (2, (2, 0))),  # y = xW
+        ("swin.encoder.layers.0.downsample.reduction",                      x_2_,              16*D**2,      (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("swin.encoder.layers.1.blocks.*.attention.q_proj",                 attention_q_proj_rows_2_,  8*D**2,       (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.k_proj",                 attention_q_proj_rows_2_,  8*D**2,       (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.v_proj",                 attention_q_proj_rows_2_,  8*D**2,       (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention",                        attention_pairs_2_,  4*D,          (2, (2, 2)),  (2, (2, 2))),  # scores = qk
+        ("swin.encoder.layers.1.blocks.*.attention",                        attention_pairs_2_,  4*D,          (2, (2, 2)),  (2, (2, 2))),  # mix = pv
+        ("swin.encoder.layers.1.blocks.*.attention.o_proj",                 attention_q_proj_rows_2_,  8*D**2,       (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.1.blocks.*.attention.o_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.mlp.fc1",                          x_2_,              part_2,       (2, (2, 2)),  (2, (2, 0))),  # y = xW
+        ("swin.encoder.layers.1.blocks.*.mlp.fc2",                          x_2_,              part_2,       (2, (2, 2)),  (2, (2, 0))),  # y = xW
+        ("swin.encoder.layers.1.downsample.reduction",                      x_4_,              64*D**2,      (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("swin.encoder.layers.2.blocks.*.attention.q_proj",                 attention_q_proj_rows_3_,  32*D**2,      (6, (6, 6)),  (6, (6, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.k_proj",                 attention_q_proj_rows_3_,  32*D**2,      (6, (6, 6)),  (6, (6, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.v_proj",                 attention_q_proj_rows_3_,  32*D**2,      (6, (6, 6)),  (6, (6, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention",                        attention_pairs_3_,  8*D,          (6, (6, 6)),  (6, (6, 6))),  # scores = qk
+        ("swin.encoder.layers.2.blocks.*.attention",                        attention_pairs_3_,  8*D,          (6, (6, 6)),  (6, (6, 6))),  # mix = pv
+        ("swin.encoder.layers.2.blocks.*.attention.o_proj",                 attention_q_proj_rows_3_,  32*D**2,      (6, (6, 6)),  (6, (6, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.2.blocks.*.attention.o_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.mlp.fc1",                          x_4_,              part_3,       (6, (6, 6)),  (6, (6, 0))),  # y = xW
+        ("swin.encoder.layers.2.blocks.*.mlp.fc2",                          x_4_,              part_3,       (6, (6, 6)),  (6, (6, 0))),  # y = xW
+        ("swin.encoder.layers.2.downsample.reduction",                      x_6_,              256*D**2,     (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("swin.encoder.layers.3.blocks.*.attention.q_proj",                 attention_q_proj_rows_4_,  128*D**2,     (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.k_proj",                 attention_q_proj_rows_4_,  128*D**2,     (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.v_proj",                 attention_q_proj_rows_4_,  128*D**2,     (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention",                        attention_pairs_4_,  16*D,         (2, (2, 2)),  (2, (2, 2))),  # scores = qk
+        ("swin.encoder.layers.3.blocks.*.attention",                        attention_pairs_4_,  16*D,         (2, (2, 2)),  (2, (2, 2))),  # mix = pv
+        ("swin.encoder.layers.3.blocks.*.attention.o_proj",                 attention_q_proj_rows_4_,  128*D**2,     (2, (2, 2)),  (2, (2, 0), 0, ".base_layer")),  # y = xW
+        ("swin.encoder.layers.3.blocks.*.attention.o_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.mlp.fc1",                          x_6_,              part_4,       (2, (2, 2)),  (2, (2, 0))),  # y = xW
+        ("swin.encoder.layers.3.blocks.*.mlp.fc2",                          x_6_,              part_4,       (2, (2, 2)),  (2, (2, 0))),  # y = xW
+        ("classifier",                                                      classifier_rows_,  16*D*N,       (1, (1, 1)),  (1, (1, 0))),  # y = xW
     ]
 
 
-def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
-    """The parameters of a module that stands at ``path``."""
-    return {f"{path}.{name}": count for name, count in elements.items()}
-
-
-def _parameters(sizes: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    H = sizes.num_heads
-    D = sizes.embed_dim
-    M = sizes.window_size
-    m = sizes.mlp_ratio
-    c = sizes.num_channels
-    p = sizes.patch_size
-    S = sizes.image_size
-    biased = sizes.qkv_bias
-    placed = sizes.use_absolute_embeddings
+    H = sizes.num_heads; D = sizes.embed_dim; M = sizes.window_size; m = sizes.mlp_ratio; c = sizes.num_channels
+    p = sizes.patch_size; S = sizes.image_size; biased = sizes.qkv_bias; placed = sizes.use_absolute_embeddings
     N = sizes.num_labels
     ph = _each(p, 0)
     pw = _each(p, 1)
@@ -1151,474 +265,185 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     part_2 = 4*D*((2*D*m)//1)
     part_3 = 24*D*((4*D*m)//1)
     part_4 = 16*D*((8*D*m)//1)
-    layernorm_before_1 = {
-        "weight":  2*D,
-        "bias":    2*D,
-    }
-    q_proj_1 = {
-        "weight":  2*D**2,
-        "bias":    2*D*biased,
-    }
-    norm_1 = {
-        "weight":  4*D,
-        "bias":    4*D,
-    }
-    q_proj_2 = {
-        "weight":  8*D**2,
-        "bias":    4*D*biased,
-    }
-    norm_2 = {
-        "weight":  8*D,
-        "bias":    8*D,
-    }
-    layernorm_before_2 = {
-        "weight":  24*D,
-        "bias":    24*D,
-    }
-    q_proj_3 = {
-        "weight":  96*D**2,
-        "bias":    24*D*biased,
-    }
-    norm_3 = {
-        "weight":  16*D,
-        "bias":    16*D,
-    }
-    q_proj_4 = {
-        "weight":  128*D**2,
-        "bias":    16*D*biased,
-    }
-    return {
-        "swin.embeddings.patch_embeddings.projection.weight":      ph*pw*D*c,
-        "swin.embeddings.patch_embeddings.projection.bias":        D,
-        "swin.embeddings.norm.weight":                             D,
-        "swin.embeddings.norm.bias":                               D,
-        "swin.embeddings.position_embeddings":                     places*D*placed,
-        **_inside("swin.encoder.layers.0.blocks.*.layernorm_before", layernorm_before_1),
-        **_inside("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
-        **_inside("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
-        **_inside("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
-        "swin.encoder.layers.0.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[0]*M**2 + 2*H[0] - 8*H[0]*M,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.weight":  2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.bias":    2*D,
-        **_inside("swin.encoder.layers.0.blocks.*.layernorm_after", layernorm_before_1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.weight":           part_1,
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.bias":             2*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.weight":           part_1,
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.bias":             2*D,
-        **_inside("swin.encoder.layers.0.downsample.norm", norm_1),
-        "swin.encoder.layers.0.downsample.reduction.weight":       8*D**2,
-        **_inside("swin.encoder.layers.1.blocks.*.layernorm_before", norm_1),
-        **_inside("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
-        **_inside("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
-        **_inside("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
-        "swin.encoder.layers.1.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[1]*M**2 + 2*H[1] - 8*H[1]*M,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.weight":  8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.bias":    4*D,
-        **_inside("swin.encoder.layers.1.blocks.*.layernorm_after", norm_1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.weight":           part_2,
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.bias":             2*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.weight":           part_2,
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.bias":             4*D,
-        **_inside("swin.encoder.layers.1.downsample.norm", norm_2),
-        "swin.encoder.layers.1.downsample.reduction.weight":       32*D**2,
-        **_inside("swin.encoder.layers.2.blocks.*.layernorm_before", layernorm_before_2),
-        **_inside("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
-        **_inside("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
-        **_inside("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
-        "swin.encoder.layers.2.blocks.*.attention.relative_position_bias.relative_position_bias_table":  24*H[2]*M**2 + 6*H[2] - 24*H[2]*M,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.weight":  96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.bias":    24*D,
-        **_inside("swin.encoder.layers.2.blocks.*.layernorm_after", layernorm_before_2),
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.weight":           part_3,
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.bias":             6*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.weight":           part_3,
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.bias":             24*D,
-        **_inside("swin.encoder.layers.2.downsample.norm", norm_3),
-        "swin.encoder.layers.2.downsample.reduction.weight":       128*D**2,
-        **_inside("swin.encoder.layers.3.blocks.*.layernorm_before", norm_3),
-        **_inside("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
-        **_inside("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
-        **_inside("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
-        "swin.encoder.layers.3.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[3]*M**2 + 2*H[3] - 8*H[3]*M,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.weight":  128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.bias":    16*D,
-        **_inside("swin.encoder.layers.3.blocks.*.layernorm_after", norm_3),
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.weight":           part_4,
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.bias":             2*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.weight":           part_4,
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.bias":             16*D,
-        **_inside("swin.layernorm", norm_2),
-        "classifier.weight":                                       8*D*N,
-        "classifier.bias":                                         N,
-    }
+    layernorm_before_1: Counts = [("weight", 2*D), ("bias", 2*D)]
+    q_proj_1: Counts = [("weight", 2*D**2), ("bias", 2*D*biased)]
+    norm_1: Counts = [("weight", 4*D), ("bias", 4*D)]
+    q_proj_2: Counts = [("weight", 8*D**2), ("bias", 4*D*biased)]
+    norm_2: Counts = [("weight", 8*D), ("bias", 8*D)]
+    layernorm_before_2: Counts = [("weight", 24*D), ("bias", 24*D)]
+    q_proj_3: Counts = [("weight", 96*D**2), ("bias", 24*D*biased)]
+    norm_3: Counts = [("weight", 16*D), ("bias", 16*D)]
+    q_proj_4: Counts = [("weight", 128*D**2), ("bias", 16*D*biased)]
+    return [
+        ("swin.embeddings.patch_embeddings.projection.weight",      ph*pw*D*c),
+        ("swin.embeddings.patch_embeddings.projection.bias",        D),
+        ("swin.embeddings.norm.weight",                             D),
+        ("swin.embeddings.norm.bias",                               D),
+        ("swin.embeddings.position_embeddings",                     places*D*placed),
+        ("swin.encoder.layers.0.blocks.*.layernorm_before", layernorm_before_1),
+        ("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.relative_position_bias.relative_position_bias_table",  8*H[0]*M**2 + 2*H[0] - 8*H[0]*M),
+        ("swin.encoder.layers.0.blocks.*.attention.o_proj.weight",  2*D**2),
+        ("swin.encoder.layers.0.blocks.*.attention.o_proj.bias",    2*D),
+        ("swin.encoder.layers.0.blocks.*.layernorm_after", layernorm_before_1),
+        ("swin.encoder.layers.0.blocks.*.mlp.fc1.weight",           part_1),
+        ("swin.encoder.layers.0.blocks.*.mlp.fc1.bias",             2*((D*m)//1)),
+        ("swin.encoder.layers.0.blocks.*.mlp.fc2.weight",           part_1),
+        ("swin.encoder.layers.0.blocks.*.mlp.fc2.bias",             2*D),
+        ("swin.encoder.layers.0.downsample.norm", norm_1),
+        ("swin.encoder.layers.0.downsample.reduction.weight",       8*D**2),
+        ("swin.encoder.layers.1.blocks.*.layernorm_before", norm_1),
+        ("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.relative_position_bias.relative_position_bias_table",  8*H[1]*M**2 + 2*H[1] - 8*H[1]*M),
+        ("swin.encoder.layers.1.blocks.*.attention.o_proj.weight",  8*D**2),
+        ("swin.encoder.layers.1.blocks.*.attention.o_proj.bias",    4*D),
+        ("swin.encoder.layers.1.blocks.*.layernorm_after", norm_1),
+        ("swin.encoder.layers.1.blocks.*.mlp.fc1.weight",           part_2),
+        ("swin.encoder.layers.1.blocks.*.mlp.fc1.bias",             2*((2*D*m)//1)),
+        ("swin.encoder.layers.1.blocks.*.mlp.fc2.weight",           part_2),
+        ("swin.encoder.layers.1.blocks.*.mlp.fc2.bias",             4*D),
+        ("swin.encoder.layers.1.downsample.norm", norm_2),
+        ("swin.encoder.layers.1.downsample.reduction.weight",       32*D**2),
+        ("swin.encoder.layers.2.blocks.*.layernorm_before", layernorm_before_2),
+        ("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.relative_position_bias.relative_position_bias_table",  24*H[2]*M**2 + 6*H[2] - 24*H[2]*M),
+        ("swin.encoder.layers.2.blocks.*.attention.o_proj.weight",  96*D**2),
+        ("swin.encoder.layers.2.blocks.*.attention.o_proj.bias",    24*D),
+        ("swin.encoder.layers.2.blocks.*.layernorm_after", layernorm_before_2),
+        ("swin.encoder.layers.2.blocks.*.mlp.fc1.weight",           part_3),
+        ("swin.encoder.layers.2.blocks.*.mlp.fc1.bias",             6*((4*D*m)//1)),
+        ("swin.encoder.layers.2.blocks.*.mlp.fc2.weight",           part_3),
+        ("swin.encoder.layers.2.blocks.*.mlp.fc2.bias",             24*D),
+        ("swin.encoder.layers.2.downsample.norm", norm_3),
+        ("swin.encoder.layers.2.downsample.reduction.weight",       128*D**2),
+        ("swin.encoder.layers.3.blocks.*.layernorm_before", norm_3),
+        ("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.relative_position_bias.relative_position_bias_table",  8*H[3]*M**2 + 2*H[3] - 8*H[3]*M),
+        ("swin.encoder.layers.3.blocks.*.attention.o_proj.weight",  128*D**2),
+        ("swin.encoder.layers.3.blocks.*.attention.o_proj.bias",    16*D),
+        ("swin.encoder.layers.3.blocks.*.layernorm_after", norm_3),
+        ("swin.encoder.layers.3.blocks.*.mlp.fc1.weight",           part_4),
+        ("swin.encoder.layers.3.blocks.*.mlp.fc1.bias",             2*((8*D*m)//1)),
+        ("swin.encoder.layers.3.blocks.*.mlp.fc2.weight",           part_4),
+        ("swin.encoder.layers.3.blocks.*.mlp.fc2.bias",             16*D),
+        ("swin.layernorm", norm_2),
+        ("classifier.weight",                                       8*D*N),
+        ("classifier.bias",                                         N),
+    ]
 
 
-def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+def _adapters_lora(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    H = sizes.num_heads
     D = sizes.embed_dim
-    M = sizes.window_size
-    m = sizes.mlp_ratio
-    c = sizes.num_channels
-    p = sizes.patch_size
-    S = sizes.image_size
-    biased = sizes.qkv_bias
-    placed = sizes.use_absolute_embeddings
-    N = sizes.num_labels
-    ph = _each(p, 0)
-    pw = _each(p, 1)
-    places = (_each(S, 0)//ph)*(_each(S, 1)//pw)
-    part_1 = 2*D*((D*m)//1)
-    part_2 = 4*D*((2*D*m)//1)
-    part_3 = 24*D*((4*D*m)//1)
-    part_4 = 16*D*((8*D*m)//1)
-    layernorm_before_1 = {
-        "weight":  2*D,
-        "bias":    2*D,
-    }
-    q_proj_1 = {
-        "base_layer.weight":      2*D**2,
-        "base_layer.bias":        2*D*biased,
-        "lora_A.default.weight":  32*D,
-        "lora_B.default.weight":  32*D,
-    }
-    norm_1 = {
-        "weight":  4*D,
-        "bias":    4*D,
-    }
-    q_proj_2 = {
-        "base_layer.weight":      8*D**2,
-        "base_layer.bias":        4*D*biased,
-        "lora_A.default.weight":  64*D,
-        "lora_B.default.weight":  64*D,
-    }
-    norm_2 = {
-        "weight":  8*D,
-        "bias":    8*D,
-    }
-    layernorm_before_2 = {
-        "weight":  24*D,
-        "bias":    24*D,
-    }
-    q_proj_3 = {
-        "base_layer.weight":      96*D**2,
-        "base_layer.bias":        24*D*biased,
-        "lora_A.default.weight":  384*D,
-        "lora_B.default.weight":  384*D,
-    }
-    norm_3 = {
-        "weight":  16*D,
-        "bias":    16*D,
-    }
-    q_proj_4 = {
-        "base_layer.weight":      128*D**2,
-        "base_layer.bias":        16*D*biased,
-        "lora_A.default.weight":  256*D,
-        "lora_B.default.weight":  256*D,
-    }
-    return {
-        "swin.embeddings.patch_embeddings.projection.weight":                     ph*pw*D*c,
-        "swin.embeddings.patch_embeddings.projection.bias":                       D,
-        "swin.embeddings.norm.weight":                                            D,
-        "swin.embeddings.norm.bias":                                              D,
-        "swin.embeddings.position_embeddings":                                    places*D*placed,
-        **_inside("swin.encoder.layers.0.blocks.*.layernorm_before", layernorm_before_1),
-        **_inside("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
-        **_inside("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
-        **_inside("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
-        "swin.encoder.layers.0.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[0]*M**2 + 2*H[0] - 8*H[0]*M,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer.weight":      2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer.bias":        2*D,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.lora_A.default.weight":  32*D,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.lora_B.default.weight":  32*D,
-        **_inside("swin.encoder.layers.0.blocks.*.layernorm_after", layernorm_before_1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.weight":                          part_1,
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.bias":                            2*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.weight":                          part_1,
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.bias":                            2*D,
-        **_inside("swin.encoder.layers.0.downsample.norm", norm_1),
-        "swin.encoder.layers.0.downsample.reduction.weight":                      8*D**2,
-        **_inside("swin.encoder.layers.1.blocks.*.layernorm_before", norm_1),
-        **_inside("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
-        **_inside("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
-        **_inside("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
-        "swin.encoder.layers.1.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[1]*M**2 + 2*H[1] - 8*H[1]*M,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer.weight":      8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer.bias":        4*D,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.lora_A.default.weight":  64*D,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.lora_B.default.weight":  64*D,
-        **_inside("swin.encoder.layers.1.blocks.*.layernorm_after", norm_1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.weight":                          part_2,
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.bias":                            2*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.weight":                          part_2,
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.bias":                            4*D,
-        **_inside("swin.encoder.layers.1.downsample.norm", norm_2),
-        "swin.encoder.layers.1.downsample.reduction.weight":                      32*D**2,
-        **_inside("swin.encoder.layers.2.blocks.*.layernorm_before", layernorm_before_2),
-        **_inside("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
-        **_inside("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
-        **_inside("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
-        "swin.encoder.layers.2.blocks.*.attention.relative_position_bias.relative_position_bias_table":  24*H[2]*M**2 + 6*H[2] - 24*H[2]*M,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer.weight":      96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer.bias":        24*D,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.lora_A.default.weight":  384*D,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.lora_B.default.weight":  384*D,
-        **_inside("swin.encoder.layers.2.blocks.*.layernorm_after", layernorm_before_2),
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.weight":                          part_3,
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.bias":                            6*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.weight":                          part_3,
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.bias":                            24*D,
-        **_inside("swin.encoder.layers.2.downsample.norm", norm_3),
-        "swin.encoder.layers.2.downsample.reduction.weight":                      128*D**2,
-        **_inside("swin.encoder.layers.3.blocks.*.layernorm_before", norm_3),
-        **_inside("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
-        **_inside("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
-        **_inside("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
-        "swin.encoder.layers.3.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[3]*M**2 + 2*H[3] - 8*H[3]*M,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer.weight":      128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer.bias":        16*D,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.lora_A.default.weight":  256*D,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.lora_B.default.weight":  256*D,
-        **_inside("swin.encoder.layers.3.blocks.*.layernorm_after", norm_3),
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.weight":                          part_4,
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.bias":                            2*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.weight":                          part_4,
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.bias":                            16*D,
-        **_inside("swin.layernorm", norm_2),
-        "classifier.weight":                                                      8*D*N,
-        "classifier.bias":                                                        N,
+    q_proj_1: Counts = [("lora_A.default.weight", 32*D), ("lora_B.default.weight", 32*D)]
+    q_proj_2: Counts = [("lora_A.default.weight", 64*D), ("lora_B.default.weight", 64*D)]
+    q_proj_3: Counts = [("lora_A.default.weight", 384*D), ("lora_B.default.weight", 384*D)]
+    q_proj_4: Counts = [("lora_A.default.weight", 256*D), ("lora_B.default.weight", 256*D)]
+    return [
+        ("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
+        ("swin.encoder.layers.0.blocks.*.attention.o_proj", q_proj_1),
+        ("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
+        ("swin.encoder.layers.1.blocks.*.attention.o_proj", q_proj_2),
+        ("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
+        ("swin.encoder.layers.2.blocks.*.attention.o_proj", q_proj_3),
+        ("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
+        ("swin.encoder.layers.3.blocks.*.attention.o_proj", q_proj_4),
+    ]
+
+
+class Estimator(ModelEstimator[Sizes, Moments]):
+    """Parameters and FLOPs of one model under a regime and a convention."""
+
+    __slots__ = ()
+    name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
+    _moments = Moments
+    _sized = True
+    _fixed = (('depths', (2, 2, 6, 2)),)
+    _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples")
+    _inner_sized = True
+    _growing = True
+    _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
+        "full": (_work, 0, True, False, _parameters),
+        "forward": (_work, 0, False, False, _parameters),
+        "lora": (_work, 1, True, False, _parameters, _adapters_lora),
     }
 
+    @staticmethod
+    def _sums(sizes: Any, h_: list[int], w_: list[int]) -> Moments:
+        M = sizes.window_size; p = sizes.patch_size
+        ph = _each(p, 0)
+        pw = _each(p, 1)
+        return Moments(
+            len(h_),  # n
+            sum((-(-h//(2*ph*M)))*(-(-w//(2*pw*M))) for h, w in zip(h_, w_)),  # q_3
+            sum((-(-h//(2*ph)))*(-(-w//(2*pw))) for h, w in zip(h_, w_)),  # x_2
+            sum((-(-h//(4*ph*M)))*(-(-w//(4*pw*M))) for h, w in zip(h_, w_)),  # q_5
+            sum((-(-h//(4*ph)))*(-(-w//(4*pw))) for h, w in zip(h_, w_)),  # x_4
+            sum((-(-h//(8*ph*M)))*(-(-w//(8*pw*M))) for h, w in zip(h_, w_)),  # q_7
+            sum((-(-h//(8*ph)))*(-(-w//(8*pw))) for h, w in zip(h_, w_)),  # x_6
+            sum((-(-h//(ph*M)))*(-(-w//(pw*M))) for h, w in zip(h_, w_)),  # q
+            sum((-(-h//ph))*(-(-w//pw)) for h, w in zip(h_, w_)),  # x
+        )
 
-def _trained_forward(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    found: int = 0
-    return found
+    @staticmethod
+    def _terms(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        M = sizes.window_size; p = sizes.patch_size
+        ph = _each(p, 0)
+        pw = _each(p, 1)
+        return (
+            1,
+            (-(-h//(2*ph*M)))*(-(-w//(2*pw*M))),
+            (-(-h//(2*ph)))*(-(-w//(2*pw))),
+            (-(-h//(4*ph*M)))*(-(-w//(4*pw*M))),
+            (-(-h//(4*ph)))*(-(-w//(4*pw))),
+            (-(-h//(8*ph*M)))*(-(-w//(8*pw*M))),
+            (-(-h//(8*ph)))*(-(-w//(8*pw))),
+            (-(-h//(ph*M)))*(-(-w//(pw*M))),
+            (-(-h//ph))*(-(-w//pw)),
+        )
 
+    @staticmethod
+    def _inner(sizes: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        p = sizes.patch_size
+        ph = _each(p, 0)
+        pw = _each(p, 1)
+        return (-(-h//ph), -(-w//pw))
 
-def _trained_lora(sizes: Sizes) -> int:
-    """Elements that train in this regime."""
-    D = sizes.embed_dim
-    found: int = 5888*D
-    return found
+    @staticmethod
+    def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
+        c = sizes.num_channels
+        return {"pixel_values": ("images", "b c h w", c)}
 
+    @staticmethod
+    def _trained(sizes: Any) -> dict[str, int]:
+        D = sizes.embed_dim
+        return {"forward": 0, "lora": 5888*D}
 
-_LINES = {
-    "full": _full,
-    "forward": _forward,
-    "lora": _lora,
-}
-_PARAMETERS = {
-    "full": _parameters,
-    "forward": _parameters,
-    "lora": _parameters_lora,
-}
-_TRAINED = {
-    "forward": _trained_forward,
-    "lora": _trained_lora,
-}
-
-
-class OtherStructure(ValueError):
-    """The sizes are of a model whose structure is not that of this module."""
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples."""
-    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
-    c = sizes.num_channels
-    return {
-        "pixel_values": ("images", "b c h w", c),
-    }
-
-
-def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
-    return sum([c * term for c, term in zip(coefficients, terms)])
-
-
-def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
-    if any(_rests(sizes, *lengths)):
-        raise ValueError("a length of the batch does not divide as the model divides it")
-    return _terms(sizes, *lengths)
-
-
-class Estimator:
-    """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
-
-    ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
-    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
-
-    Raises:
-        ValueError: no such regime or convention.
-        OtherStructure: sizes that decide the structure are not those of this module (``_FIXED``).
-    """
-
-    streams = STREAMS
-    sets = SETS
-    moment_sets = MOMENTS
-    whole: tuple[str, ...] = ()
-
-    __slots__ = (
-        "_lines",
-        "_parameters",
-        "_total",
-        "coefficients",
-        "convention",
-        "padded",
-        "parameters",
-        "regime",
-        "sizes",
-        "trainable_parameters",
-    )
-
-    def __init__(self, sizes: Sizes, *, regime: str = "full", convention: str = "symflops") -> None:
-        for attribute, value in _FIXED:
-            given = _plain(getattr(sizes, attribute))
-            if given != value:
-                raise OtherStructure(f"this module is of models whose '{attribute}' is {value!r}, not {given!r}")
-        if regime not in REGIMES:
-            raise ValueError(f"no regime '{regime}'; this module has {', '.join(REGIMES)}")
-        if convention not in CONVENTIONS:
-            raise ValueError(f"no convention '{convention}'; this module has {', '.join(CONVENTIONS)}")
-        self.sizes = sizes
-        self.regime = regime
-        self.convention = convention
-        self.padded = _LENGTHS[convention] == "padded"
-        self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self.coefficients = {
-            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
-            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
-            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
-        }
-        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
-        self.coefficients["total"] = self._total
-        self._parameters = _PARAMETERS[regime](sizes)
-        self.parameters = _total(sum(self._parameters.values()))
-        trained = _TRAINED.get(regime)
-        self.trainable_parameters = self.parameters if trained is None else _total(trained(sizes))
-
-    def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
-        """One coefficient per moment."""
-        totals: dict[tuple[int, ...], int] = {}
-        for line, cost in zip(self._lines, costs):
-            totals[line[1]] = totals.get(line[1], 0) + cost
-        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
+    @staticmethod
+    def _dot(c: Sequence[int], m: Any) -> Any:
+        return c[0] * m.n + c[1] * m.q_3 + c[2] * m.x_2 + c[3] * m.q_5 + c[4] * m.x_4 + c[5] * m.q_7 + c[6] * m.x_6 + c[7] * m.q + c[8] * m.x
 
     def moments(self, *, images: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
-        return _moments(self.sizes, {"images": images})
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        return _terms(self.sizes, *columns)
-
-    def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """What is left over where the model divides lengths, which must be 0."""
-        return _rests(self.sizes, *columns)
-
-    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        return tuple(zip(_INNER, _inner(self.sizes, *columns)))
-
-    @property
-    def implied(self) -> tuple[str, ...]:
-        """The streams that a batch may leave out although the model has them."""
-        return ()
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Per argument of the model that tells lengths: stream or index set, layout, width."""
-        return _inputs(self.sizes)
+        return self._of_batch(self.sizes, {"images": images})
 
     def per_item(self, *, images: Streams) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``.
-        """
-        batch = {"images": images}
-        real, padded = _read(self.sizes, batch)
-        columns = padded if self.padded else real
-        _check(self.sizes, columns)
-        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
-        if found is not None:
-            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
-        costs: dict[str, Any] = {}
-        first = 0
-        for items, streams in SETS.items():
-            width = sum(len(axes) or 1 for _, axes, _ in streams)
-            before, after = [0] * first, [0] * (len(columns) - first - width)
-            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
-            costs[items] = [_total(_dot(chosen, _checked_terms(self.sizes, *before, *item, *after))) for item in zip(*columns[first : first + width])]
-            first += width
-        if "once" in MOMENTS.values():
-            none = [0] * len(columns)
-            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
-        return costs
-
-    def per_sample(self, **streams: Any) -> Any:
-        """FLOPs of each sample, forward and backward; they sum to ``total``.
-
-        Raises:
-            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
-        """
-        costs = self.per_item(**streams)
-        others = [items for items in costs if items != "samples" and len(costs[items])]
-        if others:
-            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
-        return costs["samples"]
-
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
-        return self._apply(self.coefficients["forward"], m)
-
-    def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self.coefficients["backward"], m)
-
-    def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self.coefficients["recomputed"], m)
-
-    def total(self, m: Moments) -> int:
-        """Forward and backward."""
-        if self.padded and m.padded is not None:
-            m = m.padded
-        if m.lengths is not None:
-            m = m.bound(self.sizes)
-        c = self._total
-        return _total(c[0] * m.n + c[1] * m.q_3 + c[2] * m.x_2 + c[3] * m.q_5 + c[4] * m.x_4 + c[5] * m.q_7 + c[6] * m.x_6 + c[7] * m.q + c[8] * m.x)
-
-    def _repr_markdown_(self) -> str:
-        """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        kinds = ("forward", "backward", "recomputed")
-        lines = [f"**swin**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
-        for name, *costs in zip(MOMENTS, *(self.coefficients[kind] for kind in kinds)):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
-
-    def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
-        return dict(self._parameters)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, Flops] = {}
-        m = m.bound(self.sizes)
-        for module, amount, unit, forward, gradients, again in self._lines:
-            size = self._apply(amount, m) * unit
-            flops = found.setdefault(module, Flops(0, 0, 0))
-            flops.forward += size * forward
-            flops.backward += size * sum(gradients)
-            flops.recomputed += size * again
-        return found
-
-    def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self.padded and m.padded is not None:
-            m = m.padded
-        m = m.bound(self.sizes)
-        return _total(c[0] * m.n + c[1] * m.q_3 + c[2] * m.x_2 + c[3] * m.q_5 + c[4] * m.x_4 + c[5] * m.q_7 + c[6] * m.x_6 + c[7] * m.q + c[8] * m.x)
+        """FLOPs of each item, per index set; see ``ModelEstimator``."""
+        return self._costs({"images": images})
