@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Columns = list[Any]
     Axes = tuple[str, tuple[str, ...], int]
 
+MOST_COUNTED = 10_000_000
+"""Items of a stream that is given as a number of items."""
+
 
 class BatchFormError(ValueError):
     """A batch is not of the form that the streams have."""
@@ -61,10 +64,11 @@ def count_of(name: str, given: Any, axes: tuple[str, ...]) -> int:
         if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
             raise BatchFormError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
         return max([count_of(name, side, axes) for side in given.values() if not isinstance(side, dict)], default=0)
-    if not axes and isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+    if not axes and isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= MOST_COUNTED:
         return given
     if isinstance(given, (str, bytes, dict, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        what = f"a list with one entry per item, {entry_of_axes(axes)}" if axes else "the number of items"
+        number = f"the number of items, at most {MOST_COUNTED:,}"
+        what = f"a list with one entry per item, {entry_of_axes(axes)}" if axes else number
         raise BatchFormError(f"'{name}' must be {what}, not {given!r:.80}")
     return len(given)
 

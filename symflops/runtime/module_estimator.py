@@ -78,6 +78,13 @@ class BoundEstimator(Generic[S, M]):
         if convention not in self._conventions:
             raise ValueError(f"no convention '{convention}'; this module has {', '.join(self._conventions)}")
         self.sizes, self.regime, self.convention = sizes, regime, convention
+        try:
+            self._settle(sizes, regime, convention)
+        except ZeroDivisionError as error:
+            raise ValueError(f"the config does not fit the model: {error}") from None
+
+    def _settle(self, sizes: S, regime: str, convention: str) -> None:
+        """Evaluate what depends on the sizes alone."""
         pairs, lengths, unseen = self._conventions[convention]
         work, column, gradients, recomputed, *counts = self._regimes[regime]
         self.padded = lengths == "padded"

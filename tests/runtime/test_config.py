@@ -195,3 +195,23 @@ def test_a_list_that_is_too_short_is_refused_with_its_name(name: str, key: str) 
             assert make().parameters > 0
         except (ValueError, SymflopsError) as error:
             assert key in str(error) or "the config" in str(error) or "outside a list of 0" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [("dinov2", {"patch_size": 0}), ("modernbert_masked_lm", {"global_attn_every_n_layers": 0}), ("llama", {"num_attention_heads": 0})],
+)
+def test_a_divisor_of_zero_is_refused(name: str, config: Any) -> None:
+    for make in (lambda: interpreted(SHIPPED, name, config), lambda: estimator(SHIPPED, name, config)[1]):
+        with pytest.raises((ValueError, SymflopsError), match="the config does not fit the model"):
+            make()
+
+
+def test_a_number_of_items_is_bounded() -> None:
+    for made in (interpreted(SHIPPED, "gru_cell", CELL), estimator(SHIPPED, "gru_cell", CELL)[1]):
+        assert made.forward(made.moments(sample=3)) == 3 * made.forward(made.moments(sample=1))
+        with pytest.raises((ValueError, SymflopsError), match="at most"):
+            made.moments(sample=10**8)
+
+
+CELL = {"input_size": 4, "hidden_size": 8}
