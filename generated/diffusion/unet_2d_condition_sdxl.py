@@ -175,7 +175,7 @@ class Sizes(ModelSizes):
     _classes = ("UNet2DConditionModel",)
     _nullable = ("mid_block_type", "reverse_transformer_layers_per_block", "encoder_hid_dim", "cross_attention_norm", "time_embedding_dim", "time_cond_proj_dim", "timestep_post_act", "time_embedding_act_fn", "class_embed_type", "num_class_embeds", "addition_embed_type", "projection_class_embeddings_input_dim")
     _nulls = {"mid_block_only_cross_attention": lambda sizes: (sizes.only_cross_attention == 1)}
-    _reading = {'tables': {'UNet2DConditionModel': {'absent': ['reverse_transformer_layers_per_block', 'encoder_hid_dim', 'time_embedding_dim', 'time_cond_proj_dim', 'timestep_post_act', 'time_embedding_act_fn', 'class_embed_type', 'num_class_embeds', 'addition_embed_type', 'projection_class_embeddings_input_dim']}}}
+    _reading = {'tables': {'UNet2DConditionModel': {'absent': ['reverse_transformer_layers_per_block', 'encoder_hid_dim', 'mid_block_only_cross_attention', 'cross_attention_norm', 'time_embedding_dim', 'time_cond_proj_dim', 'timestep_post_act', 'time_embedding_act_fn', 'class_embed_type', 'num_class_embeds', 'addition_embed_type', 'projection_class_embeddings_input_dim']}}}
     _fields = (
         ("in_channels", "number"), ("out_channels", "number"), ("block_out_channels", "list", (), "number"),
         ("layers_per_block", "any"), ("down_block_types", "list", (), "text"),

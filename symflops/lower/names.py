@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -109,7 +110,7 @@ class Names:
 def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
     """A name for a function of lengths; ``rows`` names products of lengths."""
     if atom.is_Symbol:
-        return str(atom.name)
+        return re.sub(r"\W+", "_", atom.name).strip("_")  # a bracket is a symbol such as ?cached
     if isinstance(atom, Together):
         return f"all_{atom.args[0].name}_{sum_name(Polynomial.of(atom.args[1]), rows or {})}"
     if isinstance(atom, Longest):
