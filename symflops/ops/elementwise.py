@@ -55,7 +55,7 @@ def mul(call: Call) -> None:
         rows_match(call.fail, first, other, "from")
     for word, names in ACTIVATIONS.items():
         for name in names:
-            call.parameter(name, (Integer(1),), when=is_word(call.fields.get("act"), word), stacked=False)
+            call.parameter(name, (Integer(1),), when=is_word(call.fields.get("act"), word))
     call.result(first.stream, call.number("width") if call.has("width") else first.width)
 
 

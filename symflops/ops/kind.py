@@ -170,13 +170,7 @@ class Call:
     # declared by the kind
 
     def parameter(
-        self,
-        name: str,
-        shape: tuple[Expr, ...],
-        when: Truth = YES,
-        field: str = "",
-        trainable: bool = True,
-        stacked: bool = True,
+        self, name: str, shape: tuple[Expr, ...], when: Truth = YES, field: str = "", trainable: bool = True
     ) -> tuple[int, ...]:
         """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``.
 
@@ -186,8 +180,7 @@ class Call:
         first = len(self.parameters)
         for case, path in self.paths(self.fields.get(field), self.path.join(name)):
             if when & case is not NO:
-                span = self.places.get(field, self.span)
-                self.parameters.append(Parameter(path, shape, when & case, trainable, span, stacked=stacked))
+                self.parameters.append(Parameter(path, shape, when & case, trainable, self.places.get(field, self.span)))
         return tuple(range(first, len(self.parameters)))
 
     def contract(

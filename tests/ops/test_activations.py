@@ -26,28 +26,12 @@ graph:
 outputs: [y]
 """
 
-EXPERTS = """
-name: chosen
-sizes:
-  word: {key: hidden_act, default: "'relu'"}
-  E: {key: experts, default: 5}
-streams: {text: [x]}
-inputs: {x: {stream: text, width: 4}}
-graph:
-  - experts: {experts: E, choose: 2, from: x, to: y, graph: [act: {op: mul, from: x, act: word, to: y}]}
-outputs: [y]
-"""
-
-
-def parameters_of(text):
-    file = SpecFile(Path("."), Path("chosen.yaml"), "chosen.yaml")
-    program = Model(file, read(Source("chosen.yaml", text), lambda name: None)).program(["full"], ["symflops"], {})
-    return lambda **config: InterpretedEstimator(program, config, regime="full", convention="symflops").parameters
-
 
 @pytest.fixture(scope="module")
 def parameters():
-    return parameters_of(SPEC)
+    file = SpecFile(Path("."), Path("chosen.yaml"), "chosen.yaml")
+    program = Model(file, read(Source("chosen.yaml", SPEC), lambda name: None)).program(["full"], ["symflops"], {})
+    return lambda **config: InterpretedEstimator(program, config, regime="full", convention="symflops").parameters
 
 
 @pytest.mark.parametrize("word", sorted(ACT2CLS))
@@ -60,8 +44,3 @@ def test_a_config_chooses_the_activation(parameters):
     assert [parameters(hidden_act=word) for word in ("relu", "prelu", "xielu")] == [0, 1, 2]
     assert parameters() == 0
     assert parameters(hidden_act="prelu", plain=True) == 0
-
-
-def test_experts_call_one_activation():
-    parameters = parameters_of(EXPERTS)
-    assert [parameters(hidden_act=word) for word in ("relu", "prelu", "xielu")] == [0, 1, 2]
