@@ -388,8 +388,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
             1,
             f**2*h**2*w**2//(pt**2*ph**2*pw**2),
             f*h*w//(pt*ph*pw),
-            (t == 1),
-            f*h*w*(t == 1)//(pt*ph*pw),
+            1*(t == 1),
+            f*h*w*(1*(t == 1))//(pt*ph*pw),
             f*h*w*k//(pt*ph*pw),
             f*h*w*y//(pt*ph*pw),
             k,
@@ -403,7 +403,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         pt = patch[0]
         ph = patch[1]
         pw = patch[2]
-        return (f**2*h**2*w**2 % (pt**2*ph**2*pw**2), f*h*w % (pt*ph*pw), f*h*w*(t == 1) % (pt*ph*pw), f*h*w*k % (pt*ph*pw), f*h*w*y % (pt*ph*pw))
+        return (f**2*h**2*w**2 % (pt**2*ph**2*pw**2), f*h*w % (pt*ph*pw), f*h*w*(1*(t == 1)) % (pt*ph*pw), f*h*w*k % (pt*ph*pw), f*h*w*y % (pt*ph*pw))
 
     @staticmethod
     def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, t: Any) -> tuple[Any, ...]:
@@ -412,8 +412,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         ph = patch[1]
         pw = patch[2]
         return (
-            (t == 1) + 2 + f*h*w//(pt*ph*pw) - _least(1, (t == 1) + f*h*w//(pt*ph*pw) - f*h*w*(t == 1)//(pt*ph*pw)) - f*h*w*(t == 1)//(pt*ph*pw) - t,
-            f*h*w*(t == 1)//(pt*ph*pw) + 2 - _least(1, f*h*w//(pt*ph*pw)) - (t == 1),
+            1*(t == 1) + 2 + f*h*w//(pt*ph*pw) - _least(1, 1*(t == 1) + f*h*w//(pt*ph*pw) - f*h*w*(1*(t == 1))//(pt*ph*pw)) - f*h*w*(1*(t == 1))//(pt*ph*pw) - t,
+            f*h*w*(1*(t == 1))//(pt*ph*pw) + 2 - _least(1, f*h*w//(pt*ph*pw)) - (1*(t == 1)),
         )
 
     @staticmethod

@@ -546,18 +546,18 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         p = sizes.patch_size
         return (
             1,
-            (h//p == w//p),
+            1*(h//p == w//p),
             y,
             z,
-            (h//p == w//p)*y,
-            (h//p == w//p)*z,
+            (1*(h//p == w//p))*y,
+            (1*(h//p == w//p))*z,
             y**2,
             y*z,
             z**2,
-            (h//p == w//p)*(h//p)*(w//p),
-            (h//p == w//p)*(h//p)*(w//p)*y,
-            (h//p == w//p)*(h//p)*(w//p)*z,
-            (h//p == w//p)*(h//p)**2*(w//p)**2,
+            (1*(h//p == w//p))*(h//p)*(w//p),
+            (1*(h//p == w//p))*(h//p)*(w//p)*y,
+            (1*(h//p == w//p))*(h//p)*(w//p)*z,
+            (1*(h//p == w//p))*(h//p)**2*(w//p)**2,
         )
 
     @staticmethod

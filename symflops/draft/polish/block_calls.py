@@ -127,7 +127,7 @@ class Match:
         defaults = {**DEFAULTS, "dim": source} if source else DEFAULTS
         if "_" not in (step.path, entry.path):
             self.shared.add(entry.texts.get("shared", "false"))
-        for word in [word for word in {**step.texts, **entry.texts} if word not in ("op", "block", "shared")]:
+        for word in [word for word in {**step.texts, **entry.texts} if word not in ("op", "block", "shared", "role")]:
             theirs, mine = (one.texts.get(word, defaults.get(word)) for one in (step, entry))
             if theirs is None or mine is None:
                 return False

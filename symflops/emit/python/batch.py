@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from symflops.emit.code.batches import Summed, columns, stream_rows, summed
-from symflops.emit.code.infix import ATOM, UNARY
+from symflops.emit.code.infix import ATOM, PRODUCT, UNARY
 from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.rendering import tuple_text
-from symflops.model.formula import ONE, Apply, Formula, Num, Power, Prod, Sum, Sym, symbols
+from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
 from symflops.model.program import Moment, Program, Statistic
 from symflops.runtime.layouts import implied_streams, inputs_of
 
@@ -50,6 +50,12 @@ class ElementPrinter(PythonPrinter):
                 nested = f"{name}({nested}, {text})"
             return nested, ATOM
         return super().apply(formula)
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        text, binding = super().bracket(formula)
+        return (
+            (f"1*{text}", PRODUCT) if formula.kind in ("at_least", "equal") else (text, binding)
+        )  # arrays of bools know no difference
 
 
 PRINT = MomentPrinter()
