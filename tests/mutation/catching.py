@@ -21,10 +21,12 @@ from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.classes import class_in
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.bench import NAMES
+from symflops.witness.modes import in_evaluation
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written
 from tests.witness.random_regimes import derived_of
+from tests.witness.variations import judged, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "truth"
@@ -32,7 +34,7 @@ REGIMES = ROOT / "tests" / "data" / "regimes"
 EXTRA = Path(__file__).parent / "records.json"
 PARTIAL = Path(__file__).parent / "partial.json"
 RANK = 4
-SPECS = ("qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
+SPECS = ("qwen_image", "llama", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 
 
 class Once:
@@ -84,6 +86,8 @@ class Subject:
         files = [REGIMES / f"{name}_variants.json" for name in sorted(classes)]
         self.variants = [record for path in files if path.is_file() for record in json.loads(path.read_text("utf-8"))]
         self.rows = partial().get(file.name, ())
+        self.spec, once = spec, Once(self.model(file.name, self.documents[file.name]))
+        self.varied = [pair for pair in rows_of(file.name) if pair[0]["effect"] and self.varies(once, *pair)]
         self.partial = [(row, single) for row in self.rows for single in row["measured"]]
         self.records.sort(key=lambda record: ("tiny" not in record["tag"], -len(record["config_json"]), record["fwd_flops"]))
 
@@ -92,6 +96,10 @@ class Subject:
         texts = {**self.documents, document: text}
         library = {name: Source(f"specs/blocks/{name}.yaml", texts[name]) for name in texts if name != self.name}
         return Model(self.file, read(Source(self.file.label, texts[self.name]), library.get))
+
+    def varies(self, once: Once, row: Any, config: Any) -> bool:
+        """Whether a model is exact at a variation of a config."""
+        return judged(lambda: once.estimator(in_evaluation(self.spec, config), "full", "torch"), row) == "exact"
 
     def caught(self, model: Model) -> str:
         """Which record is not exact and how, or nothing."""
@@ -105,6 +113,9 @@ class Subject:
                 return " ".join(f"{key}: {value}" for key, value in single.items() if key != "figures")
         if not all(useful(model, row) for row in self.rows):
             return "useful pairs"
+        for row, config in self.varied:
+            if not self.varies(once, row, config):
+                return " ".join(f"{path}: {value}" for path, value in row["set"].items())
         for record in self.variants:
             verdict = verify_record(model, record)
             if verdict.status != "exact":

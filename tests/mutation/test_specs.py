@@ -54,7 +54,7 @@ def test_the_list_tells_how_many_of_the_distinct_mutants_are_caught():
     assert set(document["specs"]) == set(SPECS)
     caught, mutants = distinct(document["specs"])
     assert document["distinct"] == {"caught": caught, "mutants": mutants}
-    assert caught / mutants >= 0.87  # 0.95 before blocks had words of norms and heads that no record has
+    assert caught / mutants >= 0.92  # of words of norms and heads, some are in no record and no variation
 
 
 def distinct(specs: Any) -> tuple[int, int]:
