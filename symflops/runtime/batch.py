@@ -7,6 +7,7 @@ from functools import partial
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.index_sets import ONCE
 from symflops.runtime.least import described, too_short
+from symflops.runtime.module_batch import MOST_COUNTED
 from symflops.runtime.sizes import is_whole
 
 TYPE_CHECKING = False
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     Item = dict[str, int]
 
-MAX_ITEMS = 1_000_000
 LONGEST = 10**12 - 1
 NO_DIVISION = "a length of the batch does not divide as the model divides it"
 
@@ -86,8 +86,9 @@ def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> list[Item]:
         return padded if side == "padded" else lengths
     if stream.counts:
         count = len(given) if isinstance(given, (list, tuple)) else given
-        if not is_whole(count, MAX_ITEMS):
-            raise FormError(f"'{stream.name}' must be the number of {stream.items}, at most {MAX_ITEMS:,}, not {given!r:.80}")
+        if not is_whole(count, MOST_COUNTED):
+            most = f"at most {MOST_COUNTED:,}"
+            raise FormError(f"'{stream.name}' must be the number of {stream.items}, {most}, not {given!r:.80}")
         return [{} for _ in range(count)]
     if not isinstance(given, (list, tuple)):
         raise FormError(f"'{stream.name}' must be a list with one entry per item, {_wanted(stream)}, not {given!r:.80}")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Columns = list[Any]
     Axes = tuple[str, tuple[str, ...], int]
 
-MOST_COUNTED = 10_000_000
-"""Items of a stream that is given as a number of items."""
+MOST_COUNTED = 1_000_000
+"""The largest number of items of a stream that is given as a number."""
 
 
 class BatchFormError(ValueError):

@@ -153,7 +153,7 @@ FAULTS: dict[str, Fault] = {
     "a causal mask starts at the first key": edit("symflops.algebra.masks:causal", "triangle(Excess(keys - queries))", "0"),
     # algebra
     "or adds": edit(f"{TRUTH}.__or__", ".plus(self & other, -1)", ""),
-    "and of sums keeps one product": edit(f"{TRUTH}.__and__", "terms.get(product, 0) + a * b", "a * b"),
+    "and of sums keeps one product": edit("symflops.algebra.truth:_both", "terms.get(product, 0) + a * b", "a * b"),
     "not is yes": edit(f"{TRUTH}.__invert__", "YES.plus(self, -1)", "YES"),
     "a choice forgets what is otherwise": edit(f"{TRUTH}.choose", ".plus(~self & otherwise)", ""),
     "of two bounds the lower holds": edit("symflops.algebra.truth:_join", "max(bounds", "min(bounds"),
