@@ -38,7 +38,8 @@ class ParameterTable:
             lists = tuple(entry for entry in frame.lists if entry[0] in parameter.path.indices)
             exists = parameter.exists & frame.guard
             if frame.copies or lists or exists is not parameter.exists:
-                parameter = replace(parameter, shape=(*frame.copies, *parameter.shape), exists=exists, lists=lists)
+                leading = frame.copies if parameter.stacked else ()
+                parameter = replace(parameter, shape=(*leading, *parameter.shape), exists=exists, lists=lists)
             call.parameters[position] = parameter
             known = self.claims.get(parameter.path, ())
             same = next((item for item in known if self._alike(item[0].shape, parameter.shape)), None)

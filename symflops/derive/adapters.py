@@ -59,7 +59,8 @@ class _Insertion:
 
     def replaced(self, node: Operator) -> list[Node]:
         module = self.bases.get(node.path, node.path)
-        return self.adapted(node, module) if node.parameters and self.targeted(node, module) else [node]
+        adaptable = node.parameters and node.kind != "act"  # a pattern for a whole layer means its linears
+        return self.adapted(node, module) if adaptable and self.targeted(node, module) else [node]
 
     def targeted(self, node: Operator, module: Path) -> bool:
         if any(parameter.adapter for parameter in node.parameters):

@@ -88,7 +88,7 @@ def _reads(graph: Drawable, body: tuple[Node, ...], value: int, name: str) -> bo
     return any(isinstance(node, Operator) and f"op:{node.id}" == name and value in node.operands for node in body)
 
 
-STEPS = ("with", "mul", "add", "map", "detach", "concat", "split", "view", "zeros")
+STEPS = ("with", "mul", "act", "add", "map", "detach", "concat", "split", "view", "zeros")
 
 
 def mermaid(drawn: networkx.DiGraph) -> str:

@@ -93,7 +93,7 @@ class Parameter:
 
     ``trainable`` is False for a parameter that the real model never trains; a parameter of an ``adapter`` always trains.
     ``lists`` are the indices of its path that range over a module list not created by a repeat (e.g. experts), each with its
-    length.
+    length. ``stacked`` is False for the parameter of a module that all experts of a group call: it has no dimension for them.
     """
 
     path: Path
@@ -103,6 +103,7 @@ class Parameter:
     span: Span | None = field(default=None, compare=False, repr=False)
     adapter: bool = False
     lists: tuple[tuple[Symbol, Expr], ...] = ()
+    stacked: bool = True
 
     @property
     def count(self) -> Expr:

@@ -69,8 +69,8 @@ ROLES = {
 }
 
 KINDS = {
-    "layer_norm": "norm", "group_norm": "norm", "matmul": "product", "mul": "activation", "with": "gate", "add": "sum",
-    "parameter": "table",
+    "layer_norm": "norm", "group_norm": "norm", "matmul": "product", "mul": "activation", "act": "activation",
+    "with": "gate", "add": "sum", "parameter": "table",
 }  # fmt: skip
 
 MAIN = "main"

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from sympy import Integer
-from sympy.core.symbol import Str
-
-from symflops.algebra import functions as fn
-from symflops.algebra.domain import Setting
-from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.algebra.unknown_size import unequal_widths
 from symflops.model.index_sets import SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, cases, operator_kind
+from symflops.ops.kind import Call, operator_kind
 
 Refuse = Callable[..., NoReturn]
-ACTIVATIONS = {"prelu": ("weight",), "xielu": ("alpha_p", "alpha_n")}
-"""Activations with parameters of their own, one number each: torch.nn.PReLU and transformers.activations.XIELUActivation."""
 
 
 def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
@@ -43,29 +35,16 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
 
 @operator_kind(
     "mul",
-    "an elementwise product or activation; it saves its operands",
+    "an elementwise product, or any activation; it saves its operands",
     FROM,
     Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
-    Field("act", Form.EXPRESSION, "the word of its activation; 'prelu' and 'xielu' have parameters of their own"),
 )
 def mul(call: Call) -> None:
     """The first operand's rows; the other operands broadcast to it."""
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
-    for word, names in ACTIVATIONS.items():
-        for name in names:
-            call.parameter(name, (Integer(1),), when=is_word(call.fields.get("act"), word))
     call.result(first.stream, call.number("width") if call.has("width") else first.width)
-
-
-def is_word(value: Any, word: str) -> Truth:
-    """The condition that a text, which a config may decide, is ``word``."""
-    found = (
-        case & (Truth.of(fn.Equal(item.symbol, Str(word))) if isinstance(item, Setting) else YES if item == word else NO)
-        for case, item in cases(value)
-    )
-    return any_of(found)
 
 
 @operator_kind("add", "an elementwise sum; it saves nothing", FROM, saves="nothing")

@@ -170,7 +170,13 @@ class Call:
     # declared by the kind
 
     def parameter(
-        self, name: str, shape: tuple[Expr, ...], when: Truth = YES, field: str = "", trainable: bool = True
+        self,
+        name: str,
+        shape: tuple[Expr, ...],
+        when: Truth = YES,
+        field: str = "",
+        trainable: bool = True,
+        stacked: bool = True,
     ) -> tuple[int, ...]:
         """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``.
 
@@ -180,7 +186,8 @@ class Call:
         first = len(self.parameters)
         for case, path in self.paths(self.fields.get(field), self.path.join(name)):
             if when & case is not NO:
-                self.parameters.append(Parameter(path, shape, when & case, trainable, self.places.get(field, self.span)))
+                span = self.places.get(field, self.span)
+                self.parameters.append(Parameter(path, shape, when & case, trainable, span, stacked=stacked))
         return tuple(range(first, len(self.parameters)))
 
     def contract(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.ops.activation import act
 from symflops.ops.attention import attention
 from symflops.ops.bilinear import bilinear
 from symflops.ops.convolution import conv
@@ -32,6 +33,7 @@ ALL: tuple[Kind, ...] = (
     triangular_solve,
     triangular_inverse,
     mul,
+    act,
     add,
     map_values,
     detach,

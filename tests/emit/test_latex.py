@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.lines import fold, width
+from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number
+from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number, walk
 from symflops.model.program import Program
 from symflops.model.verification import Verification, VerifiedCase
 from tests.emit.programs import SPECS, program, sizes_of
@@ -160,7 +161,7 @@ def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None
 @given(data=st.data())
 @settings(max_examples=30, deadline=None)
 def test_every_formula_reads_back(path: str, data: st.DataObject) -> None:
-    model = program(path)
+    model = with_plain_words(program(path))
     sizes = sizes_of(model, data)
     values = printed_values(model, sizes, [0] * len(model.moments))
     printer = LatexPrinter(letters(model))
@@ -301,3 +302,14 @@ def test_header_and_bytes(path: str) -> None:
         assert page == render(model, "9.9")
         assert not any(line != line.rstrip() for line in page.splitlines())
         assert "<<" not in page
+
+
+def test_a_page_leaves_out_parameters_of_other_activations() -> None:
+    """Llama's activation is a word of its config; a page is of words without parameters, and says so."""
+    model = program("specs/language/llama.yaml")
+    assert {"prelu", "xielu"} <= {part.value for part in walk(model.parameters) if isinstance(part, Text)}
+    page = markdown.render(model, "0")
+    assert "act_fn" not in page and "parameters of prelu and xielu are left out here" in page
+    learned = replace(model, fields=tuple(replace(field, default="xielu") if field.letter == "act" else field for field in model.fields))
+    page = markdown.render(learned, "0")
+    assert "act_fn.alpha_p" in page and "act_fn.weight" not in page

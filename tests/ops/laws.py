@@ -273,7 +273,8 @@ READ = (
 
 ELEMENTWISE = (
     rowwise("mul", "from: a, width: 2", 2),
-    rowwise("mul", "from: a, act: \"'prelu'\""),
+    rowwise("act", "from: a, of: \"'prelu'\", width: 2", 2),
+    rowwise("act", "from: [a, b], of: \"'silu'\"", streams=SAMPLE, values=(("text", 4), ("sample", 4))),
     rowwise("mul", "from: [a, b]", streams=SAMPLE, values=(("text", 4), ("sample", 4))),
     rowwise("add", "from: [a, b]", values=(("text", 4), ("text", 4))),
     rowwise("map", "from: a, width: 7, saves: null", 7),

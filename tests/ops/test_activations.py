@@ -11,8 +11,10 @@ from symflops.api import Model
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source
 from symflops.frontend.read import read
-from symflops.ops.elementwise import ACTIVATIONS
+from symflops.frontend.regimes import read_regime
+from symflops.ops.activation import LEARNED
 from symflops.runtime.interpreted import InterpretedEstimator
+from tests.shipped import load
 
 SPEC = """
 name: chosen
@@ -22,25 +24,55 @@ sizes:
 streams: {text: [x]}
 inputs: {x: {stream: text, width: 4}}
 graph:
-  - act: {op: mul, from: x, act: "'relu' if plain else word", to: y}
+  - act: {op: act, from: x, of: "'relu' if plain else word", to: y}
+outputs: [y]
+"""
+
+EXPERTS = """
+name: chosen
+sizes:
+  word: {key: hidden_act, default: "'relu'"}
+  E: {key: experts, default: 5}
+streams: {text: [x]}
+inputs: {x: {stream: text, width: 4}}
+graph:
+  - experts: {experts: E, choose: 2, from: x, to: y, graph: [act: {op: act, from: x, of: word, to: y}]}
 outputs: [y]
 """
 
 
+def parameters_of(text):
+    file = SpecFile(Path("."), Path("chosen.yaml"), "chosen.yaml")
+    program = Model(file, read(Source("chosen.yaml", text), lambda name: None)).program(["full"], ["symflops"], {})
+    return lambda **config: InterpretedEstimator(program, config, regime="full", convention="symflops").parameters
+
+
 @pytest.fixture(scope="module")
 def parameters():
-    file = SpecFile(Path("."), Path("chosen.yaml"), "chosen.yaml")
-    program = Model(file, read(Source("chosen.yaml", SPEC), lambda name: None)).program(["full"], ["symflops"], {})
-    return lambda **config: InterpretedEstimator(program, config, regime="full", convention="symflops").parameters
+    return parameters_of(SPEC)
 
 
 @pytest.mark.parametrize("word", sorted(ACT2CLS))
 def test_an_activation_has_the_parameters_of_its_class(word):
     real = getattr(ACT2FN[word], "named_parameters", lambda: ())()
-    assert [(name, tuple(value.shape)) for name, value in real] == [(name, (1,)) for name in ACTIVATIONS.get(word, ())]
+    assert [(name, tuple(value.shape)) for name, value in real] == [(name, (1,)) for name in LEARNED.get(word, ())]
 
 
 def test_a_config_chooses_the_activation(parameters):
     assert [parameters(hidden_act=word) for word in ("relu", "prelu", "xielu")] == [0, 1, 2]
     assert parameters() == 0
     assert parameters(hidden_act="prelu", plain=True) == 0
+
+
+def test_experts_call_one_activation():
+    parameters = parameters_of(EXPERTS)
+    assert [parameters(hidden_act=word) for word in ("relu", "prelu", "xielu")] == [0, 1, 2]
+
+
+def test_an_adapter_of_whole_layers_skips_activations():
+    """PEFT's patterns name linears; an activation among them has nothing to adapt, also where it has parameters."""
+    regime = read_regime(Source("mine.yaml", 'name: mine\ntrain: []\nadapters: [{targets: ["model.layers.*.mlp.*"], rank: 4}]\n'))
+    model = load("llama")
+    plain, learned = (model.estimator({"hidden_act": word}, regime, "symflops") for word in ("silu", "prelu"))
+    assert plain.trainable_parameters == learned.trainable_parameters > 0
+    assert learned.parameters == plain.parameters + 32

@@ -163,7 +163,7 @@ def attention(scope: Scope, path: str, entry: Entry, values: list[Value]) -> lis
 
 
 def elementwise(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
-    """`mul`, `add`, `map`: the first operand's stream; its width unless one is written."""
+    """`mul`, `act`, `add`, `map`: the first operand's stream; its width unless one is written."""
     first = values[0]
     if entry["op"] != "map":
         check_rows(first.stream, values[1:])
@@ -269,7 +269,7 @@ def split(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Va
 
 KINDS: dict[str, Callable[[Scope, str, Entry, list[Value]], list[Value]]] = {
     "linear": linear, "embedding": embedding, "parameter": parameter, "rms_norm": _norm(False),
-    "layer_norm": _norm(True), "attention": attention, "mul": elementwise, "add": elementwise, "map": elementwise,
+    "layer_norm": _norm(True), "attention": attention, "mul": elementwise, "act": elementwise, "add": elementwise, "map": elementwise,
     "detach": detach, "zeros": zeros, "view": view, "concat": concat, "split": split,
     "matmul": matmul,
 }  # fmt: skip

@@ -63,10 +63,10 @@ def norm(b: Builder) -> list[Entry]:
 
 
 def pointwise(b: Builder) -> list[Entry]:
-    """mul, add or map."""
+    """mul, act, add or map."""
     source = b.source()
     known = b.values[source]
-    kind = b.pick(["mul", "add", "map"])
+    kind = b.pick(["mul", "act", "add", "map"])
     others = [n for n in b.partners(known.stream) if not b.values[n].maybe]
     if kind == "add":
         others = [n for n in others if b.values[n].width == known.width]

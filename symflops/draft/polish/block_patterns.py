@@ -121,7 +121,7 @@ def patterns_in(root: Path) -> list[Pattern]:
 def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
     """One block, once for each setting of its switches."""
     parameters = data.get("params") or {}
-    entries = entries_in(data)
+    entries = [without_function(*entry) for entry in entries_in(data)]
     found = conditions(entries)
     switches = {one: settings_of(default, found[one]) for one, default in parameters.items() if one in found}
     if prod(map(len, switches.values())) > MOST_SETTINGS or any("{" in path for path, _ in entries):
@@ -139,6 +139,14 @@ def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
         seen.append(chosen)
         outputs = tuple((one, versions.get(one, 0)) for one in data.get("outputs") or ())
         yield Pattern(name, parameters, values, tuple(data.get("inputs") or ()), *shortened(steps, outputs))
+
+
+def without_function(path: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """An entry as a draft shows it: an activation has no function there, and no path if a parameter decides it."""
+    if fields.get("op") != "act":
+        return path, fields
+    kept = {word: value for word, value in fields.items() if word != "of"}
+    return "_" if "{" in path else path, {**kept, "op": "mul"}
 
 
 def settings_of(default: str | None, tested: set[str]) -> list[str]:

@@ -12,7 +12,7 @@ import networkx
 MOST = 30
 """The most boxes that read at a glance; the depth of modules in a picture follows from it."""
 
-PASSED = ("with", "mul", "map", "detach", "concat", "split", "view", "zeros", "parameter", "reshape", "add")
+PASSED = ("with", "mul", "act", "map", "detach", "concat", "split", "view", "zeros", "parameter", "reshape", "add")
 """Kinds that only pass values on: edges run past them. Sums of several values are kept."""
 
 WORK = {"linear": "linear", "attention": "attention", "conv": "conv", "matmul": "other", "bilinear": "other", "scan": "other"}

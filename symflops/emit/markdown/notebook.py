@@ -5,6 +5,7 @@ from __future__ import annotations
 from symflops.emit.markdown.document import code
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import aligned, fold
+from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.program import Case, Program
 
@@ -29,7 +30,7 @@ class Shown:
 
 def _rows(program: Program, case: Case) -> list[list[str]]:
     """The rows of an alignment, a block per closed form."""
-    short = abbreviated(program)
+    short = abbreviated(with_plain_words(program))
     names = letters(short)
     printer = LatexPrinter(names)
     case = short.case(case.regime, case.convention)

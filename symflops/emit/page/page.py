@@ -10,6 +10,7 @@ from typing import Any
 
 from symflops.emit.code.terms import Terms, in_moments, plus, times
 from symflops.emit.grouping import grouped
+from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.number_ranges import folded
@@ -36,6 +37,7 @@ from symflops.model.verification import Verification
 
 def page(program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None) -> Page:
     """The page of ``program``; ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch."""
+    program = with_plain_words(program)
     sizes = default_sizes(program)
     found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
