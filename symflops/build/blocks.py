@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from symflops.build.block_cache import BlockCache
 from symflops.build.journal import Journaled
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
@@ -18,7 +17,6 @@ class Blocks:
     def __init__(self, services: Services, place_entries: PlaceEntries) -> None:
         self.services = services
         self.place_entries = place_entries
-        self.cache = BlockCache(services)
 
     def place(self, entry: BlockCall, frame: Frame) -> None:
         """Place one call; a local block sees the sizes of the spec, too."""
@@ -35,7 +33,7 @@ class Blocks:
         inner = frame.inside(path=path, names=names, values=values, visits=visits)
         services.parameters.sharing += shared
         try:
-            results = self.cache.place(block, inner, lambda: self._body(entry, inner))
+            results = self._body(entry, inner)
         finally:
             services.parameters.sharing -= shared
         return services.binder.bind(entry, entry.common, results, frame)
@@ -46,7 +44,7 @@ class Blocks:
         names: dict[str, Any] = dict(frame.sizes) if entry.block.local else {}
         for parameter, default in entry.block.parameters:
             if parameter.text in entry.parameters:
-                names[parameter.text] = evaluator.value(entry.parameters[parameter.text], frame)
+                names[parameter.text] = evaluator.argument(entry.parameters[parameter.text], frame)
             elif default is not None:
                 names[parameter.text] = evaluator.value(default, frame.inside(names=names, values=values))
         return names

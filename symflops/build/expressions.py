@@ -20,14 +20,9 @@ from symflops.syntax.expression import Expression, is_constant
 
 
 class Evaluator:
-    """Evaluates expressions and path templates in a frame; ``renamed`` are beginnings of paths from the root.
-
-    Attributes:
-        absolute: How many paths so far were written from the root.
-    """
+    """Evaluates expressions and path templates in a frame; ``renamed`` are beginnings of paths from the root."""
 
     def __init__(self, renamed: tuple[tuple[str, str], ...] = ()) -> None:
-        self.absolute = 0
         self.renamed = renamed
         self._constants: dict[Expression, Any] = {}
 
@@ -37,7 +32,7 @@ class Evaluator:
             return self._constants[expression]
         result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
         result = frame.decide(result)
-        if isinstance(result, Expr) and any(is_index(symbol.name) for symbol in result.free_symbols):
+        if _is_indexed(result):
             message = f"'{expression.text}' is another number in each iteration"
             hint = "the repeat must be over a known list"
             raise UnknownSizeError("", Diagnostic("structural-size", message, expression.span, hint))
@@ -46,6 +41,11 @@ class Evaluator:
         if is_constant(expression):
             self._constants[expression] = result
         return result
+
+    def argument(self, expression: Expression, frame: Frame) -> Any:
+        """The value of an argument of a block; it may depend on the index of a loop, as paths and conditions may."""
+        result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
+        return result if _is_indexed(result) and _is_indexed(frame.decide(result)) else self.value(expression, frame)
 
     def condition(self, expression: Expression | None, frame: Frame) -> Truth:
         """The condition under ``when``; without one it is always true."""
@@ -91,7 +91,6 @@ class Evaluator:
 
     def _joined(self, parts: tuple[str | Expr, ...], base: Path) -> Path:
         if parts and isinstance(parts[0], str) and parts[0].startswith("/"):
-            self.absolute += 1
             base, parts = Path(()), (parts[0][1:], *parts[1:])
         if self.renamed and not base.parts and parts and isinstance(parts[0], str):
             parts = (self._renamed(parts[0]), *parts[1:])
@@ -103,6 +102,11 @@ class Evaluator:
             if text == old or text.startswith(f"{old}."):
                 return (new + text.removeprefix(old)).removeprefix(".")
         return text
+
+
+def _is_indexed(value: Any) -> bool:
+    """Whether a number depends on the index of a loop."""
+    return isinstance(value, Expr) and any(is_index(symbol.name) for symbol in value.free_symbols)
 
 
 def width_of(walker: Any, node: Any, frame: Frame) -> Expr:

@@ -21,7 +21,7 @@ class GraphBuilder:
     """Creates the values, node numbers and loop indices of one graph.
 
     Attributes:
-        depth: How many loops are around the entry being placed.
+        counts: Those of the loops around the entry that is placed, outermost first.
         chosen: The selectors of a regime that choose the iterations at an index.
         listed: The selectors that choose one unrolled iteration of a module list.
         returned: Ids of the values that an unrolled iteration hands to the next.
@@ -31,7 +31,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.values: list[Value] = []
         self.nodes = 0
-        self.depth = 0
+        self.counts: list[Expr] = []
         self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.chosen: dict[Expr, frozenset[str]] = {}
         self.listed: dict[tuple[Path, int], frozenset[str]] = {}
@@ -45,7 +45,7 @@ class GraphBuilder:
 
     def index(self, path: Path, *key: Any) -> Symbol:
         """The index of a loop; equal runs of one module list share it, since they share their parameters."""
-        known = (path, self.depth, *key)
+        known = (path, len(self.counts), *key)
         name = key[-1].text if isinstance(key[-1], Name) else "i"
         return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
 

@@ -6,7 +6,7 @@ from symflops.build.surroundings import Surroundings
 from symflops.diagnostics.findings import Diagnostic, SpecError
 
 MAX_UNROLLED = 512
-MAX_OPERATORS = 8_000
+MAX_OPERATORS = 6_000
 """4x the largest published structure (a test checks that), and still derived within seconds."""
 
 

@@ -13,7 +13,7 @@ from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services
 from symflops.build.streams import StreamScope
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError
-from symflops.model.nodes import Operator, Value
+from symflops.model.nodes import Operator, Pop, Push, Value
 from symflops.model.path import Path
 from symflops.model.patterns import selectors
 from symflops.model.spec import Name, OperatorEntry, Template
@@ -56,13 +56,15 @@ class Operators:
             StreamScope(services.streams, frame.names), frame.guard, services.stacks,
         )  # fmt: skip
         services.binder.combine(entry, frame, call)
-        services.stacks.depth = services.graph.depth
+        services.stacks.counts = services.graph.counts
         kind.apply(call)
-        if call.moved is None:
+        if call.sequence is not None:
+            results = self._handed(call, frame)
+        elif call.moved is None:
             results = self._add(kind, entry, call, frame)
-        elif call.moved:
-            results = [Binding(*moved) for moved in call.moved]
         else:
+            results = [Binding(*moved) for moved in call.moved]
+        if call.moved == ():
             return None
         return services.binder.bind(entry, entry.fields, results, frame)
 
@@ -87,6 +89,16 @@ class Operators:
             )
         )  # fmt: skip
         return [Binding(value) for value in results]
+
+    def _handed(self, call: Call, frame: Frame) -> list[Binding]:
+        """Add what joins or leaves a sequence to the graph; the value that leaves it."""
+        name, size = call.sequence.name, call.sequence.size
+        if call.moved == ():
+            frame.nodes.append(Push(name, call.operand().id, size, frame.guard, call.span))
+            return []
+        value = self.services.graph.value("taken", call.sequence.stream, call.sequence.width, call.span)
+        frame.nodes.append(Pop(name, value.id, size, frame.guard, call.span))
+        return [Binding(value, frame.guard)]
 
     def _check_selectable(self, path: Path, entry: OperatorEntry) -> None:
         """If a regime selects an index of a module list, that index must be known."""

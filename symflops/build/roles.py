@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from symflops.catalog.library import PACKAGE, read_source
 from symflops.diagnostics.findings import Reporter
 from symflops.model.graph import Graph
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, with_operators
+from symflops.model.nodes import Loop, Node, Operator, Push, Select, with_operators
 from symflops.model.roles import MAIN
 from symflops.syntax.plain_values import plain
 from symflops.syntax.yaml_nodes import read_yaml
@@ -99,7 +99,9 @@ class _Flow:
                         self.read[carry.final].append(None)
                 for _, body in node.classes:
                     self._enter(body)
-            elif not isinstance(node, Checkpoint):
+            elif isinstance(node, Push):
+                self.read[node.value].append(None)
+            elif isinstance(node, (Operator, Select)):
                 operands, results = _ends(node)
                 self.made.update(dict.fromkeys(results, node))
                 for value in operands:

@@ -261,11 +261,11 @@ class Segments:
         self.selected.note(graph, position, decider.is_past, entry.span)
         path = iteration_path(self.services, entry, frame, position)
         inner = frame.inside(path=path, names=names, nodes=nodes, decide=decider.decide)
-        graph.depth += 1
+        graph.counts.append(self.end - self.start)
         try:
             return place_body(self.services, self.place_entries, entry, inner)
         finally:
-            graph.depth -= 1
+            graph.counts.pop()
 
     def _check_carried(self, name: str, before: Value, after: Value) -> None:
         """Report a name that leaves an iteration with other rows, or another width, than it enters with."""

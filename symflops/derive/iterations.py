@@ -18,7 +18,7 @@ from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo,
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic
-from symflops.model.nodes import Loop, Node
+from symflops.model.nodes import Loop, Node, Pop, Push
 
 State = tuple[Truth, ...]
 MAX_STATES = 48
@@ -37,11 +37,27 @@ class Within(dict[int, Truth]):
 
 @dataclass
 class Facts:
-    """Truths of one analysis of a region: per value, per operator (``lives`` only), and a trace per loop."""
+    """Truths of one analysis of a region: per value, per operator (``lives`` only), a trace per loop, and per sequence."""
 
     values: dict[int, Truth] = field(default_factory=dict)
     operators: dict[int, Truth] = field(default_factory=dict)
     traces: dict[int, Trace] = field(default_factory=dict)
+    sequences: dict[str, Truth] = field(default_factory=dict)
+
+    def inside(self, values: dict[int, Truth]) -> Facts:
+        """Facts of one iteration of a loop in the region, which knows the region's sequences."""
+        return Facts(values, sequences=self.sequences)
+
+    def settle(self, node: Push | Pop, truth: Truth) -> None:
+        """Note ``truth`` of a value of a sequence: the same for all of them, so their order does not matter.
+
+        Raises:
+            UnknownSizeError: it is another one for other values, and the loops must be unrolled.
+        """
+        if self.sequences.setdefault(node.sequence, truth) != truth:
+            message = "the gradients of the values on this stack differ"
+            hint = "a config, or a variant, that gives the count lets the iterations be written out"
+            raise UnknownSizeError(node.size, Diagnostic("structural-size", message, node.span, hint))
 
 
 @dataclass

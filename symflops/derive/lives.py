@@ -16,7 +16,7 @@ from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.derive.iterations import Facts, State, iterate
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.graph import Graph
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select
 from symflops.model.regime import Regime
 
 
@@ -64,11 +64,15 @@ def _region(nodes: Sequence[Node], facts: Facts) -> None:
                     _add(facts, value, truth)
             case Loop():
                 _loop(node, facts)
+            case Pop():
+                facts.settle(node, facts.values.get(node.result, NO))
+            case Push():
+                _add(facts, node.value, facts.sequences.get(node.sequence, NO))
 
 
 def _loop(loop: Loop, facts: Facts) -> None:
     def body(position: int, state: State) -> tuple[Facts, State]:
-        inner = Facts()
+        inner = facts.inside({})
         carries = loop.carries[position]
         for carry, truth in zip(carries, state, strict=True):
             _add(inner, carry.final, truth)

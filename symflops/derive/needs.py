@@ -16,7 +16,7 @@ from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.derive.iterations import Facts, State, Within, iterate
 from symflops.model.contraction import Operand
 from symflops.model.graph import Graph
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Select
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select
 from symflops.model.patterns import any_matches
 from symflops.model.regime import Regime
 
@@ -75,11 +75,15 @@ def _region(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callabl
                 facts.values.update(dict.fromkeys(node.results, entered))
             case Loop():
                 _loop(node, facts, trains, forced)
+            case Push():
+                facts.settle(node, facts.values[node.value])
+            case Pop():
+                facts.values[node.result] = facts.sequences[node.sequence]
 
 
 def _loop(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[Operator], bool]) -> None:
     def body(position: int, state: State) -> tuple[Facts, State]:
-        inner = Facts(Within(facts.values))
+        inner = facts.inside(Within(facts.values))
         carries = loop.carries[position]
         inner.values.update({carry.argument: truth for carry, truth in zip(carries, state, strict=True)})
         _region(loop.classes[position][1], inner, trains, forced)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from symflops.derive.recompute import Chosen, groups_of
 from symflops.model.contraction import Contraction
 from symflops.model.graph import Graph
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, Value
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
 from symflops.model.regime import Recompute
 
 Names = Mapping[int, int]
@@ -133,7 +133,7 @@ def results(node: Node) -> Iterator[int]:
     match node:
         case Operator() | Checkpoint():
             yield from node.results
-        case Select():
+        case Select() | Pop():
             yield node.result
         case Loop():
             yield from (carry.result for carry in node.carries[0])
@@ -148,6 +148,8 @@ def reads(node: Node) -> Iterator[int]:
             yield from (*node.inputs, *node.made)
         case Select():
             yield from (node.then, node.otherwise)
+        case Push():
+            yield node.value
         case Loop():
             yield from (carry.initial for carries in node.carries for carry in carries)
             for (_, body), carries in zip(node.classes, node.carries, strict=True):
@@ -167,6 +169,10 @@ def renamed(node: Node, names: Names) -> Node:
             return replace(node, inputs=_all(node.inputs, names))
         case Select():
             return replace(node, then=names.get(node.then, node.then), otherwise=names.get(node.otherwise, node.otherwise))
+        case Push():
+            return replace(node, value=names.get(node.value, node.value))
+        case Pop():
+            return node
         case Loop():
             rows = (tuple(replace(c, initial=names.get(c.initial, c.initial)) for c in carries) for carries in node.carries)
             classes = tuple((truth, tuple(renamed(inner, names) for inner in body)) for truth, body in node.classes)

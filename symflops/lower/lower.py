@@ -27,6 +27,7 @@ from symflops.lower.inputs import input_infos, stream_infos
 from symflops.lower.moments import Amounts, Key, Moments
 from symflops.lower.names import definition_infos, read_fields, size_fields
 from symflops.lower.parameters import Parameters
+from symflops.lower.requirements import requirements
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
@@ -184,6 +185,7 @@ class _Lowering:
             units=self.by_convention(lambda convention: convention.unit),
             reading=spec.reading or None,
             inner=inner_lengths(graph, self.formulas, self.measures),
+            requirements=requirements(graph, self.formulas),
             exceptions=tuple((convention.name, convention.because) for convention in self.conventions if convention.because),
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program

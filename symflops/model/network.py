@@ -7,7 +7,10 @@ from typing import Protocol
 import networkx
 
 from symflops.algebra.truth import Truth
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, Value
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
+
+Makers = dict[int | str, set[str]]
+"""The nodes that make each value, and those of all values on a stack, by its name."""
 
 
 class Drawable(Protocol):
@@ -32,7 +35,7 @@ def network(graph: Drawable) -> networkx.DiGraph:
     goes from one iteration to the next.
     """
     drawn = networkx.DiGraph(name=graph.name)
-    makers: dict[int, set[str]] = {}
+    makers: Makers = {}
     for name, value, _ in graph.inputs:
         drawn.add_node(f"input:{name}", label=name, kind="input", loops=())
         makers[value] = {f"input:{name}"}
@@ -43,14 +46,12 @@ def network(graph: Drawable) -> networkx.DiGraph:
     return drawn
 
 
-def _connect(graph: Drawable, drawn: networkx.DiGraph, makers: dict[int, set[str]], value: int, reader: str) -> None:
+def _connect(graph: Drawable, drawn: networkx.DiGraph, makers: Makers, value: int, reader: str) -> None:
     for maker in sorted(makers.get(value, ())):
         drawn.add_edge(maker, reader, value=graph.values[value].name)
 
 
-def _region(
-    graph: Drawable, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]
-) -> None:
+def _region(graph: Drawable, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
     for node in nodes:
         match node:
             case Operator():
@@ -67,9 +68,13 @@ def _region(
                     makers[value] = makers.get(made, set())
             case Loop():
                 _loop(graph, node, loops, drawn, makers)
+            case Push():
+                makers.setdefault(node.sequence, set()).update(makers.get(node.value, set()))
+            case Pop():
+                makers[node.result] = set(makers.get(node.sequence, set()))
 
 
-def _loop(graph: Drawable, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]) -> None:
+def _loop(graph: Drawable, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
     inside = (*loops, f"{loop.path} x {loop.count}")
     for (_, body), carries in zip(loop.classes, loop.carries, strict=True):
         for carry in carries:

@@ -220,7 +220,29 @@ class Checkpoint:
     members: frozenset[int]
 
 
-Node = Operator | Select | Loop | Checkpoint
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A value that joins a sequence, in a loop. ``size`` is the size that would let the loop be written out."""
+
+    sequence: str
+    value: int
+    size: str
+    guard: Truth = YES
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pop:
+    """A value that leaves a sequence, in a loop: which one is the same to both analyses, which demand that all are alike."""
+
+    sequence: str
+    result: int
+    size: str
+    guard: Truth = YES
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Node = Operator | Select | Loop | Checkpoint | Push | Pop
 
 
 def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:

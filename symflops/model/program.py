@@ -121,6 +121,14 @@ class InnerLength:
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """A formula of sizes that must be 0; ``text`` says what else is wrong."""
+
+    formula: Formula
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Amount:
     """What a contraction runs over, as multiples of the moments: one vector per convention that it differs under."""
 
@@ -252,6 +260,7 @@ class Program:
     inner: tuple[InnerLength, ...] = ()
     census: object = None
     exceptions: tuple[tuple[str, str], ...] = ()
+    requirements: tuple[Requirement, ...] = ()
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -274,22 +283,14 @@ class Program:
         return replace(self, regimes=kept, cases=tuple(case for case in self.cases if case.regime in regimes))
 
     def case(self, regime: str, convention: str) -> Case:
-        """The closed forms of one regime under one convention.
-
-        Raises:
-            KeyError: there is no such case.
-        """
+        """The closed forms of one regime under one convention; KeyError if there are none."""
         for case in self.cases:
             if (case.regime, case.convention) == (regime, convention):
                 return case
         raise KeyError((regime, convention))
 
     def regime(self, name: str) -> RegimeLines:
-        """The work of one regime.
-
-        Raises:
-            KeyError: there is no such regime.
-        """
+        """The work of one regime; KeyError if there is none."""
         for regime in self.regimes:
             if regime.name == name:
                 return regime

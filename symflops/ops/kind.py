@@ -59,6 +59,7 @@ class Call:
         self.flows = True
         self.caption = ""
         self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values passed on unchanged
+        self.sequence: Any = None  # what a value joins or leaves
         self._lists: dict[str, tuple[Expr, ...]] = {}
 
     # read by the kind

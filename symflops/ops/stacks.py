@@ -1,17 +1,22 @@
 """``push``, ``pop`` and ``gather``: values used across iterations, such as skips of a UNet or hints of a side branch.
 
-A stack exists only while the graph is built; the graph holds the values that were taken from it. Repeats that use a stack are
-unrolled.
+A stack that entries outside of loops use exists only while the graph is built; the graph holds the values that were taken from
+it. One that loops fill and empty is a sequence: the graph holds what joins it and what leaves it
+(:mod:`symflops.derive.sequences`). Loops that do both, or that use a stack which others use outside, are unrolled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from sympy import Expr
+
+from symflops.algebra.functions import sizes_in
 from symflops.algebra.truth import Truth
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, Span
-from symflops.model.nodes import Value
+from symflops.model.nodes import Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind
 
@@ -19,52 +24,106 @@ STACK = Field("stack", Form.WORD, "the name of the stack", required=True)
 Entry = tuple[Value, Truth, Span]
 
 
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A stack that loops fill: its name, what its values look like, the size that unrolls them, whether any was taken."""
+
+    name: str
+    stream: Stream
+    width: Expr | None
+    size: str
+    span: Span
+    taken: bool = False
+
+
 class Stacks:
-    """The stacks of a graph: values with the conditions under which they are present."""
+    """The stacks of a graph: values with the conditions under which they are present, and sequences.
+
+    ``counts`` are those of the loops around the entry that is placed, outermost first.
+    """
 
     def __init__(self) -> None:
         self.lists: dict[str, list[Entry]] = {}
-        self.depth = 0
-        self.uses = 0
+        self.sequences: dict[str, Sequence] = {}
+        self.counts: list[Expr] = []
 
-    def copy(self) -> dict[str, list[Entry]]:
+    def copy(self) -> tuple[dict[str, list[Entry]], dict[str, Sequence]]:
         """The entries of each stack, for :meth:`restore`."""
-        return {name: list(entries) for name, entries in self.lists.items()}
+        return {name: list(entries) for name, entries in self.lists.items()}, dict(self.sequences)
 
-    def restore(self, lists: dict[str, list[Entry]]) -> None:
+    def restore(self, kept: tuple[dict[str, list[Entry]], dict[str, Sequence]]) -> None:
         """Go back to the entries of a :meth:`copy`, which may be restored again."""
-        self.lists = {name: list(entries) for name, entries in lists.items()}
+        self.lists = {name: list(entries) for name, entries in kept[0].items()}
+        self.sequences = dict(kept[1])
 
     def of(self, call: Call, filled: bool = True) -> list[Entry]:
         """The stack that an entry names; refuses an empty one unless it need not be ``filled``.
 
         Raises:
-            UnknownSizeError: the entry is in a repeat that is not unrolled.
+            UnknownSizeError: loops around the entry, or those that filled the stack, are not unrolled.
         """
         name: str = call.fields["stack"]
-        self.uses += 1
-        if self.depth:
-            message = f"each iteration finds the stack '{name}' as the one before left it"
-            hint = "a config, or a variant, that gives the count lets the iterations be written out"
-            raise UnknownSizeError("", Diagnostic("structural-size", message, call.span, hint))
+        if name in self.sequences:
+            raise written_out(call, name, self.sequences[name].size)
+        if self.counts:
+            raise written_out(call, name, self._size())
         stack = self.lists.setdefault(name, [])
         if filled and not stack:
             call.fail("empty-stack", f"the stack '{name}' is empty here", "stack", "'push' a value before")
         return stack
 
+    def sequence(self, call: Call, value: Value | None = None) -> Sequence | None:
+        """The sequence that an entry in a loop fills with ``value``, or takes one from; None if its stack is a list.
+
+        Raises:
+            UnknownSizeError: the loops must be unrolled.
+        """
+        name: str = call.fields["stack"]
+        size = self._size()
+        if not size or self.lists.get(name):
+            return None
+        known = self.sequences.get(name)
+        if value is None:
+            if known is None:
+                raise written_out(call, name, size)
+            self.sequences[name] = replace(known, taken=True)
+        elif known is None:
+            known = self.sequences[name] = Sequence(name, value.stream, value.width, size, call.span)
+        elif known.taken or known.width != value.width or not known.stream.alike(value.stream):
+            raise written_out(call, name, size)
+        return known
+
+    def _size(self) -> str:
+        """The size to know before the loops around an entry can be unrolled; empty if all counts are known."""
+        return next((name for count in self.counts for name in sizes_in(count)), "")
+
     def left(self) -> Iterator[Diagnostic]:
         """Findings about values that were pushed and never taken."""
+        hint = "each 'push' needs a 'pop', or a 'gather' of all"
         for name, entries in self.lists.items():
             if entries:
                 message = f"{len(entries)} value{'s are' if len(entries) > 1 else ' is'} left on the stack '{name}'"
-                yield Diagnostic("stack-left", message, entries[0][2], "each 'push' needs a 'pop', or a 'gather' of all")
+                yield Diagnostic("stack-left", message, entries[0][2], hint)
+        for name, sequence in self.sequences.items():
+            if not sequence.taken:
+                yield Diagnostic("stack-left", f"the stack '{name}' is filled and never emptied", sequence.span, hint)
+
+
+def written_out(call: Call, name: str, size: str) -> UnknownSizeError:
+    """The loops that use a stack must be unrolled, which takes a ``size``."""
+    message = f"each iteration finds the stack '{name}' as the one before left it"
+    hint = "a config, or a variant, that gives the count lets the iterations be written out"
+    return UnknownSizeError(size, Diagnostic("structural-size", message, call.span, hint))
 
 
 @operator_kind("push", "put a value on a stack", FROM, STACK, saves="nothing")
 def push(call: Call) -> None:
     """No work and no result."""
-    call.stacks.of(call, filled=False).append((call.operand(), call.guard, call.span))
+    value = call.operand()
     call.moved = ()
+    call.sequence = call.stacks.sequence(call, value)
+    if call.sequence is None:
+        call.stacks.of(call, filled=False).append((value, call.guard, call.span))
 
 
 @operator_kind(
@@ -76,9 +135,11 @@ def push(call: Call) -> None:
 )
 def pop(call: Call) -> None:
     """The pushed value."""
-    stack = call.stacks.of(call)
-    value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
-    call.moved = ((value, present),)
+    call.sequence = call.stacks.sequence(call)
+    if call.sequence is None:
+        stack = call.stacks.of(call)
+        value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
+        call.moved = ((value, present),)
 
 
 @operator_kind(

@@ -78,6 +78,9 @@ class BoundEstimator(Generic[S, M]):
         if convention not in self._conventions:
             raise ValueError(f"no convention '{convention}'; this module has {', '.join(self._conventions)}")
         self.sizes, self.regime, self.convention = sizes, regime, convention
+        for value, text in self._requires(sizes):
+            if value != 0:
+                raise ValueError(f"the config does not fit the model: {text}")
         try:
             self._settle(sizes, regime, convention)
         except ZeroDivisionError as error:
@@ -117,6 +120,11 @@ class BoundEstimator(Generic[S, M]):
                     three[place] += part * cost[2]
         total = [forward + backward for forward, backward in zip(one, two, strict=True)]
         return {"forward": tuple(one), "backward": tuple(two), "recomputed": tuple(three), "total": tuple(total)}
+
+    @staticmethod
+    def _requires(*_: Any, **__: Any) -> tuple[tuple[int, str], ...]:
+        """What must be 0 of the sizes, each with what it means if it is not."""
+        return ()
 
     @staticmethod
     def _sums(*_: Any, **__: Any) -> Any:

@@ -53,7 +53,8 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
 
     Raises:
-        ConfigError: a field that has no default is missing, one is not of its type, or the census refuses its value.
+        ConfigError: a field that has no default is missing, one is not of its type, the census refuses its value, or
+            sizes do not fit each other.
     """
     config = as_read(program.document, config)
     check_census(program.document, config)
@@ -67,4 +68,7 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
     for row in program.document["definitions"]:
         known[row["letter"]] = program.formulas.settled(row["formula"], known)
+    for row in program.document.get("requirements", ()):
+        if program.formulas.settled(row["formula"], known) != 0:
+            raise ConfigError(f"the config does not fit the model: {row['text']}")
     return known

@@ -49,6 +49,8 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
         inner_letters=tables.letters([length.formula for length in whole.inner]),
         inner=[inner(length, whole) for length in whole.inner],
+        requirement_letters=tables.letters([one.formula for one in whole.requirements]),
+        requirements=[(PRINT.text(one.formula), one.text) for one in whole.requirements],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
         **part_context(program),
         **work_context(tables),

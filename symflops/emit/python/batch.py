@@ -152,6 +152,10 @@ def others(program: Program, tables: Tables) -> Iterator[Method]:
     if implied:
         letters = tables.letters([info.when for info in program.inputs if info.when])
         yield "implied", "sizes: Any", "dict[str, Any]", letters, rows(implied, "{}")
+    if program.requirements:
+        told = [f"({PRINT.text(one.formula)}, {json.dumps(one.text)})" for one in program.requirements]
+        letters = tables.letters([one.formula for one in program.requirements])
+        yield "requires", "sizes: Any", "tuple[tuple[int, str], ...]", letters, rows(told)
     partly = [regime for regime in program.regimes if not all(regime.trains)]
     if partly:
         scope = Scope(tables, [regime.trainable for regime in partly])
