@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from symflops.catalog.library import roots, specs_in
 from symflops.cli.main import main
 from tests.docs.pages import DOCS, ROOT
 from tests.shipped import load
@@ -76,3 +77,9 @@ def test_factors_on_the_page_of_conventions():
     differences = (ROOT / "generated" / "conventions" / "differences.md").read_text("utf-8")
     row = next(line for line in differences.splitlines() if line.startswith("| transformers |"))
     assert "DeepSeek-V3 sixteen" in page and re.findall(r"\[([\d.]+)\]", row)[2].startswith("16.")
+
+
+def test_how_many_specs_are_derived_for_a_config():
+    said = re.search(r"(\d+) of (\d+) specs need it", README.replace("\n  ", " "))
+    graphs = [load(file.name).graph({}) for file in specs_in(roots()[-1])]
+    assert said and (int(said[1]), int(said[2])) == (sum(bool(graph.fixed) for graph in graphs), len(graphs))
