@@ -6,14 +6,13 @@
 # ruff: noqa: B002, E702, E741, F841, RUF100
 """Gated recurrent units, three gates per step: parameters and FLOPs in closed form.
 
-Structure 'default': of models with the sizes in ``Estimator._fixed``.
-
 FLOPs per batch, by regime and convention:
 
 forward (full, forward under symflops, torch):
-    (6*H*both*(I + H) + 6*H*(I + H)) * x
+    (24*max(0, L - 1)*both*H**2 + 12*max(0, L - 1)*H**2 + 6*both*H*(I + H) + 6*H*(I + H)) * x
 backward (full under symflops, torch):
-    (6*H**2*both + 6*H**2) * g + (6*H*both*(I + H) + 6*H*(I + H)) * x
+    (6*max(0, L - 1)*both*H**2 + 6*max(0, L - 1)*H**2 + 6*both*H**2 + 6*H**2) * g
+    + (42*max(0, L - 1)*both*H**2 + 18*max(0, L - 1)*H**2 + 6*both*H*(I + H) + 6*H*(I + H)) * x
 
 Moments are sums over the items of a batch:
 
@@ -24,7 +23,7 @@ Moments are sums over the items of a batch:
 
 from __future__ import annotations
 
-from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure, most as _most, numbers as _numbers
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, most as _most, numbers as _numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
     from symflops.runtime.module_batch import Axes, Columns, Streams
     from symflops.runtime.module_sizes import Counts, Rows
 
-__all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
+__all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "gru"
-VARIANT: str | None = "default"
+VARIANT: str | None = None
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False}
@@ -55,7 +54,7 @@ class Sizes(ModelSizes):
     _required = ("input_size", "hidden_size")
     _reading = {'tables': {'GRU': {}}}
     _fields = (
-        ("input_size", "number"), ("hidden_size", "number"), ("num_layers", "number"), ("bias", "flag"),
+        ("input_size", "number"), ("hidden_size", "number"), ("num_layers", "count"), ("bias", "flag"),
         ("bidirectional", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
@@ -95,30 +94,46 @@ def moments(*, source: Streams) -> Moments:
 
 def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
-    I = sizes.input_size; H = sizes.hidden_size; both = sizes.bidirectional
+    I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; both = sizes.bidirectional
+    part_1 = max(0, L - 1)*both + max(0, L - 1) + both + 1
+    part_2 = max(0, L - 1)*both + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)
     # module, runs over, FLOPs each; then for full; for forward: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
         ("",  source_,       6*I*H,   (both + 1, (0, both + 1)),  (both + 1, (0, 0))),  # y = xW
-        ("",  source_,       6*H**2,  (both + 1, (0, both + 1)),  (both + 1, (0, 0))),  # y = xW
-        ("",  linear_rows_,  6*H**2,  (0, (both + 1, 0))),  # y = xW
+        ("",  source_,       6*H**2,  (part_1, (0, part_1)),  (part_1, (0, 0))),  # y = xW
+        ("",  linear_rows_,  6*H**2,  (0, (part_1, 0))),  # y = xW
+        ("",  source_,       6*both*H**2 + 6*H**2,  (part_2, (part_2, part_2)),  (part_2, (0, 0))),  # y = xW
     ]
 
 
 def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    I = sizes.input_size; H = sizes.hidden_size; biased = sizes.bias; both = sizes.bidirectional
+    I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; biased = sizes.bias
+    both = sizes.bidirectional
+    part_1 = 3*max(0, L - 1)*biased*both*H
+    part_2 = 3*max(0, L - 1)*both*H**2
+    part_3 = 3*max(0, L - 1)*H**2
+    part_4 = 3*max(0, L - 1)*biased*H
     return [
-        ("weight_ih_l0_reverse",  3*I*H*both),
-        ("bias_ih_l0_reverse",    3*H*biased*both),
-        ("weight_hh_l0_reverse",  3*H**2*both),
-        ("bias_hh_l0_reverse",    3*H*biased*both),
+        ("weight_ih_l0_reverse",  3*I*both*H),
+        ("bias_ih_l0_reverse",    3*biased*both*H),
+        ("weight_hh_l0_reverse",  3*both*H**2),
+        ("bias_hh_l0_reverse",    3*biased*both*H),
         ("weight_ih_l0",          3*I*H),
-        ("bias_ih_l0",            3*H*biased),
+        ("bias_ih_l0",            3*biased*H),
         ("weight_hh_l0",          3*H**2),
-        ("bias_hh_l0",            3*H*biased),
+        ("bias_hh_l0",            3*biased*H),
+        ("weight_ih_l*_reverse",  6*max(0, L - 1)*both*H**2),
+        ("bias_ih_l*_reverse",    part_1),
+        ("weight_hh_l*_reverse",  part_2),
+        ("bias_hh_l*_reverse",    part_1),
+        ("weight_ih_l*",          part_2 + part_3),
+        ("bias_ih_l*",            part_4),
+        ("weight_hh_l*",          part_3),
+        ("bias_hh_l*",            part_4),
     ]
 
 
@@ -128,7 +143,6 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     __slots__ = ()
     name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
     _moments = Moments
-    _fixed = (('num_layers', 1),)
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),

@@ -6,15 +6,18 @@
 # ruff: noqa: B002, E702, E741, F841, RUF100
 """Long short-term memory, four gates per step, perhaps with projected states: parameters and FLOPs in closed form.
 
-Structure 'default': of models with the sizes in ``Estimator._fixed``.
-
 FLOPs per batch, by regime and convention:
 
 forward (full, forward under symflops, torch):
-    (2*H*both*(4*I + 4*H + 5*P) + 2*H*(4*I + 4*H + 5*P) - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1)) * x
+    (2*max(0, L - 1)*H*both*(16*H + 17*P) + 2*max(0, L - 1)*H*(8*H + 9*P) + 2*H*both*(4*I + 4*H + 5*P) + 2*H*(4*I +
+        4*H + 5*P) - 32*max(0, L - 1)*H**2*both*(P >= 1) - 16*max(0, L - 1)*H**2*(P >= 1) - 8*H**2*both*(P >= 1) -
+        8*H**2*(P >= 1)) * x
 backward (full under symflops, torch):
-    (8*H*both*(H + P) + 8*H*(H + P) - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1)) * g
-    + (4*H*both*(2*I + 2*H + 3*P) + 4*H*(2*I + 2*H + 3*P) - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1)) * x
+    (8*max(0, L - 1)*H*both*(H + P) + 8*max(0, L - 1)*H*(H + P) + 8*H*both*(H + P) + 8*H*(H + P) - 8*max(0, L -
+        1)*H**2*both*(P >= 1) - 8*max(0, L - 1)*H**2*(P >= 1) - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1)) * g
+    + (4*max(0, L - 1)*H*both*(14*H + 15*P) + 4*max(0, L - 1)*H*(6*H + 7*P) + 4*H*both*(2*I + 2*H + 3*P) + 4*H*(2*I +
+        2*H + 3*P) - 56*max(0, L - 1)*H**2*both*(P >= 1) - 24*max(0, L - 1)*H**2*(P >= 1) - 8*H**2*both*(P >= 1) -
+        8*H**2*(P >= 1)) * x
 
 Moments are sums over the items of a batch:
 
@@ -25,7 +28,7 @@ Moments are sums over the items of a batch:
 
 from __future__ import annotations
 
-from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, OtherStructure, most as _most, numbers as _numbers
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, most as _most, numbers as _numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +38,10 @@ if TYPE_CHECKING:
     from symflops.runtime.module_batch import Axes, Columns, Streams
     from symflops.runtime.module_sizes import Counts, Rows
 
-__all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
+__all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "lstm"
-VARIANT: str | None = "default"
+VARIANT: str | None = None
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False}
@@ -56,7 +59,7 @@ class Sizes(ModelSizes):
     _required = ("input_size", "hidden_size")
     _reading = {'tables': {'LSTM': {}}}
     _fields = (
-        ("input_size", "number"), ("hidden_size", "number"), ("num_layers", "number"), ("bias", "flag"),
+        ("input_size", "number"), ("hidden_size", "number"), ("num_layers", "count"), ("bias", "flag"),
         ("bidirectional", "flag"), ("proj_size", "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
@@ -97,24 +100,35 @@ def moments(*, source: Streams) -> Moments:
 
 def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
-    I = sizes.input_size; H = sizes.hidden_size; both = sizes.bidirectional; P = sizes.proj_size
+    I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; both = sizes.bidirectional
+    P = sizes.proj_size
     part_1 = 8*H**2 + 8*H*P - 8*H**2*(P >= 1)
-    part_2 = both*(P >= 1) + (P >= 1)
+    part_2 = max(0, L - 1)*both + max(0, L - 1) + both + 1
+    part_3 = max(0, L - 1)*both*(P >= 1) + max(0, L - 1)*(P >= 1) + both*(P >= 1) + (P >= 1)
+    part_4 = max(0, L - 1)*both + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)
     # module, runs over, FLOPs each; then for full; for forward: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
         ("",  source_,       8*I*H,   (both + 1, (0, both + 1)),  (both + 1, (0, 0))),  # y = xW
-        ("",  source_,       part_1,  (both + 1, (0, both + 1)),  (both + 1, (0, 0))),  # y = xW
-        ("",  linear_rows_,  part_1,  (0, (both + 1, 0))),  # y = xW
-        ("",  source_,       2*H*P,   (part_2, (part_2, part_2)),  (part_2, (0, 0))),  # y = xW
+        ("",  source_,       part_1,  (part_2, (0, part_2)),  (part_2, (0, 0))),  # y = xW
+        ("",  linear_rows_,  part_1,  (0, (part_2, 0))),  # y = xW
+        ("",  source_,       2*H*P,   (part_3, (part_3, part_3)),  (part_3, (0, 0))),  # y = xW
+        ("",  source_,       8*H**2*both + 8*H*both*P + 8*H**2 + 8*H*P - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1),  (part_4, (part_4, part_4)),  (part_4, (0, 0))),  # y = xW
     ]
 
 
 def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    I = sizes.input_size; H = sizes.hidden_size; biased = sizes.bias; both = sizes.bidirectional; P = sizes.proj_size
+    I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; biased = sizes.bias
+    both = sizes.bidirectional; P = sizes.proj_size
+    part_1 = 4*max(0, L - 1)*H*biased*both
+    part_2 = 4*max(0, L - 1)*H**2*both
+    part_3 = 4*max(0, L - 1)*H*both*P
+    part_4 = 4*max(0, L - 1)*H**2
+    part_5 = 4*max(0, L - 1)*H*P
+    part_6 = 4*max(0, L - 1)*H*biased
     return [
         ("weight_ih_l0_reverse",  4*I*H*both),
         ("bias_ih_l0_reverse",    4*H*biased*both),
@@ -126,6 +140,16 @@ def _parameters(sizes: Sizes) -> Counts:
         ("weight_hh_l0",          4*H**2 + 4*H*P - 4*H**2*(P >= 1)),
         ("bias_hh_l0",            4*H*biased),
         ("weight_hr_l0",          H*P),
+        ("weight_ih_l*_reverse",  8*max(0, L - 1)*H**2*both + 8*max(0, L - 1)*H*both*P - 8*max(0, L - 1)*H**2*both*(P >= 1)),
+        ("bias_ih_l*_reverse",    part_1),
+        ("weight_hh_l*_reverse",  part_2 + part_3 - 4*max(0, L - 1)*H**2*both*(P >= 1)),
+        ("bias_hh_l*_reverse",    part_1),
+        ("weight_hr_l*_reverse",  max(0, L - 1)*H*both*P),
+        ("weight_ih_l*",          part_2 + part_3 + part_4 + part_5 - 4*max(0, L - 1)*H**2*both*(P >= 1) - 4*max(0, L - 1)*H**2*(P >= 1)),
+        ("bias_ih_l*",            part_6),
+        ("weight_hh_l*",          part_4 + part_5 - 4*max(0, L - 1)*H**2*(P >= 1)),
+        ("bias_hh_l*",            part_6),
+        ("weight_hr_l*",          max(0, L - 1)*H*P),
     ]
 
 
@@ -135,7 +159,6 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     __slots__ = ()
     name, streams, sets, moment_sets = NAME, STREAMS, SETS, MOMENTS
     _moments = Moments
-    _fixed = (('num_layers', 1),)
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
