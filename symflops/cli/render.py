@@ -40,10 +40,11 @@ class Format:
 def formats() -> dict[str, Format]:
     """The formats by name."""
     from symflops.emit.latex import document as latex
+    from symflops.emit.latex import fragments
     from symflops.emit.markdown import document as markdown
 
     return {
-        "latex": Format("tex", latex.render_page, latex.render_fragments),
+        "latex": Format("tex", latex.render_page, fragments.render_fragments),
         "pdf": Format("pdf", latex.render_page, compiled=typeset),
         "markdown": Format("md", markdown.render_page, markdown.render_fragments),
         "html": Format("html", whole=html_page),
@@ -107,7 +108,7 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
         tools()  # before the work, not after it
     shown = page(model, config, regimes, conventions or CONVENTIONS, args.against)
     text = chosen.page(shown, __version__)
-    name = shown.program.name
+    name = shown.name
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
 
 
@@ -140,6 +141,7 @@ def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[s
     from symflops.api import REGIMES
     from symflops.commands.generate import baked
     from symflops.emit.emit import page_of
+    from symflops.emit.page.sections import document
     from symflops.records.verified import verifications
     from symflops.witness.convention_figures import convention_figures
 
@@ -151,7 +153,7 @@ def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[s
     if against:
         others = [name.strip() for name in against.split(",")]
         figures = convention_figures(model, program, config or {}, [conventions[0], *others])
-    return page_of(program, verifications(model.file), regimes or REGIMES, figures)
+    return document(page_of(program, verifications(model.file), regimes or REGIMES, figures))
 
 
 def tools() -> None:

@@ -20,6 +20,7 @@ from symflops.emit.html.calculator import Preset, Setting
 from symflops.emit.html.drawing import drawing
 from symflops.emit.html.index import Entry
 from symflops.emit.javascript import script as javascript
+from symflops.emit.page.sections import document
 from symflops.emit.page.worked_figures import ConventionFigures
 from symflops.model.program import Program
 from symflops.records.published import FILE as PUBLISHED
@@ -68,7 +69,7 @@ def compile_page(file: SpecFile) -> Output:
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    derivation = page_of(program, verifications(file), conventions=figures(model, program, compared()))
+    derivation = document(page_of(program, verifications(file), conventions=figures(model, program, compared())))
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
@@ -89,7 +90,8 @@ def standalone(model: Model, program: Program | None = None, against: Sequence[s
     shown = found[0].program
     names = [regime.name for regime in shown.regimes]
     counted = figures(model, shown, against)
-    derivation = page_of(shown, verifications(model.file), [name for name in ON_PAGES if name in names] or names, counted)
+    regimes = [name for name in ON_PAGES if name in names] or names
+    derivation = document(page_of(shown, verifications(model.file), regimes, counted))
     return html.render(shown, derivation, __version__, setting, carried)
 
 

@@ -8,6 +8,8 @@ from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.page.page import page
+from symflops.emit.page.sections import document
+from symflops.emit.page.tree import Document
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import ConventionFigures, worked
 from symflops.emit.python import module as python
@@ -22,7 +24,7 @@ CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {
     "json": lambda program, version, verified: text_of(document_of(program)),
     "py": python.render,
 }
-PAGES: Mapping[str, Callable[[Page, str], str]] = {"tex": latex.render_page, "md": markdown.render_page}
+PAGES: Mapping[str, Callable[[Document, str], str]] = {"tex": latex.render_page, "md": markdown.render_page}
 ENDINGS = (*CODE, *PAGES)
 
 
@@ -32,7 +34,7 @@ def emit(
     """The text of each target by file ending; ``verified`` is what the spec was checked against."""
     texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE}
     if PAGES.keys() & set(endings):
-        shown = page_of(program, verified)
+        shown = document(page_of(program, verified))
         texts |= {ending: PAGES[ending](shown, version) for ending in endings if ending in PAGES}
     return {ending: texts[ending] for ending in endings}
 
@@ -44,4 +46,4 @@ def page_of(
     conventions: Sequence[ConventionFigures] = (),
 ) -> Page:
     """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
-    return page(abbreviated(program.showing(regimes)), verified, worked(program, conventions))
+    return page(abbreviated(program.showing(regimes)), verified, worked(program, conventions), program)

@@ -26,7 +26,7 @@ def test_a_page_in_the_order_of_a_reader(capsys: pytest.CaptureFixture[str]) -> 
     assert code == 0
     assert re.findall(r"^## (.*)$", out, re.MULTILINE) == [
         "At a glance", "Streams", "Token scope, module by module", "Definitions", "Closed forms", "Both passes, operator by operator",
-        "Why backward is not twice forward", "How the cost grows", "Regimes", "What other conventions say", "Parameters", "Verification",
+        "Why backward is not twice forward", "How the cost grows", "Regimes and conventions", "What other conventions say", "Parameters", "Verification",
     ]
     assert "| Parameters | 20,430,401,088 |" in out
     assert re.search(r"^\| `lora` \| 23,592,960 \|", out, re.MULTILINE)

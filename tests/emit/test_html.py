@@ -15,6 +15,7 @@ from symflops.emit.html import index as html_index
 from symflops.emit.html import resources
 from symflops.emit.html.calculator import Preset, Setting, needed_lengths
 from symflops.emit.javascript import script as javascript
+from symflops.emit.page.sections import document
 from tests.emit.programs import SPECS, program
 from tests.shipped import load
 
@@ -59,7 +60,7 @@ def made(title: str = "Llama, a model", label: str = "8b") -> str:
     model = replace(model, title=title, fields=fields, regimes=tuple(replace(regime, doc=title) for regime in model.regimes))
     setting = Setting("language", (Preset(label, {"hidden_size": title}, {"text": [1024]}),), "", (("llama", "llama.js"),), "../index.html")
     regimes = [regime.name for regime in model.regimes]
-    return html.render(model, page_of(model, (), regimes), "0.1.0", setting, resources.linked("../assets", more=("llama.js",)))
+    return html.render(model, document(page_of(model, (), regimes)), "0.1.0", setting, resources.linked("../assets", more=("llama.js",)))
 
 
 def test_texts_of_a_spec_are_texts_on_its_page():

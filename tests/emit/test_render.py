@@ -17,7 +17,7 @@ from symflops.catalog.library import shipped, specs_in
 from symflops.cli.main import main
 from symflops.commands.generate import baked
 from symflops.emit.emit import emit
-from symflops.emit.latex import document as latex
+from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.printer import letters
 from symflops.emit.page.fragments import PIECES, fragments
@@ -70,7 +70,7 @@ def test_regimes_and_conventions_are_chosen(run: Any, tmp_path: Path) -> None:
     assert one.count(r"\mathrm{forward}") == 1 and r"\texttt{torch}" not in one and "% Regime full, convention torch." in one
     two = run(*words, "--regime", "full", "--regime", str(frozen), "--regime", "full", "--convention", "torch")[1]
     assert two.count(r"\mathrm{forward}") == 1 and two.count(r"\mathrm{backward}") == 2
-    assert "the forward FLOPs are those of~\\eqref{eq:llama-1}." in two and r"\texttt{head}" in two
+    assert "The forward FLOPs are those of equation \\eqref{eq:llama-1}." in two and r"\texttt{head}" in two
     page = run("render", "llama", "--format", "markdown", "--regime", "forward")[1]
     assert "Regime `full`" not in page and "Regime `forward`" in page
 

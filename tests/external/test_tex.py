@@ -13,7 +13,8 @@ import pytest
 from symflops.cli.main import main
 from symflops.cli.render import typeset
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.latex.document import render, render_fragments
+from symflops.emit.latex.document import render
+from symflops.emit.latex.fragments import render_fragments
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Moment, Program

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from symflops.emit.page.sections_results import convention_doc
 from symflops.emit.page.typical_values import typical_batch
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import symbols
@@ -85,14 +86,6 @@ def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]
     typical = typical_batch(program)
     missing = [stream for stream in program.streams if stream.given and not stream.optional and stream.name not in batch]
     return {stream.name: count if stream.counts else typical[stream.name] * count for stream in missing}
-
-
-def convention_doc(program: Program, name: str) -> str:
-    """What a convention counts of attention, in words."""
-    pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
-    if program.padded:
-        return "padding counted" if lengths == "padded" else "useful work, without padding"
-    return "useful pairs of masked attention" if pairs == "useful" else "all pairs of masked attention"
 
 
 def stream_note(stream: StreamInfo) -> str:

@@ -7,31 +7,18 @@ contains or loads.
 from __future__ import annotations
 
 import html
-import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 from symflops.emit.html.calculator import Setting, calculator
-from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.analysis import FORWARD
-from symflops.emit.page.markup import Markup
-from symflops.emit.page.types import Form, Page
+from symflops.emit.page.printing import PagePrinter, math_text
+from symflops.emit.page.tree import Block, Document, Figure, Group, Line, Math, Section, Table
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.rendering import template
-from symflops.model.formula import Formula, evaluate
+from symflops.model.formula import evaluate
 from symflops.model.program import Program
 
-LINE = 560.0
-"""The width of a line of a formula in points; wider formulas are folded, and scroll within their box on a phone."""
-
-SECTIONS = (
-    ("calculator", "Calculator"), ("plotted", "Over length"), ("graph", "The model"), ("streams", "Streams"),
-    ("modules", "Token scope"), ("definitions", "Definitions"), ("forms", "Closed forms"), ("passes", "Both passes"),
-    ("ratio", "Why not twice forward"), ("growth", "How the cost grows"), ("regimes", "Regimes and conventions"),
-    ("parameters", "Parameters"), ("verified", "Verification"),
-)  # fmt: skip
 FAMILIES = {
     "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",
     "multimodal": "Multimodal",
@@ -46,15 +33,39 @@ class Resources:
     scripts: str
 
 
-def render(program: Program, shown: Page, version: str, setting: Setting, resources: Resources) -> str:
+def render(program: Program, shown: Document, version: str, setting: Setting, resources: Resources) -> str:
     """The page of ``program`` with the derivation ``shown``; the calculator offers all regimes of the program."""
-    context = _context(shown) | calculator(program, setting) | _head(program, shown, setting)
-    return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)
+    asked = {"program": program, "code": code, "text": escape, "drawing": setting.drawing} | calculator(program, setting)
+    figures = {
+        part.id: template(f"html/{part.id}.html.jinja").render(figure=part, **asked)
+        for part in figures_of(shown)
+        if part.id != "graph" or setting.drawing
+    }
+    printer = HtmlPage(shown.letters, figures)
+    short = title_of(program.title, program.name)
+    return template("html/derivation.html.jinja").render(
+        version=version, resources=resources, home=setting.home, program=program, shown=shown, data=asked["data"],
+        text=escape, code=code, words=printer.words, headline=short, about=about(program.title, short),
+        family=family_title(setting.family), intro=printer.blocks(shown.intro), body=printer.blocks(shown.parts),
+        contents=[(part.id, contents_title(part)) for part in shown.parts if isinstance(part, Section) or part.id in figures],
+        description=f"Parameters and FLOPs of {short} in closed form, with an exact calculator.",
+    )  # fmt: skip
+
+
+def figures_of(shown: Document) -> Iterator[Figure]:
+    """The drawings and interactive parts of a page."""
+    for part in shown.parts:
+        yield from (each for each in (part.blocks if isinstance(part, Section) else (part,)) if isinstance(each, Figure))
+
+
+def contents_title(part: Section | Figure) -> str:
+    """The title of a part in the list of contents."""
+    return part.short or part.title if isinstance(part, Section) else part.title
 
 
 def escape(text: object) -> str:
     """``text`` escaped for HTML, also within a quoted attribute."""
-    return html.escape(" ".join(str(text).split()))
+    return html.escape(re.sub(r"\s+", " ", str(text)))
 
 
 def code(text: str) -> str:
@@ -68,37 +79,88 @@ def tex(text: str) -> str:
     return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
-def _context(page: Page) -> dict[str, Any]:
-    """The names that the template uses for formulas and text."""
-    names = letters(page.program) | dict(page.letters)
-    printer = LatexPrinter(names)
+class HtmlPage(PagePrinter):
+    """Prints the nodes of a page in HTML; ``figures`` are the texts of its figures."""
 
-    def math(formula: Formula) -> str:
-        return tex(printer.text(formula))
+    line = 560.0  # wider formulas are folded, and scroll within their box on a phone
 
-    markup = Markup(page, names, printer, escape, code, math, "<sup>{}</sup>", json.dumps, LINE, alignment)
+    def __init__(self, letters: Mapping[str, str], figures: Mapping[str, str]) -> None:
+        super().__init__(letters)
+        self.figures = figures
 
-    def display(form: Form) -> str:
-        return markup.display(form, rf"\tag{{{form.number}}}")
+    def text(self, text: str) -> str:
+        return escape(text)
 
-    functions = {"display": display, "tex": tex, "latex": printer.text, "capital": capital, "phrases": phrases}
-    return markup.context() | functions
+    def code(self, text: str) -> str:
+        return code(text)
 
+    def math(self, node: Math) -> str:
+        return tex(math_text(node, self.printer))
 
-def alignment(rows: Sequence[str], tag: str = "") -> str:
-    """Rows of an alignment as a displayed formula, which scrolls if it is too wide."""
-    body = " \\\\\n".join(rows)
-    text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}{tag}")
-    box = '<div class="scroll formula" tabindex="0" role="group" aria-label="formula">'
-    return f'{box}<div class="tex display">{text}</div></div>'
+    def emphasis(self, words: str) -> str:
+        return f"<em>{words}</em>"
 
+    def mark(self, letter: str) -> str:
+        return f"<sup>{letter}</sup>"
 
-def phrases(texts: Sequence[str]) -> list[str]:
-    """Phrases with math between dollar signs, as HTML."""
-    return [
-        "".join(tex(part) if place % 2 else escape(part) or part for place, part in enumerate(text.split("$")))
-        for text in texts
-    ]
+    def link(self, address: str, words: str) -> str:
+        return f'<a href="{escape(address)}">{words}</a>'
+
+    def equation_link(self, number: int) -> str:
+        return f'<a href="#eq-{number}">({number})</a>'
+
+    def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
+        return "\n".join(text for _, text in blocks)
+
+    def section(self, node: Section) -> str:
+        head = f'<h2 id="{node.id}-h">{escape(node.title)}</h2>'
+        return f'\n<section id="{node.id}" aria-labelledby="{node.id}-h">\n{head}\n{self.blocks(node.blocks)}\n</section>'
+
+    def heading(self, words: str) -> str:
+        return f"<h3>{words}</h3>"
+
+    def paragraph(self, words: str) -> str:
+        return f"<p>{words}</p>"
+
+    def items(self, items: Sequence[str]) -> str:
+        return "\n".join(["<ul>", *(f"<li>{item}</li>" for item in items), "</ul>"])
+
+    def notes(self, notes: Sequence[tuple[str, str]]) -> str:
+        told = " ".join(f"{self.mark(letter)} {words}" if letter else words for letter, words in notes)
+        return f'<p class="notes">{told}</p>'
+
+    def table(self, node: Table) -> str:
+        caption, count = escape(node.caption), len(node.columns)
+        aligned = [' class="n"' if each.number else "" for each in node.columns]
+        titles = (
+            f'<th scope="col"{kind}>{self.words(each.title)}</th>' for each, kind in zip(node.columns, aligned, strict=True)
+        )
+        lines = [
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">',
+            "<table>",
+            f"<caption>{caption}</caption>",
+        ]
+        lines += [f"<thead><tr>{''.join(titles)}</tr></thead>", "<tbody>"]
+        for row in node.rows:
+            if isinstance(row, Group):
+                wide = f'<tr class="group"><th colspan="{count}" scope="colgroup">{self.words(row.words)}</th></tr>'
+                lines.append(wide if row.words else "</tbody><tbody>")
+                continue
+            first, *rest = map(self.words, row)
+            cells = (f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, aligned[1:], strict=True))
+            lines.append(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>')
+        return "\n".join([*lines, "</tbody>", "</table>", "</div>"])
+
+    def display(self, lines: Sequence[Line]) -> str:
+        number = lines[-1].number
+        body = " \\\\\n".join(self.rows(lines))
+        text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}" + (rf"\tag{{{number}}}" if number else ""))
+        name = f' id="eq-{number}"' if number else ""
+        box = f'<div class="scroll formula"{name} tabindex="0" role="group" aria-label="formula">'
+        return f'{box}<div class="tex display">{text}</div></div>'
+
+    def figure(self, node: Figure) -> str:
+        return self.figures.get(node.id, "")
 
 
 def capital(text: str) -> str:
@@ -126,31 +188,3 @@ def default_parameters(program: Program) -> int | None:
 def family_title(group: str) -> str:
     """The display name of a family of models."""
     return FAMILIES.get(group, capital(group))
-
-
-def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
-    hidden = {"graph": not setting.drawing, "growth": not shown.analysis.items}
-    short = title_of(program.title, program.name)
-    return {
-        "headline": short, "about": about(program.title, short), "facts": list(_facts(shown)),
-        "family": family_title(setting.family), "drawing": setting.drawing,
-        "sections": [(id, name) for id, name in SECTIONS if not hidden.get(id)],
-        "description": f"Parameters and FLOPs of {short} in closed form, with an exact calculator.",
-    }  # fmt: skip
-
-
-def _facts(shown: Page) -> Iterator[tuple[str, str, str]]:
-    """The key figures of a page: name, value, and a note."""
-    if shown.default_parameters is not None:
-        yield "Parameters", f"{shown.default_parameters:,}", "at the default sizes"
-    if shown.worked and shown.worked.regimes[0].forward:
-        first = shown.worked.regimes[0]
-        if first.backward:
-            yield "Backward over forward", f"{float(Fraction(first.backward, first.forward)):.4f}", f"regime {first.name}"
-    grows = (growth for items in shown.analysis.items for growth in items.growth)
-    crossed = [(growth, found) for growth in grows for found in growth.crossovers if found.value and found.work == FORWARD]
-    for growth, found in crossed[:1]:
-        yield "Attention overtakes", f"{found.value:,}", f"tokens of {' and '.join(growth.unknown.streams)}"
-    cases = sum(len(item.cases) for item in shown.verified)
-    if cases:
-        yield "Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"

@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from math import ceil
 
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.lines import LINE, fold, width
-from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.fragments import PIECES, Fragments, fragments
-from symflops.emit.page.markup import Markup
+from symflops.emit.math.lines import LIMITS
 from symflops.emit.page.page import page
-from symflops.emit.page.types import Page
+from symflops.emit.page.printing import PagePrinter, math_text
+from symflops.emit.page.sections import document
+from symflops.emit.page.tree import Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
 from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
-from symflops.model.formula import Formula
-from symflops.model.program import Definition, Program
+from symflops.model.program import Program
 from symflops.model.verification import Verification
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     '"': r"\textquotedbl{}", "'": "'", "`": r"\textasciigrave{}", "\u2013": "--",
-    "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''",
+    "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''", "†": r"\textsuperscript{\dag}",
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
-NOTE = r"\,\textsuperscript{{\textit{{{}}}}}"
-FRAGMENT_LINE, NARROW = 220.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
+SMALL = ("", r"\small", r"\footnotesize\setlength{\tabcolsep}{3pt}")
 WORD = 8  # letters of a long word that stay together
-CELL, LINES = 90.0, 36  # points of one line in a cell of a fragment's table, and lines of a table that fits on a page
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The document of ``program``."""
-    return render_page(page(abbreviated(program), verified, worked(program)), version)
+    return render_page(document(page(abbreviated(program), verified, worked(program))), version)
 
 
-def render_page(shown: Page, version: str) -> str:
+def render_page(shown: Document, version: str) -> str:
     """``shown`` as a LaTeX document."""
-    return template("derivation.tex.jinja").render(version=version, **_Context(shown).context())
+    printer = LatexPage(shown.letters)
+    body = printer.blocks((*shown.intro, *shown.parts))
+    return template("derivation.tex.jinja").render(version=version, shown=shown, comment=comment, text=escape, body=body)
 
 
-def render_fragments(program: Program, version: str) -> dict[str, str]:
-    """Pieces to paste into a paper, by the names of ``PIECES``: an alignment and two tables, without a preamble."""
-    found = fragments(abbreviated(program))
-    shown = _Context(found.page, FRAGMENT_LINE, r"\,\penalty900")
-    context = {**shown.context(), "version": version, "found": found, "tall": shown.tall(found)}
-    return {name: template(f"{name}.tex.jinja").render(context) for name in PIECES}
+def comment(text: str) -> str:
+    """``text`` within a comment."""
+    return re.sub(r"[^ -~]", "?", text)
 
 
 def escape(text: str) -> str:
@@ -56,11 +50,6 @@ def escape(text: str) -> str:
     if text.isascii() and text.isalnum():
         return text
     return "".join(SPECIAL.get(character) or _plain(character) for character in text)
-
-
-def signed(number: int) -> str:
-    """A difference with its sign."""
-    return f"${number:+,}$".replace(",", "{,}")
 
 
 def _plain(character: str) -> str:
@@ -80,45 +69,98 @@ def code(text: str) -> str:
     return rf"\texttt{{{breakable.removesuffix(chr(92) + 'allowbreak{}')}}}"
 
 
-class _Context:
-    """The names that the templates use."""
+class LatexPage(PagePrinter):
+    """Prints the nodes of a page in LaTeX; a line may break at ``thin``, the space between factors."""
 
-    def __init__(self, page: Page, line: float = LINE, thin: str = r"\thin") -> None:
-        self.page = page
-        self.line = line
-        self.names = letters(page.program) | dict(page.letters)
-        self.printer = LatexPrinter(self.names)
-        self.inline = LatexPrinter(self.names, thin, thin)
-        self.markup = Markup(page, self.names, self.printer, escape, code, self.math, NOTE, line=line)
+    def __init__(self, letters: Mapping[str, str], thin: str = r"\thin") -> None:
+        super().__init__(letters)
+        self.thin = thin
 
-    def context(self) -> dict[str, object]:
-        """By name, what the templates call and place."""
-        return self.markup.context() | {
-            "defined": self.defined,
-            "signed": signed,
-            "comment": lambda text: re.sub(r"[^ -~]", "?", text),
-        }
+    def text(self, text: str) -> str:
+        return escape(text)
 
-    def math(self, formula: Formula) -> str:
-        """A formula within a line."""
-        plain = self.printer.text(formula)
-        return f"${self.inline.text(formula) if self.line == LINE or width(plain) > NARROW else plain}$"
+    def code(self, text: str) -> str:
+        return code(text)
 
-    def defined(self, definition: Definition) -> str:
-        """A derived size as rows of an alignment."""
-        first, *rest = fold(self.printer.text(definition.formula), self.line)
-        return " \\\\\n".join([f"{definition.latex} &= {first}", *(rf"&\qquad {{}}{line}" for line in rest)])
+    def math(self, node: Math) -> str:
+        return f"${self.breakable(math_text(node, self.printer))}$"
 
-    def tall(self, found: Fragments) -> dict[str, bool]:
-        """The tables that may be higher than a page."""
-        cells = {
-            "symbols": [[5.0 * len(field.doc), 6.0 * sum(map(len, field.keys))] for field in self.page.program.fields],
-            "modules": [
-                [6.0 * len(row.module), width(self.printer.text(row.parameters)), width(self.printer.text(row.term))]
-                for row in found.modules
-            ],
-        }
-        program = self.page.program
-        others = [*program.definitions, *self.page.streams, *program.statistics, *program.moments]
-        cells["symbols"] += [[0.0] for _ in others]
-        return {name: sum(ceil(max(*row, 1.0) / CELL) for row in rows) > LINES for name, rows in cells.items()}
+    def breakable(self, text: str) -> str:
+        """Math that breaks between factors."""
+        return LIMITS.sub(lambda found: found[0] + self.thin, text).replace(r" \, ", f" {self.thin} ")
+
+    def number(self, node: Number) -> str:
+        text = super().number(node)
+        return f"${text}$".replace(",", "{,}") if node.signed else text
+
+    def emphasis(self, words: str) -> str:
+        return rf"\emph{{{words}}}"
+
+    def mark(self, letter: str) -> str:
+        return rf"\,\textsuperscript{{\textit{{{letter}}}}}"
+
+    def link(self, address: str, words: str) -> str:
+        return rf"\hyperref[{address[1:]}]{{{words}}}" if address.startswith("#") else words
+
+    def equation_link(self, number: int) -> str:
+        return rf"\hyperref[eq-{number}]{{({number})}}"
+
+    def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
+        text = ""
+        for node, printed in blocks:  # no new paragraph between a sentence and its equation
+            text += ("" if not text else "\n" if isinstance(node, Equation) else "\n\n") + printed
+        return text
+
+    def section(self, node: Section) -> str:
+        return f"\\section{{{escape(node.title)}}}\\label{{{node.id}}}\n\n{self.blocks(node.blocks)}"
+
+    def heading(self, words: str) -> str:
+        return rf"\subsection*{{{words}}}"
+
+    def items(self, items: Sequence[str]) -> str:
+        rows = (rf"\item {item.removeprefix(chr(92) + ',')}" for item in items)
+        return "\n".join([r"\begin{itemize}\setlength{\itemsep}{2pt}", *rows, r"\end{itemize}"])
+
+    def notes(self, notes: Sequence[tuple[str, str]]) -> str:
+        return "\n".join(f"{self.mark(letter)}\\,{words}\\quad" if letter else words for letter, words in notes).removesuffix(
+            r"\quad"
+        )
+
+    def table(self, node: Table) -> str:
+        columns = " ".join(map(column, node.columns))
+        head = [rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}", r"\toprule", self.titles(node), r"\midrule", r"\endhead"]
+        lines = [*head, *self.table_rows(node), r"\bottomrule", r"\end{longtable}"]
+        if node.small:
+            lines = [rf"\begingroup{SMALL[node.small]}", *lines, r"\endgroup"]
+        return "\n".join(lines)
+
+    def titles(self, node: Table) -> str:
+        """The row of titles."""
+        return " & ".join(self.words(each.title) for each in node.columns) + r" \\"
+
+    def table_rows(self, node: Table) -> list[str]:
+        """The rows of a table; those of a group are indented below its heading."""
+        rows, indent, count = [], "", len(node.columns)
+        for row in node.rows:
+            if isinstance(row, Group):
+                indent = r"\quad " if row.words else ""
+                wide = rf"\multicolumn{{{count}}}{{@{{}}p{{0.96\linewidth}}@{{}}}}{{{self.words(row.words)}}} \\*"
+                rows.append(wide if row.words else r"\midrule")
+                continue
+            *cells, last = map(self.words, row)
+            if len(row) < count:
+                room = sum(each.share for each in node.columns[len(row) - 1 :]) + 3
+                last = rf"\multicolumn{{{count - len(row) + 1}}}{{P{{{room / 100:.2f}\linewidth}}@{{}}}}{{{last}}}"
+            rows.append(indent + " & ".join([*cells, last]) + r" \\")
+        return rows
+
+    def display(self, lines: Sequence[Line]) -> str:
+        number = lines[-1].number
+        tag = rf" \tag{{{number}}}\label{{eq-{number}}}" if number else ""
+        rows = " \\\\\n".join(self.rows(lines))
+        return f"\\begin{{align*}}\n{rows}{tag}\n\\end{{align*}}"
+
+
+def column(each: Column) -> str:
+    """The type of a column."""
+    return rf"P{{{each.share / 100:.2f}\linewidth}}" if each.share else "r" if each.number else "l"

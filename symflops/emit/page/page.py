@@ -35,8 +35,13 @@ from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo,
 from symflops.model.verification import Verification
 
 
-def page(program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None) -> Page:
-    """The page of ``program``; ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch."""
+def page(
+    program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None, whole: Program | None = None
+) -> Page:
+    """The page of ``program``, or of the regimes that it shows of the ``whole`` one.
+
+    ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch.
+    """
     program = with_plain_words(program)
     sizes = default_sizes(program)
     found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
@@ -62,6 +67,7 @@ def page(program: Program, verified: Sequence[Verification] = (), worked: Worked
             for field in program.fields
             if field.letter == letter
         ),
+        offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
     )
 
 

@@ -133,6 +133,7 @@ class Page:
 
     ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
+    ``offered`` are all regimes of the model, with their docs.
     """
 
     program: Program
@@ -150,3 +151,4 @@ class Page:
     letters: tuple[tuple[str, str], ...]
     worked: Worked | None = None
     fixed: tuple[tuple[str, str], ...] = ()
+    offered: tuple[tuple[str, str], ...] = ()

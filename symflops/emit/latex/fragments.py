@@ -1,0 +1,122 @@
+"""Pieces of LaTeX to paste into a paper: an alignment and two tables, without a preamble."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+
+from symflops.emit.latex.document import LatexPage, column, comment
+from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.math.lines import width
+from symflops.emit.page.fragments import fragments
+from symflops.emit.page.printing import math_text
+from symflops.emit.page.sections_pieces import letters_of, pieces
+from symflops.emit.page.tree import Block, Code, Equation, Group, Heading, Inline, Line, Math, Section, Table, Words
+from symflops.model.program import Program
+
+NARROW = 70.0  # points of a formula beyond which it may break in a cell
+TEXT, LINES = 345.0, 36  # points of a text's line, and lines of a table that fits on a page
+LETTER, WIDE_LETTER = 5.0, 6.0  # points of a letter, and of one in the typewriter face
+PACKAGES = r"\usepackage[T1]{fontenc} and \usepackage{amsmath,amssymb,array,booktabs"
+TALL = "It breaks across pages: place it in no other environment, where there is one column."
+RAGGED = r">{\raggedright\arraybackslash}p"
+
+
+def render_fragments(program: Program, version: str) -> dict[str, str]:
+    """Pieces to paste into a paper, by the names of ``PIECES``."""
+    found = fragments(abbreviated(program))
+    printer = LatexFragment(letters_of(found), found.page.program.name)
+    return {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
+
+
+class LatexFragment(LatexPage):
+    """Prints the nodes of a piece, in a text 345 points wide; equations have labels that begin with ``name``."""
+
+    line = 220.0  # beside a head and a number
+
+    def __init__(self, letters: Mapping[str, str], name: str) -> None:
+        super().__init__(letters, r"\,\penalty900")
+        self.name = comment(name)
+
+    def math(self, node: Math) -> str:
+        text = math_text(node, self.printer)
+        return f"${self.breakable(text) if width(text) > NARROW else text}$"
+
+    def equation_link(self, number: int) -> str:
+        return rf"\eqref{{eq:{self.name}-{number}}}"
+
+    def blocks(self, nodes: Iterable[Block | Section]) -> str:
+        nodes = list(nodes)
+        headings = [node for node in nodes if isinstance(node, Heading)]
+        if len(headings) == 1:  # the paper says it, where there is nothing to tell apart
+            told = self.remark("".join(map(plain, headings[0].words)) + ".")
+            return self.joined([(node, told if node is headings[0] else self.block(node)) for node in nodes])
+        return super().blocks(nodes)
+
+    def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
+        (_, remark), *rest = blocks
+        spaced = [f"\n{text}" if isinstance(node, Heading) and not text.startswith("%") else text for node, text in rest]
+        if not any(isinstance(node, Equation) for node, _ in rest):
+            return "\n".join([remark, *spaced])
+        needs = r"% Needs \usepackage{amsmath,amssymb}. Rows fit a text that is at least 345pt wide."
+        return "\n".join([remark, needs, r"\begingroup\allowdisplaybreaks", *spaced, r"\endgroup"])
+
+    def heading(self, words: str) -> str:
+        return rf"\noindent {words}:"
+
+    def remark(self, text: str) -> str:
+        return f"% {comment(text)}"
+
+    def block(self, node: Block | Section) -> str:
+        return self.aligned(node.lines) if isinstance(node, Equation) else super().block(node)
+
+    def aligned(self, lines: Sequence[Line]) -> str:
+        """All lines as one alignment, each with a label."""
+        rows = []
+        for line in lines:
+            label = rf"\label{{eq:{self.name}-{line.number or line.head}}}"
+            rows.append(" \\notag \\\\\n".join(self.rows([line])) + f" {label}")
+        body = " \\\\\n".join(rows)
+        return f"\\begin{{align}}\n{body}\n\\end{{align}}"
+
+    def table(self, node: Table) -> str:
+        tall = self.height(node) > LINES
+        kind, columns = "longtable" if tall else "tabular", " ".join(map(column, node.columns)).replace("P{", f"{RAGGED}{{")
+        needs = f"% Needs {PACKAGES}{',longtable' if tall else ''}}}. {TALL if tall else 'Place it in a table environment.'}"
+        rows = [row.replace("P{", f"{RAGGED}{{", 1) if r"\multicolumn" in row else row for row in self.table_rows(node)]
+        head = [
+            r"{\small\setlength{\tabcolsep}{4pt}%",
+            rf"\begin{{{kind}}}{{@{{}}{columns}@{{}}}}",
+            r"\toprule",
+            self.titles(node),
+        ]
+        above = [r"\midrule", r"\endhead"] if tall else [r"\midrule"]
+        return "\n".join([needs, *head, *above, *rows, r"\bottomrule", rf"\end{{{kind}}}}}"])
+
+    def height(self, node: Table) -> int:
+        """The lines of a table."""
+        lines = 0
+        for row in node.rows:
+            cells = (row.words,) if isinstance(row, Group) else row
+            shares = [
+                *(each.share for each in node.columns[: len(cells) - 1]),
+                sum(each.share for each in node.columns[len(cells) - 1 :]),
+            ]
+            lines += max(ceil(self.extent(cell) / (TEXT * share / 100)) or 1 for cell, share in zip(cells, shares, strict=True))
+        return lines
+
+    def extent(self, words: Words) -> float:
+        """The width of words in points."""
+        return sum(width(math_text(node, self.printer)) if isinstance(node, Math) else letters(node) for node in words)
+
+
+def letters(node: Inline) -> float:
+    """The width of text or code in points."""
+    text = plain(node)
+    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(text)
+
+
+def plain(node: Inline) -> str:
+    """Text or code without markup."""
+    return node if isinstance(node, str) else node.text if isinstance(node, Code) else re.sub("[a-z]", "x", str(node))

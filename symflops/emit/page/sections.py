@@ -1,0 +1,125 @@
+"""The derivation page as a tree: its head, and the order of its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from symflops.emit.math.printer import letters
+from symflops.emit.page.analysis import FORWARD, Crossover, Growth
+from symflops.emit.page.sections_growth import growth
+from symflops.emit.page.sections_model import definitions, item_letters, modules, streams
+from symflops.emit.page.sections_results import batch_of, conventions, parameters, regimes, verification
+from symflops.emit.page.sections_work import forms, passes, ratio
+from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Number, Paragraph, Section, Table, Words
+from symflops.emit.page.types import Page
+from symflops.emit.page.worked_figures import Worked
+from symflops.emit.page.writing import letter, names, series
+
+INTRO = (
+    " has, and how many floating-point operations one step of it takes, forward and backward. Everything follows from the"
+    " graph of the model in ",
+    ". A multiply-add counts as two FLOPs. Nothing is rounded, and no sequence length is fixed: a batch enters through a"
+    " few sums over its items.",
+)
+FIGURES = (
+    Figure("calculator", "Calculator"),
+    Figure(
+        "plotted",
+        "Over length",
+        "Forward and backward FLOPs of one item, its other lengths as in the first item of the batch above. The dashed line"
+        " marks the length from which on attention does more work than everything else.",
+    ),
+    Figure(
+        "graph",
+        "The model",
+        "The modules in the order in which values flow through them, as the spec writes them down. A frame is a repeated"
+        " block; what an iteration hands to the next one is not drawn. Coloured boxes do matrix work.",
+    ),
+)
+
+
+def document(page: Page) -> Document:
+    """The tree of a page."""
+    program = page.program
+    known = letters(program) | dict(page.letters)
+    known |= item_letters(program, known)
+    glanced = [glance(page, page.worked)] if page.worked else []
+    grows = [growth(page, known)] if page.analysis.items else []
+    compared = [conventions(page.worked, program.name)] if page.worked and page.worked.conventions else []
+    return Document(
+        name=program.name,
+        title=program.title or program.name,
+        facts=tuple(facts(page)),
+        intro=tuple(intro(page)),
+        parts=(
+            *FIGURES, *glanced, streams(page), modules(page), definitions(page, known), forms(page), passes(page),
+            ratio(page, known), *grows, regimes(page), *compared, parameters(page), verification(page),
+        ),
+        letters=known,
+        sources=program.sources,
+    )  # fmt: skip
+
+
+def intro(page: Page) -> Iterator[Block]:
+    """What the page derives, and of which structure."""
+    program = page.program
+    told = names(program.references or (program.name,))
+    yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), INTRO[1]))
+    if page.fixed:
+        values: list[Words] = [(Code(key), " is ", Code(value)) for key, value in page.fixed]
+        rest = ": these decide the structure, and models with others are derived when they are asked for."
+        yield Paragraph(("It is of models in which ", *series(values, ", and "), rest))
+
+
+def crossed(page: Page) -> Iterator[tuple[Growth, Crossover]]:
+    """The lengths from which on attention costs as much as all else, forward."""
+    for items in page.analysis.items:
+        for grown in items.growth:
+            yield from ((grown, found) for found in grown.crossovers if found.value and found.work == FORWARD)
+
+
+def facts(page: Page) -> Iterator[Fact]:
+    """The key figures of a page."""
+    if page.default_parameters is not None:
+        yield Fact("Parameters", (Number(page.default_parameters),), "at the default sizes")
+    first = page.worked.regimes[0] if page.worked else None
+    if first and first.forward and first.backward:
+        yield Fact("Backward over forward", (Number(Fraction(first.backward, first.forward)),), f"regime {first.name}")
+    for grown, found in list(crossed(page))[:1]:
+        yield Fact("Attention overtakes", (Number(found.value or 0),), f"tokens of {' and '.join(grown.unknown.streams)}")
+    cases = sum(len(item.cases) for item in page.verified)
+    if cases:
+        yield Fact("Verified", (f"{cases} measured {'case' if cases == 1 else 'cases'}",), "equal to the last FLOP")
+
+
+def glance(page: Page, worked: Worked) -> Section:
+    """The figures of one step at the default sizes."""
+    first = worked.regimes[0]
+    rows: list[tuple[Words, Words]] = []
+    if page.default_parameters is not None:
+        rows.append((("Parameters",), (Number(page.default_parameters),)))
+    rows.append((("Forward FLOPs",), (Number(first.forward),)))
+    if first.backward:
+        rows.append((("Backward FLOPs",), (Number(first.backward),)))
+        if first.forward:
+            rows.append((("Backward over forward",), (Number(Fraction(first.backward, first.forward)),)))
+    for items in page.analysis.items:
+        for grown in items.growth:
+            rows += grown_rows(grown)
+    step = ("At the default sizes, one step of regime ", Code(first.name), " on a batch of one item: ", *batch_of(worked), ".")
+    columns = (Column(("Figure",), 66), Column(("Value",), number=True))
+    return Section("glance", "At a glance", (Paragraph(step), Table("One step at the default sizes", columns, tuple(rows))))
+
+
+def grown_rows(grown: Growth) -> Iterator[tuple[Words, Words]]:
+    """Where attention overtakes all else, and the cost of one more token."""
+    unknown = grown.unknown
+    for found in grown.crossovers:
+        if found.value and found.work == FORWARD:
+            same = " = " if unknown.kind == "equal" else " "
+            where: Words = (*names(unknown.streams), same, letter(unknown.letter), " on")
+            yield ("Attention costs as much as all else from ", *where), (Number(found.value),)
+    step = grown.marginal[0][2]
+    if unknown.kind != "equal" and step is not None:
+        yield ("Forward FLOPs of one more token of ", *names(unknown.streams)), (Number(step),)

@@ -1,0 +1,258 @@
+"""The section of a page about growth: where the work of one item goes, when attention overtakes all else, one more token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from symflops.emit.math.lines import LINE, width
+from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.analysis import Analysis, Crossover, Growth, ItemAnalysis, Order, Orders
+from symflops.emit.page.length_polynomials import Assumption, Unknown
+from symflops.emit.page.printing import line_rows
+from symflops.emit.page.sections_work import fits
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Column,
+    Equation,
+    Heading,
+    Line,
+    Math,
+    Number,
+    Paragraph,
+    Scaled,
+    Section,
+    Table,
+    Words,
+)
+from symflops.emit.page.types import Page
+from symflops.emit.page.writing import equals, letter, math, names, plural, series
+from symflops.model.formula import ZERO, Formula, Power, Sym, brackets, symbols
+
+MOST, WIDE = 12, 515.0
+"""The most rows of a closed form on a page, of that many points each."""
+
+SHORT = 120.0
+"""Points beside a fraction in its row."""
+
+WORDS = {Fraction(0): "of one item", Fraction(1): "per token", Fraction(2): "per pair of tokens"}
+RELATIONS = {"multiple": " is a multiple of ", "equal": " = ", "at_least": r" \ge ", "at_most": r" \le "}
+COEFFICIENTS = (r"\alpha", r"\beta", r"\gamma")
+SHARES = " The share is that of the part in the work that grows alike."
+REACHES = {
+    "short": "As sequences become short, this is what is left.",
+    "long": (
+        "Forward work by how it grows: as sequences become longer, what grows most is left. Terms below zero correct those"
+        " above." + SHARES
+    ),
+    "": (
+        "Forward work by how it grows. As sequences become short, what grows least is left of it; as they become long, what"
+        " grows"
+        " most." + SHARES
+    ),
+}
+KINDS = {
+    "always": ", attention costs more than all else at every length.",
+    "never": ", attention costs less than all else at every length.",
+    "ratio": " attention and all else grow alike: their ratio is the same at every length.",
+}
+LONGER = "more lines than this page shows."
+
+
+def growth(page: Page, letters: Mapping[str, str]) -> Section:
+    """How the cost of one item grows."""
+    told, printer = page.analysis, LatexPrinter(letters)
+    what: Words = ("What follows is of regime ", Code(told.regime), " under convention ", Code(told.convention))
+    blocks: list[Block] = [Paragraph((*what, ", for one item at a time: one sample, one image.", *default_lengths(page)))]
+    for items in told.items:
+        for orders in items.orders:
+            blocks += work_by_order(items, orders, told, printer)
+        for unknown in dict.fromkeys(grown.unknown for grown in items.growth):
+            blocks.append(Heading(("When ", *names(unknown.streams), plural(len(unknown.streams), " grows", " grow"))))
+            for grown in items.growth:
+                if grown.unknown == unknown:
+                    blocks += _Grown(page, grown, printer).blocks()
+    return Section("growth", "How the cost grows", tuple(blocks))
+
+
+def default_lengths(page: Page) -> Words:
+    """Which lengths the figures are of."""
+    if not page.worked:
+        return ()
+    lengths = page.analysis.lengths
+    values: list[Words] = [(equals(name, str(value)),) for name, value in lengths]
+    others: Words = ("; other lengths are those of the batch above: ", *series(values)) if len(lengths) > 1 else ()
+    return (" Figures are at the default sizes", *others, ".")
+
+
+def work_by_order(items: ItemAnalysis, orders: Orders, told: Analysis, printer: LatexPrinter) -> Iterator[Block]:
+    """The work of one item by how it grows, and by part."""
+    reach = f", in {orders.reach} sequences" if orders.reach else ""
+    yield Heading((f"Where the work of one {items.items.removesuffix('s').replace('_', ' ')} goes{reach}",))
+    used = {name for order in orders.orders for name in symbols(order.work)}
+    tokens: list[Words] = [(equals(each.letter, *product(each)),) for each in told.tokens if each.letter in used]
+    here: Words = (" Here ", *series(tokens), ".") if tokens else ()
+    assumed = assumptions(orders.assumed)
+    assuming: Words = (" This assumes that ", *series(assumed), ".") if assumed else ()
+    yield Paragraph((REACHES[orders.reach], *here, *assuming))
+    columns = (
+        Column(("Grows",), 17),
+        Column(("Part",), 21),
+        Column(("Forward FLOPs",), 44),
+        Column(("Share, %",), number=True),
+    )
+    rows = tuple(row for order in orders.orders for row in order_rows(order, printer))
+    yield Table("Work by how it grows, and by part", columns, rows)
+
+
+def order_rows(order: Order, printer: LatexPrinter) -> Iterator[tuple[Words, ...]]:
+    """The parts of the work that grow alike."""
+    for place, share in enumerate(order.shares):
+        power = () if place else (WORDS.get(order.power, f"with power {order.power} of the tokens"),)
+        work: Words = (Math((share.work,)),) if fits(share.work, printer) else ("see above",)
+        yield power, (share.part,), work, (percent(share.share),)
+
+
+def percent(share: Fraction | None) -> str:
+    """A share in percent, without the sign; empty if it is unknown."""
+    if share is None:
+        return ""
+    text = f"{float(100 * share):.2f}"
+    return f"< {text[:-1]}1" if share and float(text) == 0 else text
+
+
+def product(unknown: Unknown) -> tuple[str | Formula, ...]:
+    """A length in terms of batch variables, as math: a product of axes, or several equal lengths."""
+    dot, parts = (r" \cdot ", unknown.axes) if unknown.kind == "tokens" else (" = ", tuple(map(Sym, unknown.variables)))
+    return tuple(each for place, part in enumerate(parts) for each in ((dot, part) if place else (part,)))
+
+
+def assumptions(assumed: Sequence[Assumption]) -> list[Words]:
+    """What is assumed, each once."""
+    found: list[Words] = []
+    for one in assumed:
+        words: Words = (math(one.left, RELATIONS[one.relation], one.right),)
+        if one.relation == "multiple":
+            words = (math(one.left), RELATIONS["multiple"], math(one.right))
+        if words not in found:
+            found.append(words)
+    return found
+
+
+class _Grown:
+    """The blocks about one length that varies."""
+
+    def __init__(self, page: Page, growth: Growth, printer: LatexPrinter) -> None:
+        self.page, self.growth, self.printer = page, growth, printer
+        self.letter = growth.unknown.letter
+        self.same = (
+            len({(one.kind, one.above, one.below, one.square, one.linear, one.constant) for one in growth.crossovers}) == 1
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """What varies, both polynomials, crossovers, and the cost of one more token."""
+        growth = self.growth
+        yield Paragraph(self.varying())
+        lines = (self.polynomial("attention", growth.attention), self.polynomial("all else", growth.others))
+        if growth.attention and all(self.shown([line]) for line in lines):
+            yield Paragraph(("Forward, attention and all else cost",))
+            yield Equation(lines)
+        for crossover in growth.crossovers[: 1 if self.same else None]:
+            yield from self.crossover(crossover)
+        if not growth.crossovers:
+            yield Paragraph(("There is no attention that could overtake anything.",))
+        yield from self.marginal()
+
+    def shown(self, lines: Sequence[Line]) -> bool:
+        """Whether lines are few enough for a page."""
+        return sum(len(line_rows(line, self.printer, WIDE)) for line in lines) <= MOST
+
+    def varying(self) -> Words:
+        """Which length varies while others stay."""
+        growth, unknown = self.growth, self.growth.unknown
+        one = letter(self.letter) if unknown.kind == "axis" else equals(self.letter, *product(unknown))
+        others = self.others()
+        stay = plural(len(others), " stays as it is", " stay as they are")
+        while_: Words = (" while ", *series(others), stay) if others else ()
+        assumed = series(assumptions(growth.assumed), " and ", " and ")
+        where: Words = (", where ", *assumed) if growth.reach else (", assuming that ", *assumed) if assumed else ()
+        bound = " or there is no such bound" if growth.reach == "short" else ""
+        return ("Let ", one, " vary", *while_, *where, f"{bound}.")
+
+    def others(self) -> list[Words]:
+        """The other lengths that the work depends on."""
+        growth, told = self.growth, self.page.analysis
+        formulas = [formula for _, formula in (*growth.attention, *growth.others)] + [step for _, step, _ in growth.marginal]
+        used = {name for formula in formulas for name in symbols(formula)}
+        plain: list[Words] = [(letter(name),) for name, _ in told.lengths if name in used - set(growth.unknown.variables)]
+        products = [each for each in told.tokens if each.letter in used - {self.letter}]
+        return plain + [(equals(each.letter, *product(each)),) for each in products]
+
+    def polynomial(self, head: str, terms: Sequence[tuple[int, Formula]]) -> Line:
+        """A polynomial in the length: ``terms`` are (power, coefficient)."""
+        powers: dict[int, Formula | None] = {0: None, 1: Sym(self.letter)}
+        return Line(head, tuple(Scaled(one, powers.get(power, Power(Sym(self.letter), power))) for power, one in terms))
+
+    def crossover(self, found: Crossover) -> Iterator[Block]:
+        """The length at which attention costs as much as all else."""
+        where = "In both passes together" if found.work == "both" else "Forward and in both passes" if self.same else "Forward"
+        if found.kind in KINDS:
+            yield Paragraph((where + KINDS[found.kind],))
+            return
+        lines = list(self.quotient(found) if found.kind == "quotient" else self.root(found))
+        told = f"{where}, attention costs as much as all else"
+        if self.shown(lines):
+            yield Paragraph((f"{told} at", *self.linear(found)))
+            yield Equation(tuple(lines))
+        else:
+            yield Paragraph((f"{told} where the two are equal, in a closed form of {LONGER}",))
+        if self.page.worked and found.value:
+            yield Paragraph(("At the default sizes that is from ", letter(self.letter), " = ", Number(found.value), " on."))
+        elif self.page.worked:
+            yield Paragraph(("At the default sizes there is no such length.",))
+
+    def linear(self, found: Crossover) -> Words:
+        """What a root is if its square coefficient vanishes, which only a condition makes it do."""
+        if found.kind != "root" or not any(True for _ in brackets([found.square])):
+            return ()
+        a, b, c = COEFFICIENTS
+        return (" (", math(f"-{c} / {b}"), " where ", math(a), " is 0)")
+
+    def root(self, found: Crossover) -> Iterator[Line]:
+        """The positive root of a square polynomial, then its coefficients."""
+        a, b, c = COEFFICIENTS
+        root = rf"\frac{{-{b} + \sqrt{{{b}^{{2}} - 4 {a} {c}}}}}{{2 {a}}}"
+        yield Line(self.star(), (math(f"-{b} / {a}" if found.constant == ZERO else root),))
+        yield from defined((found.square, found.linear, found.constant))
+
+    def quotient(self, found: Crossover) -> Iterator[Line]:
+        """A quotient; if it is too wide, of two letters that are defined below."""
+        if max(width(self.printer.text(part)) for part in (found.above, found.below)) <= LINE - SHORT:
+            yield Line(self.star(), (math(r"\frac{", found.above, "}{", found.below, "}"),))
+            return
+        yield Line(self.star(), (math(r"\alpha / \beta"),))
+        yield from defined((found.above, found.below))
+
+    def star(self) -> Math:
+        """The length at which both cost the same."""
+        return math(Sym(self.letter), "^{*}")
+
+    def marginal(self) -> Iterator[Block]:
+        """The cost of one more token."""
+        (_, forward, one), (_, both, two) = self.growth.marginal
+        lines = (Line("token, forward", (Scaled(forward),)), Line("token, both passes", (Scaled(both),)))
+        if all(self.shown([line]) for line in lines):
+            yield Paragraph(("One more token costs",))
+            yield Equation(lines)
+        else:
+            yield Paragraph((f"One more token costs the difference of the closed forms, in {LONGER}",))
+        if one is not None and two is not None:
+            here = "At the default sizes and the lengths above that is "
+            yield Paragraph((here, Number(one), " forward and ", Number(two), " in both passes."))
+
+
+def defined(formulas: Iterable[Formula]) -> Iterator[Line]:
+    """Lines that define the Greek letters of coefficients."""
+    for name, formula in zip(COEFFICIENTS, formulas, strict=False):
+        yield Line(math(name), (Scaled(formula),))

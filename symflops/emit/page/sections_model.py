@@ -1,0 +1,193 @@
+"""The sections of a page about the model: its streams, its modules, and what the letters of formulas mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from symflops.emit.code.rewriting import Rewriting
+from symflops.emit.math.printer import INDEX
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Column,
+    Equation,
+    Heading,
+    Line,
+    Link,
+    Math,
+    Paragraph,
+    Scaled,
+    Section,
+    Table,
+    Words,
+)
+from symflops.emit.page.tree import Emphasis as Em
+from symflops.emit.page.types import Page
+from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, once, series
+from symflops.model.formula import ZERO, Formula, Sum, Sym
+from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.program import Moment, Program, Statistic
+
+MOMENTS = (
+    "The cost of one item is expanded in its lengths. Each distinct function of the lengths, summed over the items of the"
+    " batch, is a "
+)
+PADDED = (
+    " The model pads items to the longest of their batch, which a hat marks; useful work is that of items as long as they"
+    " are themselves."
+)
+WHOLE = (
+    " Figures of the batch as a whole, such as the number of its items or the length of the longest, belong to none of"
+    " them: moments that hold one are of one batch, and those of two do not add."
+)
+AMOUNTS = (
+    "Contractions run over these amounts of work. They are whole multiples of moments; where half of the pairs are counted,"
+    " the half stands in the FLOPs of one."
+)
+STREAMS = (
+    "A stream is a sequence of tokens that the model carries. Only its length varies from batch to batch; each linear runs"
+    " over the tokens of one stream, and attention over pairs of them."
+)
+ITEM = "item@"
+
+
+def streams(page: Page) -> Section:
+    """What varies with the batch, and what it flows through."""
+    rows = []
+    for stream, inputs in page.streams:
+        carried = series([(Code(name), *((" (", Code(layout), ")") if layout else ())) for name, layout in inputs])
+        rows.append(((Code(stream.name),), (stream.items,), (Math((stream.rows,)),), carried or ("computed values",)))
+    columns = (
+        Column(("Stream",), 15),
+        Column(("Belongs to",), 13),
+        Column(("Tokens per item",), 25),
+        Column(("Carried by",), 39),
+    )
+    flows = once(((Code(flow.amount),), outside(flow.group), names(flow.modules)) for flow in page.flows)
+    runs = (Column(("Runs over",), 17), Column(("In",), 25), Column(("Modules",), 52))
+    return Section("streams", "Streams", (
+        Paragraph((STREAMS,)),
+        Table("Streams", columns, tuple(rows)),
+        Paragraph(("What each of them flows through, outside of all blocks and within them:",)),
+        Table("Modules by what runs through them", runs, tuple(flows)),
+    ))  # fmt: skip
+
+
+def outside(group: str) -> Words:
+    """The block of some modules, in a cell."""
+    return (Code(group),) if group else ("outside of blocks",)
+
+
+def modules(page: Page) -> Section:
+    """Each module that computes."""
+    useful = ", useful work only" if page.program.padded else ", useful pairs only" if page.pairs_differ else ""
+    told = (
+        "Each module below is one product with a weight, or the two products of an attention. Its parameters are those of"
+        f" one copy, in one block; its term is the forward work of all copies{useful}. Modules without contractions, such as"
+        " norms, have parameters only and stand under "
+    )
+    rows = by_group(
+        (scope.group, ((Code(scope.module),), names(scope.runs), counted(scope.parameters), (Math((scope.term,)),)))
+        for scope in page.scopes
+    )
+    columns = (
+        Column(("Module",), 29), Column(("Token scope",), 17), Column(("Parameters in one block",), 20),
+        Column(("Forward FLOPs",), 27),
+    )  # fmt: skip
+    paragraph = Paragraph((told, Link("#parameters", ("Parameters",)), "."))
+    table = Table("Modules that compute", columns, tuple(rows))
+    return Section("modules", "Token scope, module by module", (paragraph, table), "Token scope")
+
+
+def counted(formula: Formula) -> Words:
+    """A count in a cell; a dash for none."""
+    return NONE if formula == ZERO else (Math((formula,)),)
+
+
+def definitions(page: Page, letters: Mapping[str, str]) -> Section:
+    """Sizes, moments and amounts of work."""
+    bracket = (
+        "A bracket such as ", math(r"[L \ge 1]"), " is ", math("1"), " where its condition holds and ", math("0"),
+        " elsewhere; ", math("(a)^{+}"), " is ", math(r"\max(0, a)"), ".",
+    )  # fmt: skip
+    blocks = (Paragraph(bracket), *sizes(page.program), *moments(page.program, letters), *amounts(page))
+    return Section("definitions", "Definitions", blocks)
+
+
+def sizes(program: Program) -> Iterator[Block]:
+    """The sizes of the model, and those derived from them."""
+    yield Heading(("Sizes",))
+    yield Paragraph(("The sizes of a model are read from its configuration.",))
+    columns = (Column(("Symbol",)), Column(("Field",), 29), Column(("Default",), 13), Column(("Meaning",), 38))
+    rows = tuple(
+        ((letter(field.letter),), names(field.keys, ", "), default(field), (field.doc,) if field.doc else NONE)
+        for field in program.fields
+    )
+    yield Table("Sizes of the configuration", columns, rows)
+    if program.definitions:
+        yield Paragraph(("Derived from them:",))
+        yield Equation(tuple(Line(letter(one.letter), (Scaled(one.formula),)) for one in program.definitions))
+
+
+def moments(program: Program, letters: Mapping[str, str]) -> Iterator[Block]:
+    """What a batch is reduced to."""
+    yield Heading(("Moments",))
+    adding = "; moments of two batches add, so that ragged and packed batches are exact."
+    rest = "." + (PADDED if program.padded else "") + WHOLE if program.whole else adding
+    yield Paragraph((MOMENTS, Em(("moment",)), rest))
+    columns = (Column(("Moment",), 15), Column(("Definition" if program.whole else "Sum",), 42), Column(("Over",), 38))
+    yield Table("Moments of a batch", columns, tuple(moment_rows(program, letters)))
+    if "" in letters.values():
+        yield Paragraph(("A coefficient without a moment is spent once per step, whatever the batch is.",))
+
+
+def amounts(page: Page) -> Iterator[Block]:
+    """What contractions run over."""
+    yield Paragraph((AMOUNTS,))
+    columns: tuple[Column, ...] = (Column(("Amount",), 27), Column(("In moments",), 70))
+    if page.pairs_differ:
+        useful, executed = ("Useful", "Executed") if page.program.padded else ("Useful pairs", "All pairs")
+        columns = (Column(("Amount",), 27), Column((useful,), 34), Column((executed,), 34))
+    rows = []
+    for amount in page.amounts:
+        row = ((Code(amount.name),), (Math((amount.useful,)),), (Math((amount.executed,)),))
+        rows.append(row if page.pairs_differ else row[:2])
+    yield Table("Amounts of work", columns, tuple(rows))
+
+
+def index_of(letters: Mapping[str, str]) -> str:
+    """The index of an item."""
+    return next((name for name in INDEX if name not in letters), "s")
+
+
+def item_letters(program: Program, letters: Mapping[str, str]) -> dict[str, str]:
+    """The LaTeX of the lengths of one item."""
+    index = index_of(letters)
+    lengths = {name: letters[name] for stream in program.streams for name in stream.variables}
+    return {ITEM + name: f"{{{text}}}_{{,{index}}}" if "_" in text else f"{text}_{{{index}}}" for name, text in lengths.items()}
+
+
+def moment_rows(program: Program, letters: Mapping[str, str]) -> Iterator[tuple[Words, ...]]:
+    """The statistics and moments of a page, each symbol once: symbol, definition, and the items that it is over."""
+    rows: dict[str, tuple[Words, ...]] = {}
+    for statistic in program.statistics:
+        definition = over_items(rf"\{statistic.kind}", statistic, program, index_of(letters))
+        rows[letters[statistic.name]] = (letter(statistic.name),), (definition,), (f"the {statistic.items} of the batch",)
+    for position, moment in enumerate(program.moments):
+        name = f"moment@{position}"
+        if moment.items != ONCE:
+            definition = over_items(r"\sum", moment, program, index_of(letters))
+            rows[letters[name]] = (letter(name),), (definition,), (f"the {moment.items} of the batch",)
+        elif letters[name] == f"S_{{{position}}}":
+            rows[letters[name]] = (letter(name),), (Math((moment.formula,)),), ("the whole batch",)
+    yield from rows.values()
+
+
+def over_items(word: str, what: Moment | Statistic, program: Program, index: str) -> Math:
+    """The sum or maximum ``word`` over items, each length with the index of its item."""
+    mine = {name for stream in program.streams if stream.items == what.items for name in stream.variables}
+    marked: Formula = Rewriting(lambda part: Sym(ITEM + part.name) if isinstance(part, Sym) and part.name in mine else None)(
+        what.formula
+    )
+    under = index if what.items == SAMPLES else rf"{index} \in \mathrm{{{what.items.replace('_', ' ')}}}"
+    return math(f"{word}_{{{under}}} ", *(("(", marked, ")") if isinstance(marked, Sum) else (marked,)))

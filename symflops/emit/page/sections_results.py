@@ -1,0 +1,162 @@
+"""The sections of a page about figures: regimes, conventions, parameters, and what the derivation was verified against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Column,
+    Equation,
+    Figure,
+    Items,
+    Line,
+    Math,
+    Number,
+    Paragraph,
+    Scaled,
+    Section,
+    Table,
+    Words,
+)
+from symflops.emit.page.types import Page
+from symflops.emit.page.worked_figures import Worked
+from symflops.emit.page.writing import NONE, by_group, ended, math, plural, series
+from symflops.model.program import Program
+from symflops.model.verification import KnownInexact, Verification, VerifiedCase
+
+CHANGES = (
+    "What trains, what is adapted and what is recomputed changes the work of a step; a convention says what of it is counted."
+)
+OUTSIDE = (
+    ", for a reason that lies outside of it. The parameters agree; of the FLOPs, which are the derived ones, it is known by"
+    " how much they are more."
+)
+TIMES = " \u00d7 "
+PASSES = ("Parameters", "Forward", "Backward")
+
+
+def batch_of(worked: Worked) -> Words:
+    """The batch of worked figures."""
+    entries = (
+        (name, TIMES.join(map(str, entry)) if isinstance(entry, (list, tuple)) else str(entry)) for name, entry in worked.batch
+    )
+    return series([(Code(name), f" {entry}") for name, entry in entries])
+
+
+def numbers(*titles: str) -> Iterator[Column]:
+    """Columns of numbers."""
+    return (Column((title,), number=True) for title in titles)
+
+
+def regimes(page: Page) -> Section:
+    """What regimes and conventions mean, and the figures of a step by regime."""
+    told: list[Words] = [("Regime ", Code(name), f": {doc}") for name, doc in page.offered if doc]
+    told += [("Convention ", Code(name), f": {convention_doc(page.program, name)}") for name in page.program.conventions]
+    blocks: list[Block] = [Paragraph((CHANGES,)), Items(ended(told))]
+    if page.worked and len(page.worked.regimes) > 1:
+        blocks += by_regime(page.worked)
+    return Section("regimes", "Regimes and conventions", (*blocks, Figure("by-regime")))
+
+
+def convention_doc(program: Program, name: str) -> str:
+    """What a convention counts of attention, in words."""
+    pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
+    if program.padded:
+        return "padding counted" if lengths == "padded" else "useful work, without padding"
+    return "useful pairs of masked attention" if pairs == "useful" else "all pairs of masked attention"
+
+
+def by_regime(worked: Worked) -> Iterator[Block]:
+    """The figures of one step by regime."""
+    yield Paragraph(("For the batch above, convention ", Code(worked.convention), "; ratios count recomputed work:"))
+    columns = (
+        Column(("Regime",), 13), *numbers("Trained parameters", "Forward", "Backward", "Recomputed"),
+        Column(("To ", Code(worked.regimes[0].name)), number=True), Column((f"To 3{TIMES}forward",), number=True),
+    )  # fmt: skip
+    rows: list[tuple[Words, ...]] = []
+    for each in worked.regimes:
+        counts: list[Words] = [(Number(count),) for count in (each.trainable, each.forward, each.backward, each.recomputed)]
+        shares: list[Words] = [() if share is None else (Number(share),) for share in (each.to_first, each.to_three_forward)]
+        rows.append(((Code(each.name),), *counts, *shares))
+    yield Table("One step by regime", columns, tuple(rows), small=2)
+
+
+def conventions(worked: Worked, name: str) -> Section:
+    """The figures of a step by convention, each with the reason of its difference."""
+    columns = (Column(("Convention",), 18), *numbers("FLOPs, both passes", "Ratio"), Column(("Main reason",), 39))
+    rows: list[tuple[Words, ...]] = []
+    for each in worked.conventions:
+        ratio: Words = () if each.ratio is None else (Number(each.ratio),)
+        reason: Words = (each.reason or "the same",) if rows else NONE
+        rows.append(((Code(each.name),), (Number(each.total),), ratio, reason))
+    step = Paragraph(("The same step, ", *batch_of(worked), ", as others count it:"))
+    more = Paragraph((Code(f"symflops compare {name} --conventions A,B"), " explains any two of them, rule by rule."))
+    blocks = (step, Table("The same step by conventions", columns, tuple(rows)), more)
+    return Section("conventions", "What other conventions say", blocks)
+
+
+def parameters(page: Page) -> Section:
+    """The number of parameters, and all tensors."""
+    blocks: list[Block] = [Equation((Line("parameters", (Scaled(page.program.parameters),)),))]
+    if page.default_parameters is not None:
+        blocks.append(Paragraph(("At the default sizes this is ", Number(page.default_parameters), ".")))
+    star = ("Tensor by tensor, a star standing for the index of a copy and ", Code("{0-3}"), " for the numbers 0 to 3:")
+    columns = (Column(("Tensor",), 41), Column(("Shape",), 18), Column(("Copies",), 11), Column(("Elements",), 22))
+    rows = by_group(
+        (tensor.group, (
+            (Code(tensor.name),), series([(Math((size,)),) for size in tensor.shape], TIMES, TIMES) or (math("1"),),
+            (Math((tensor.copies,)),), (Math((tensor.count,)),),
+        ))
+        for tensor in page.tensors
+    )  # fmt: skip
+    return Section("parameters", "Parameters", (*blocks, Paragraph(star), Table("Parameters", columns, tuple(rows))))
+
+
+def verification(page: Page) -> Section:
+    """The measured cases that the derivation equals, and those that it cannot equal."""
+    blocks: list[Block] = []
+    for item in page.verified:
+        blocks += exact(item) if item.cases else ()
+        blocks += inexact(item) if item.inexact else ()
+    if not page.verified:
+        verify = ("; ", Code("symflops verify"), " compares the derivation with the real model.")
+        blocks.append(Paragraph(("No measured case was at hand when this page was printed", *verify)))
+    return Section("verified", "Verification", tuple(blocks))
+
+
+def exact(item: Verification) -> Iterator[Block]:
+    """The cases that the derivation equals."""
+    cases = len(item.cases)
+    counted = (
+        f" ({item.version}) has and does: PyTorch {item.torch} counted its parameters and the FLOPs of both passes in"
+        f" {cases} {plural(cases, 'case', 'cases')}, and each agrees to the last unit."
+    )
+    yield Paragraph(("The derivation equals what ", Code(item.reference), counted))
+    rows = tuple(((Code(case.name),), *figures(case)) for case in item.cases)
+    yield Table(f"Measured cases of {item.reference}", (Column(("Case",), 38), *numbers(*PASSES)), rows)
+
+
+def figures(case: VerifiedCase) -> tuple[Words, ...]:
+    """The figures of a case."""
+    return (Number(case.parameters),), (Number(case.forward),), (Number(case.backward),)
+
+
+def inexact(item: Verification) -> Iterator[Block]:
+    """The cases that no derivation can equal, each with its difference and its reason."""
+    cases = len(item.inexact)
+    yield Paragraph((
+        f"No derivation can equal what PyTorch {item.torch} counted of ", Code(item.reference),
+        f" ({item.version}) in {cases} {plural(cases, 'case', 'cases')}{OUTSIDE}",
+    ))  # fmt: skip
+    columns = (Column(("Case",), 15), *numbers("Parameters", "Forward", "More than counted", "Backward", "More than counted"))
+    rows = tuple(((Code(case.name),), *differences(case, known)) for case, known in item.inexact)
+    yield Table(f"Cases of {item.reference} that cannot be exact", columns, rows, small=2)
+    yield Items(ended([(Code(case.name), f": {known.reason}") for case, known in item.inexact]))
+
+
+def differences(case: VerifiedCase, known: KnownInexact) -> tuple[Words, ...]:
+    """The figures of a case, each pass with its difference."""
+    parameters, forward, backward = figures(case)
+    return parameters, forward, (Number(known.forward, True),), backward, (Number(known.backward, True),)

@@ -1,0 +1,202 @@
+"""The sections of a page about the work: closed forms, both passes by operator, and why backward is not twice forward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from symflops.emit.math.lines import width
+from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.sections_model import outside
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Column,
+    Emphasis,
+    Equation,
+    EquationLink,
+    Heading,
+    Items,
+    Line,
+    Mark,
+    Math,
+    Notes,
+    Number,
+    Paragraph,
+    Row,
+    Scaled,
+    Section,
+    Table,
+    Words,
+)
+from symflops.emit.page.types import Cell, Form, Note, OperatorRow, Page, RegimePage
+from symflops.emit.page.writing import NONE, by_group, ended, letter, names, once, sentence, series
+from symflops.model.formula import ZERO, Formula, Sym
+from symflops.model.program import Program
+
+WIDEST = 1800.0
+"""Points of the widest formula within a line."""
+
+PASSES = (
+    "A contraction has two operands. Its backward pass computes the gradient of an operand only if something trainable lies"
+    " upstream of it, and only if the loss depends on the result. The gradient of one operand costs as much as the forward"
+    " product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight are"
+    " computed in one step; letters explain where that is less often than forward."
+)
+UNSEEN = "†"
+
+
+def forms(page: Page) -> Section:
+    """The closed forms of each regime and convention."""
+    flows = once(((Code(flow.amount),), outside(flow.group), (Math((flow.term,)),)) for flow in page.flows)
+    columns = (Column(("Runs over",), 17), Column(("In",), 25), Column(("Forward FLOPs",), 52))
+    blocks: list[Block] = [
+        Paragraph(("By stream and block, the forward FLOPs are",)),
+        Table("Forward FLOPs by stream and block", columns, tuple(flows)),
+        Paragraph(counted_pairs(page)),
+    ]
+    for regime in page.regimes:
+        for group in regime.groups:
+            blocks.append(Heading(("Regime ", Code(regime.name), ", convention ", *names(group.conventions))))
+            blocks += closed_forms(group.forms)
+            if not group.forms:
+                blocks.append(Paragraph(("There is nothing to count.",)))
+        if not regime.trains:
+            blocks.append(Paragraph(("Nothing trains, hence there is no backward pass.",)))
+    return Section("forms", "Closed forms", tuple(blocks))
+
+
+def closed_forms(found: Sequence[Form]) -> Iterator[Block]:
+    """Closed forms; one that equals a form above refers to it."""
+    for form in found:
+        if form.same:
+            yield Paragraph((f"The {form.name} FLOPs are those of equation ", EquationLink(form.same), "."))
+    new = [form for form in found if not form.same]
+    if new:
+        yield Equation(tuple(Line(form.name, terms(form), form.number) for form in new))
+
+
+def terms(form: Form) -> tuple[Scaled, ...]:
+    """The terms of a closed form: coefficients times moments."""
+    return tuple(Scaled(formula, Sym(f"moment@{position}")) for position, formula in form.terms)
+
+
+def counted_pairs(page: Page) -> Words:
+    """What the conventions of a page count of masked pairs and padding."""
+    told = "Adding up the tables gives one coefficient per moment. All values are FLOPs per batch."
+    if not page.pairs_differ:
+        return (told,)
+    padded = page.program.padded
+    useful = "none of it, nor masked pairs" if padded else "the useful ones"
+    counts: list[Words] = [
+        (Code(name), f" counts {'all' if pairs != 'useful' else useful}") for name, pairs in page.program.pairs
+    ]
+    what = "the padding" if padded else "the pairs of masked attention"
+    return (f"{told} Conventions differ in {what} that they count: ", *series(counts), ".")
+
+
+def passes(page: Page) -> Section:
+    """How often each contraction runs, by regime."""
+    blocks: list[Block] = [Paragraph((PASSES,))]
+    for regime in page.regimes:
+        blocks += regime_passes(regime)
+    if page.unseen:
+        blocks.append(Notes((("", (f"{UNSEEN} not seen by PyTorch's own counter.",)),)))
+    return Section("passes", "Both passes, operator by operator", tuple(blocks), "Both passes")
+
+
+def regime_passes(regime: RegimePage) -> Iterator[Block]:
+    """Both passes of a regime."""
+    yield Heading(("Regime ", Code(regime.name)))
+    if regime.doc:
+        yield Paragraph((sentence(regime.doc),))
+    if not regime.trains:
+        yield Paragraph(("No gradient is computed: the work is the forward column, and there is no backward pass.",))
+        return
+    if not regime.everything:
+        yield Paragraph(("These parameters train:",))
+        yield Equation((Line("trainable", (Scaled(regime.trainable),)),))
+    titles = {
+        "Module": 19, "Product": 10, "Runs over": 11, "FLOPs each": 11, "Forward": 12, "Input gradients": 13,
+        "Weight gradient": 12,
+    }  # fmt: skip
+    columns = tuple(Column((title,), share) for title, share in titles.items())
+    yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime.rows)), small=1)
+    if regime.notes:
+        told = ended([(note.reason,) for note in regime.notes])
+        yield Notes(tuple((note.letter, words) for note, words in zip(regime.notes, told, strict=True)))
+
+
+def operator_rows(rows: Sequence[OperatorRow]) -> Iterator[Row]:
+    """The rows of the table of contractions."""
+    return by_group(
+        (row.group, (
+            (Code(row.module), *(() if row.seen else (f" {UNSEEN}",))), (Emphasis((row.contraction,)),), (Code(row.amount),),
+            (Math((row.unit,)),), (Math((row.forward,)),), gradients(row.inputs), gradients(row.weights),
+        ))
+        for row in rows
+    )  # fmt: skip
+
+
+def gradients(cells: Sequence[Cell]) -> Words:
+    """How often gradients are computed, with the letters of their notes."""
+    return series([(Math((cell.count,)), *((Mark(cell.note),) if cell.note else ())) for cell in cells]) or NONE
+
+
+def ratio(page: Page, letters: Mapping[str, str]) -> Section:
+    """The gradients that are not always computed, and the ratio of backward to forward."""
+    printer = LatexPrinter(letters)
+    rest = "backward would be exactly twice forward."
+    blocks: list[Block] = [
+        Paragraph((f"If both gradients of every product were computed as often as the product itself, {rest}",))
+    ]
+    for regime in page.regimes:
+        if regime.trains:
+            blocks += missing(regime, page.pairs_differ, printer)
+        if regime.trains and regime.ratios:
+            blocks += ratios(regime, page.program, letters)
+    return Section("ratio", "Why backward is not twice forward", tuple(blocks), "Why not twice forward")
+
+
+def missing(regime: RegimePage, pairs_differ: bool, printer: LatexPrinter) -> Iterator[Block]:
+    """Why gradients of a regime are not always computed."""
+    name = Code(regime.name)
+    if not regime.notes:
+        yield Paragraph(("In regime ", name, " they all are, and the factor is exactly two."))
+        return
+    yield Paragraph(("In regime ", name, " backward is less than that. These gradients are not always computed:"))
+    yield Items(tuple(note_words(note, printer) for note in regime.notes))
+    useful = " of all pairs that are useful" if pairs_differ else ""
+    yield Paragraph((f"Twice the forward FLOPs, less these, are the backward FLOPs{useful}.",))
+
+
+def note_words(note: Note, printer: LatexPrinter) -> Words:
+    """The gradients that a note is of, and the work that they save."""
+    groups: list[Words] = []
+    for count, forward, clauses in note.groups:
+        often: Words = (
+            ("never computed",) if count == ZERO else ("computed ", Math((count,)), " of ", Math((forward,)), " times")
+        )
+        whose: list[Words] = [
+            (f"the {kinds} of ", *names(modules), *((" in ", Code(group)) if group else ()))
+            for kinds, group, modules in clauses
+        ]
+        groups.append((*often, " for ", *series(whose)))
+    saved: Words = (", together ", Math((note.missing,))) if fits(note.missing, printer) else ()
+    return (Mark(note.letter), " ", Emphasis((note.reason,)), ": ", *series(groups, "; ", "; "), *saved, ".")
+
+
+def fits(formula: Formula, printer: LatexPrinter) -> bool:
+    """Whether a formula may stand within a line."""
+    return width(printer.text(formula)) <= WIDEST
+
+
+def ratios(regime: RegimePage, program: Program, letters: Mapping[str, str]) -> Iterator[Block]:
+    """The ratio of backward to forward for each moment."""
+    convention = program.conventions[0]
+    yield Paragraph(("At the default sizes (convention ", Code(convention), "), per unit of each moment:"))
+    columns = (Column(("Moment",)), *(Column((title,), number=True) for title in ("Forward FLOPs", "Backward FLOPs", "Ratio")))
+    rows: list[tuple[Words, ...]] = [
+        ((letter(key),) if letters[key] else ("once",), (Number(forward),), (Number(backward),), (each,))
+        for key, forward, backward, each in regime.ratios
+    ]
+    yield Table(f"Backward over forward at the default sizes, convention {convention}", columns, tuple(rows))

@@ -1,0 +1,94 @@
+"""Words of a page: lists, sentences, and formulas within a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from symflops.emit.page.tree import Code, Emphasis, Group, Inline, Math, Row, Words
+from symflops.model.formula import Formula, Sym
+from symflops.model.program import Field
+
+NONE: Words = ("—",)
+
+
+def math(*parts: str | Formula) -> Math:
+    """A formula within a line."""
+    return Math(parts)
+
+
+def letter(name: str) -> Math:
+    """A letter within a line."""
+    return Math((Sym(name),))
+
+
+def equals(name: str, *parts: str | Formula) -> Math:
+    """``name = ...`` within a line."""
+    return Math((Sym(name), " = ", *parts))
+
+
+def series(items: Iterable[Words], last: str = ", ", between: str = ", ") -> Words:
+    """Items in a sentence, with ``last`` before the last one.
+
+    >>> series([("a",), ("b",), ("c",)], " and ")
+    ('a', ', ', 'b', ' and ', 'c')
+    """
+    found: list[Inline] = []
+    listed = list(items)
+    for place, item in enumerate(listed):
+        if place:
+            found.append(last if place == len(listed) - 1 else between)
+        found += item
+    return tuple(found)
+
+
+def names(texts: Iterable[str], last: str = " and ") -> Words:
+    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    return series([(Code(text),) for text in texts], last)
+
+
+def sentence(text: str) -> str:
+    """A text with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
+
+
+def plural(number: int, one: str, several: str) -> str:
+    """``one`` or ``several``, as the number says."""
+    return one if number == 1 else several
+
+
+def ended(items: Sequence[Words]) -> tuple[Words, ...]:
+    """The items of a list, each with a semicolon, the last with a full stop."""
+    return tuple((*item, "." if place == len(items) else ";") for place, item in enumerate(items, 1))
+
+
+def default(field: Field) -> Words:
+    """The default of a size."""
+    match field.default:
+        case None:
+            return ("required" if field.required else "none",)
+        case bool():
+            return ("true" if field.default else "false",)
+        case str():
+            return (Code(field.default),)
+        case tuple():
+            return (Code(json.dumps(list(field.default), default=str)),)
+    return (Math((field.default,)),)
+
+
+def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
+    """Rows with a heading above those of each group; an empty group has none."""
+    last = ""
+    for group, row in rows:
+        if group != last:
+            yield Group((Emphasis(("in",)), " ", Code(group))) if group else Group()
+        last = group
+        yield row
+
+
+def once(rows: Iterable[tuple[Words, ...]]) -> Iterator[tuple[Words, ...]]:
+    """Rows with an empty first cell where it equals the one above."""
+    last: Words = ()
+    for first, *rest in rows:
+        yield (() if first == last else first, *rest)
+        last = first
