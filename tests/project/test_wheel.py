@@ -109,7 +109,7 @@ def test_the_wheel_holds_exactly_what_it_should(wheel: Path) -> None:
     assert "symflops = symflops.cli.main:main" in entry
     for name in (
         "specs/verified.json", "specs/blocks/self_attention.yaml", "specs/language/llama.yaml", "specs/language/llama.cases.yaml",
-        "conventions/torch.yaml", "regimes/full.yaml", "emit/templates/derivation.tex.jinja", "emit/templates/forms.md.jinja",
+        "conventions/torch.yaml", "regimes/full.yaml", "emit/templates/derivation.tex.jinja", "emit/templates/html/calculator.html.jinja",
         "generated/__init__.py", "generated/language/llama.py", "generated/language/llama.json", "generated/language/llama.md",
         "generated/catalog.json", "generated/manifest.json", "py.typed",
     ):  # fmt: skip

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from symflops.emit.markdown.document import code
+from collections.abc import Iterator
+
+from symflops.emit.markdown.document import MarkdownPage
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.lines import aligned, fold
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.page.printing import line_rows
+from symflops.emit.page.tree import Code, Emphasis, Line, Scaled, Words
+from symflops.emit.page.writing import letter, series
+from symflops.model.formula import Sym
 from symflops.model.program import Case, Program
 
 
@@ -17,27 +22,36 @@ class Shown:
     case: Case
 
     def _repr_latex_(self) -> str:
-        rows = " \\\\\n".join(row for block in _rows(self.program, self.case) for row in block)
+        short = abbreviated(with_plain_words(self.program))
+        printer = LatexPrinter(letters(short))
+        lines = _lines(short, short.case(self.case.regime, self.case.convention))
+        rows = " \\\\\n".join(row for line in lines for row in line_rows(line, printer))
         return f"$$\n\\begin{{aligned}}\n{rows}\n\\end{{aligned}}\n$$"
 
     def _repr_markdown_(self) -> str:
-        program, case = self.program, self.case
-        what = f"regime {code(case.regime)}, convention {code(case.convention)}"
-        head = f"**{code(program.name)}**, {what}: parameters and FLOPs per batch"
-        sums = ", ".join(f"{code(moment.name)} over the {moment.items}" for moment in program.moments if not moment.constant)
-        return "\n\n".join([head, self._repr_latex_(), f"Moments are sums of lengths: {sums}." if sums else ""]).rstrip()
+        program, case, printer = self.program, self.case, MarkdownPage({})
+        name = Emphasis((Emphasis((Code(program.name),)),))
+        head = (
+            name,
+            ", regime ",
+            Code(case.regime),
+            ", convention ",
+            Code(case.convention),
+            ": parameters and FLOPs per batch",
+        )
+        sums: list[Words] = [
+            (Code(moment.name), f" over the {moment.items}") for moment in program.moments if not moment.constant
+        ]
+        told = ("Moments are sums of lengths: ", *series(sums), ".") if sums else ()
+        return "\n\n".join([printer.words(head), self._repr_latex_(), printer.words(told)]).rstrip()
 
 
-def _rows(program: Program, case: Case) -> list[list[str]]:
-    """The rows of an alignment, a block per closed form."""
-    short = abbreviated(with_plain_words(program))
-    names = letters(short)
-    printer = LatexPrinter(names)
-    case = short.case(case.regime, case.convention)
-    blocks = [aligned("parameters", [fold(printer.text(short.regime(case.regime).parameters))])]
+def _lines(program: Program, case: Case) -> Iterator[Line]:
+    """The parameters, the closed forms, and the counts of layers in them."""
+    yield Line("parameters", (Scaled(program.regime(case.regime).parameters),))
     for name, terms in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
         if terms:
-            blocks.append(aligned(name, [printer.term(formula, names[f"moment@{place}"]) for place, formula in terms]))
-    used = [definition for definition in short.definitions if definition.letter.startswith("count@")]
-    blocks += [[rf"{definition.latex} ={{}}& {printer.text(definition.formula)}"] for definition in used]
-    return blocks
+            yield Line(name, tuple(Scaled(formula, Sym(f"moment@{place}")) for place, formula in terms))
+    for definition in program.definitions:
+        if definition.letter.startswith("count@"):
+            yield Line(letter(definition.letter), (Scaled(definition.formula),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -59,16 +59,6 @@ def breaks(text: str) -> Iterator[tuple[int, int]]:
             nested += NEST.get(found.group(), 0)
             if found.group() == " " and found.start():
                 yield found.start(), nested
-
-
-def aligned(head: str, terms: Sequence[Sequence[str]]) -> list[str]:
-    """``head = term + term`` as rows of an alignment, a row per line of a term."""
-    rows = []
-    for number, (first, *rest) in enumerate(terms):
-        sign = "" if number == 0 or first.startswith("-") else "+ "
-        rows.append(rf"\mathrm{{{head}}} ={{}}& {first}" if number == 0 else f"&{{}}{sign}{first}")
-        rows += [rf"&\qquad {{}}{line}" for line in rest]
-    return rows or [rf"\mathrm{{{head}}} ={{}}& 0"]
 
 
 def split(text: str, at: re.Pattern[str]) -> list[str]:

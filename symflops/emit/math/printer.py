@@ -202,13 +202,6 @@ def side_by_side(words: list[str]) -> str:
     return r"\,".join(word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items())
 
 
-def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:
-    """A moment as a sum, each length with the index of its item."""
-    if moment.items == ONCE:
-        return printer.text(moment.formula)
-    return over_items(r"\sum", moment, program, printer)
-
-
 def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
     """The symbol of a statistic: that of a moment for a sum, a letter with a hat for a maximum."""
     words = statistic.name.partition("_")[2].replace("_plus_", "+").replace("_", r"\ ")
@@ -218,28 +211,3 @@ def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
     if isinstance(statistic.formula, Sym):
         return rf"\hat{{{names[statistic.formula.name]}}}"
     return rf"\hat{{\ell}}_{{\mathrm{{{words}}}}}"
-
-
-def moment_rows(program: Program, names: Mapping[str, str], printer: LatexPrinter) -> list[tuple[str, str, str]]:
-    """The statistics and moments of a page, each symbol once: symbol, definition, and the items that it is over."""
-    rows: dict[str, tuple[str, str]] = {}
-    for statistic in program.statistics:
-        definition = over_items(rf"\{statistic.kind}", statistic, program, printer)
-        rows[names[statistic.name]] = (definition, f"the {statistic.items} of the batch")
-    for position, moment in enumerate(program.moments):
-        symbol = names[f"moment@{position}"]
-        if moment.items != ONCE:
-            rows[symbol] = (moment_definition(moment, program, printer), f"the {moment.items} of the batch")
-        elif symbol == f"S_{{{position}}}":
-            rows[symbol] = (moment_definition(moment, program, printer), "the whole batch")
-    return [(symbol, *row) for symbol, row in rows.items()]
-
-
-def over_items(word: str, what: Moment | Statistic, program: Program, printer: LatexPrinter) -> str:
-    """The sum or maximum ``word`` over items, each length with the index of its item."""
-    index = next((letter for letter in INDEX if letter not in printer.names), "s")
-    mine = [name for stream in program.streams if stream.items == what.items for name in stream.variables]
-    marked = {name: f"{printer.symbol(name)}_{{{index}}}" for name in mine if "_" not in printer.symbol(name)}
-    marked |= {name: f"{{{printer.symbol(name)}}}_{{,{index}}}" for name in mine if name not in marked}
-    under = index if what.items == SAMPLES else rf"{index} \in \mathrm{{{what.items.replace('_', ' ')}}}"
-    return rf"{word}_{{{under}}} {LatexPrinter(printer.names | marked, printer.space).inside(what.formula, PRODUCT)}"
