@@ -18,7 +18,7 @@ from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.moments import Flops, Moments
-from symflops.runtime.sizes import sizes_of
+from symflops.runtime.sizes import sizes_of, unsaid
 from symflops.runtime.stored import DamageTold, plain, stored_of
 
 TYPE_CHECKING = False
@@ -70,10 +70,10 @@ class InterpretedEstimator:
         for letter, value in stored.fixed:
             if plain(self.sizes[letter]) != value:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
-        self._values: dict[int, Any] = {}
         chosen = stored.regimes[regime]
-        how = self._settled, self._side, self._pairs, self._unseen
-        self._lines = [Line(stored.document, position, *how) for position in chosen["lines"]]
+        self._values: dict[int, Any] = {}
+        if not unsaid(self.sizes):
+            _ = self._lines
         self.padded = self._side == "padded"
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         self.sets = sets_of(stored)
@@ -86,6 +86,12 @@ class InterpretedEstimator:
         self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
         self.parameters: int = _whole(self._settled(chosen["parameters"]))
         self.trainable_parameters: int = _whole(self._settled(chosen["trainable"]))
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        """The work; only its parameters are known of a config with an unsaid size."""
+        how = self._settled, self._side, self._pairs, self._unseen
+        return [Line(self.stored.document, position, *how) for position in self.stored.regimes[self.regime]["lines"]]
 
     @property
     def evidence(self) -> dict[str, Any]:

@@ -25,10 +25,8 @@ def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any])
 def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
     """What a size is when the config has null there.
 
-    Without facts about the class that reads the config, null is as absent. A class that takes null takes a flag as false.
-
-    Raises:
-        ConfigError: the class takes null, and the spec does not say what it makes of it.
+    Without facts about the class that reads the config, null is as absent. A class that takes null takes a flag as false. If it
+    takes null for a number, and the spec does not say what it makes of it, what reads the size is refused.
     """
     if "null" in field:
         return _settled(field, field["null"], program, known)
@@ -38,7 +36,30 @@ def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any])
         return default(field, program, known)
     if field["kind"] == "flag":
         return False
-    raise ConfigError(f"the config's '{field['keys'][0]}' is null: leave it out for its default")
+    return Unsaid(f"the config's '{field['keys'][0]}' is null: leave it out for its default")
+
+
+class Unsaid:
+    """A size without a value: parameters that do not depend on it are known, and every use of it is refused.
+
+    A class may be built with null where a number is needed, as for the experts of a token, and fail when it runs.
+    """
+
+    def __init__(self, told: str) -> None:
+        self.told = told
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ConfigError(self.told)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __truediv__ = __rtruediv__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __int__ = __index__ = __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def unsaid(sizes: Mapping[str, Any]) -> bool:
+    """Whether one of some sizes has no value."""
+    return any(type(value) is Unsaid for value in sizes.values())
 
 
 def _settled(field: Mapping[str, Any], given: Any, program: Stored, known: Mapping[str, Any]) -> Any:
@@ -51,6 +72,8 @@ def _settled(field: Mapping[str, Any], given: Any, program: Stored, known: Mappi
 
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
+
+    A size of which the spec does not say what null makes is :class:`Unsaid`.
 
     Raises:
         ConfigError: a field that has no default is missing, one is not of its type, the census refuses its value, or
@@ -67,7 +90,12 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
         else:
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
     for row in program.document["definitions"]:
-        known[row["letter"]] = program.formulas.settled(row["formula"], known)
+        try:
+            known[row["letter"]] = program.formulas.settled(row["formula"], known)
+        except ConfigError as error:
+            if not unsaid(known):
+                raise
+            known[row["letter"]] = Unsaid(str(error))
     for row in program.document.get("requirements", ()):
         if program.formulas.settled(row["formula"], known) != 0:
             raise ConfigError(f"the config does not fit the model: {row['text']}")

@@ -104,11 +104,27 @@ def test_null_is_what_the_class_makes_of_it(name: str, config: Any, letter: str,
     assert sizes(name, config)[letter] == value
 
 
+def test_null_without_a_meaning_leaves_the_parameters_that_do_not_depend_on_it() -> None:
+    """PyTorch builds a convolution whose stride is null, which then does not run."""
+    config = {"in_channels": 4, "out_channels": 8, "kernel_size": 3}
+    plain, null = (interpreted(by_name("conv2d"), "conv2d", {**config, **more}, "full", "torch") for more in ({}, {"stride": None}))
+    assert null.parameters == plain.parameters == 8 * 4 * 9 + 8
+    batch = {"source": [(16, 16)]}
+    assert plain.total(plain.moments(**batch))
+    for use in (lambda: null.total(null.moments(**batch)), lambda: null.terms([16], [16])):
+        with pytest.raises(ConfigError, match="'stride' is null"):
+            use()
+
+
+def test_parameters_that_depend_on_a_null_are_refused() -> None:
+    with pytest.raises(ConfigError, match="'num_layers' is null"):
+        interpreted(by_name("wan"), "wan", {"num_layers": None}, "full", "torch")
+
+
 @pytest.mark.parametrize(
     ("name", "config", "words"),
     [
         ("llama", {"hidden_size": None}, "'hidden_size' is null, which its class refuses"),
-        ("wan", {"num_layers": None}, "'num_layers' is null"),
         (
             "t5",
             {"num_hidden_layers": 3},
