@@ -51,7 +51,8 @@ PAGES = "conventions/"  # what 'symflops conform --pages' writes
 def package_inputs() -> dict[str, str]:
     """Templates, regimes and conventions, each with its digest."""
     found = {}
-    for folder, pattern in (("emit/templates", "*.jinja"), ("regimes", "*.yaml"), ("conventions", "*.yaml")):
+    templates = [(f"emit/templates{folder}", "*.jinja") for folder in ("", "/python")]
+    for folder, pattern in (*templates, ("regimes", "*.yaml"), ("conventions", "*.yaml")):
         for path in sorted((PACKAGE / folder).glob(pattern)):
             found[f"symflops/{folder}/{path.name}"] = digest(read_bytes(path))
     return found

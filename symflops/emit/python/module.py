@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Any, cast
 
-from symflops.emit.code.batches import columns, stream_groups, stream_rows
+from symflops.emit.code.batches import columns, stream_rows
 from symflops.emit.code.tables import Function, Tables
 from symflops.emit.grouping import grouped
-from symflops.emit.python.batch import figure, grows, joined, methods, quick, signature
-from symflops.emit.python.closed_forms import closed_forms
+from symflops.emit.python.batch import grows, joined, methods, signature
 from symflops.emit.python.machinery import IMPORTS, machinery, with_imports
+from symflops.emit.python.parts import constants, docstring, exported, function_text, quick_lines, stream_docs
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.python.work import Chosen, tensor_tables, work_table
@@ -25,7 +26,6 @@ from symflops.runtime.classes import class_name
 
 KINDS = ("guarded", "words")
 EMPTY = ("()", "{}", "False")
-PRINT = PythonPrinter()
 TYPES = {
     "number": "int", "count": "int", "entries": "int", "position": "int", "rational": "Fraction", "flag": "bool",
     "text": "str", "list": "tuple[Any, ...]", "number or list": "Any", "any": "Any",
@@ -40,21 +40,29 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
     tables = Tables(program, PYTHON)
     work, regimes = work_table(tables)
     counts, tensors = tensor_tables(tables)
-    context = head_context(program) | size_context(program) | batch_context(program, tables)
-    text = template("estimator.py.jinja").render(
+    text = template("python/module.py.jinja").render(
         program=program,
         version=version,
-        regime_names=[regime.name for regime in program.regimes],
-        machinery=machinery() if standalone else "",
-        imports=IMPORTS,
-        functions=[replace(work, statements=joined(work.statements)), *map(compact, counts)],
-        columns=column_titles(regimes),
+        option=" --standalone" if standalone else "",
+        imports=imports(program, machinery() if standalone else IMPORTS),
+        functions=[
+            function_text(replace(work, statements=joined(work.statements)), column_titles(regimes)),
+            *(function_text(compact(function)) for function in counts),
+        ],
         regimes=[(name, one, tensors[name]) for name, one in regimes.items()],
         settings=settings(program, tables),
         methods=methods(program, tables),
-        **context,
+        **head_context(program),
+        **size_context(program),
+        **batch_context(program),
     )
     return text if standalone else with_imports(text)
+
+
+def imports(program: Program, rest: str) -> str:
+    """What a module imports."""
+    fractions = any(field.kind == "rational" for field in program.fields)
+    return f"from fractions import Fraction\n\n{rest}" if fractions else rest
 
 
 def compact(function: Function) -> Function:
@@ -67,33 +75,45 @@ def compact(function: Function) -> Function:
 
 
 def head_context(program: Program) -> dict[str, Any]:
-    """The names of the template for the docstring and the constants of a module."""
-    formulas, counts = closed_forms(program)
+    """The names of the templates for the head of a module and for its moments."""
+    kept = filled([*(moment.name for moment in program.moments), "padded", "lengths"], 32, ", ")
+    partly = ", some of which (``WHOLE``) are of it as a whole"
     return {
-        "formulas": formulas,
-        "definitions": [*(f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions), *counts],
-        "moments": [(moment, PRINT.text(moment.formula)) for moment in program.moments],
-        "moment_sets": [(moment.name, moment.items) for moment in program.moments],
+        "told": docstring(program),
+        "exported": exported(program),
+        "constants": constants(program),
+        "moments_doc": f"Sums over the items of one batch{partly}" if program.statistics else "Sums over the items of a batch",
         "moment_names": [moment.name for moment in program.moments],
-        "moments_kept": filled([*(moment.name for moment in program.moments), "padded", "lengths"], 32, ", "),
         "moment_arguments": "".join(f"{moment.name}: int = 0, " for moment in program.moments),
-        "fixed": fixed_fields(program),
+        "moments_kept": list(map(kept_line, kept)),
+        "whole": ["_whole = WHOLE"] if program.statistics else [],
     }
+
+
+def kept_line(names: str) -> str:
+    """The statement that keeps arguments as attributes."""
+    return f"{', '.join(f'self.{name}' for name in names.split(', '))} = {names}"
 
 
 def size_context(program: Program) -> dict[str, Any]:
     """The names of the template for sizes and the reading of configs."""
     found = arguments(program)
     computed = [(field.attribute, default(field, program)) for field, _, value in found if value == "None"]
+    derived = [line for name, text in computed if text != "None" for line in (f"if {name} is None:", f"    {name} = {text}")]
+    kept = filled([field.attribute for field in program.fields], 44, ", ")
     return {
         "fields": filled([f"{field_row(field)}," for field in program.fields], 104),
         "config": config_rows(program),
-        "arguments": found,
-        "derived": [(name, text) for name, text in computed if text != "None"],
-        "assigned": assigned(program),
-        "fractions": any(field.kind == "rational" for field in program.fields),
-        "census": census_rows(program),
+        "arguments": ["*,", *starmap(argument_line, found)] if found else [],
+        "assigned": [*derived, *(map(kept_line, kept) if kept else ["pass"])],
+        "census": census_lines(program),
     }
+
+
+def argument_line(field: Field, kind: str, value: str) -> str:
+    """A size in the signature, with its meaning."""
+    told = f"{field.letter}: {field.doc}" if field.doc else field.letter
+    return f"{field.attribute}: {kind}{f' = {value}' if value else ''},  # {told}"
 
 
 def field_row(field: Field) -> str:
@@ -102,12 +122,6 @@ def field_row(field: Field) -> str:
     cells = [json.dumps(field.attribute), json.dumps(field.kind)]
     cells += [tuple_of(keys)] if keys or field.items else []
     return tuple_text([*cells, json.dumps(field.items)] if field.items else cells)
-
-
-def assigned(program: Program) -> list[str]:
-    """Statements that keep the sizes, a few in each line."""
-    names = filled([field.attribute for field in program.fields], 44, ", ")
-    return [f"{', '.join(f'self.{name}' for name in line.split(', '))} = {line}" for line in names]
 
 
 def filled(cells: Iterable[str], width: int, between: str = " ") -> list[str]:
@@ -142,8 +156,8 @@ def column_titles(regimes: Mapping[str, Chosen]) -> str:
     return f"then for {'; for '.join(kinds)}: {told}"
 
 
-def settings(program: Program, tables: Tables) -> list[tuple[str, str]]:
-    """The attributes of an estimator that differ from those of its base, as source code by name."""
+def settings(program: Program, tables: Tables) -> list[str]:
+    """The statements that set the attributes of an estimator that differ from those of its base."""
     hidden = {
         regime.name: tuple(place for place, line in enumerate(regime.lines) if not line.seen) for regime in program.regimes
     }
@@ -159,31 +173,29 @@ def settings(program: Program, tables: Tables) -> list[tuple[str, str]]:
         "inner_sized": repr(bool(tables.letters(inner))),
         "growing": repr(bool(inner) and all(grows(formula, set(columns(program))) for formula in inner)),
     }
-    return [(name, text) for name, text in found.items() if text not in EMPTY]
+    own = [f"_{name} = {text}" for name, text in found.items() if text not in EMPTY]
+    return [*(["whole = WHOLE"] if program.statistics else []), "_moments = Moments", *own]
 
 
-def census_rows(program: Program) -> list[tuple[str, str]]:
-    """Per class its guarded fields, and its fields of words, as source code."""
+def census_lines(program: Program) -> list[str]:
+    """The statement about what the classes read besides: per class its guarded fields, and its fields of words."""
     known_of: Any = program.census or {}
     rows = ((name, {kind: entry[kind] for kind in KINDS if entry.get(kind)}) for name, entry in known_of.items())
-    return [(json.dumps(name), repr(entry)) for name, entry in rows if entry]
+    lines = [f"    {json.dumps(name)}: {entry!r}," for name, entry in rows if entry]
+    head = "_census = {  # per class the fields that it reads and this module does not describe, with what they may hold"
+    return [head, *lines, "}"] if lines else []
 
 
-def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
-    """The names of the template for batches and their moments."""
-    streams = stream_rows(program)
-    plain_lists, plain_columns = quick(program)
+def batch_context(program: Program) -> dict[str, Any]:
+    """The names of the templates for batches and their moments."""
+    sized = any(moment.sizes for moment in program.moments)
     return {
         "signature": signature(program),
-        "streams": streams,
-        "given": "{" + ", ".join(f'"{name}": {name}' for name, *_ in streams) + "}",
-        "groups": stream_groups(program),
-        "ones": [stream.name for stream in program.streams if stream.absent],
-        "figures": [(item, figure(item, program), PRINT.text(item.formula)) for item in program.statistics],
-        "sized": any(moment.sizes for moment in program.moments),
-        "quick": plain_lists,
-        "quick_columns": plain_columns,
-        "few": f"len({streams[0][0]}) < 100" if plain_lists and not program.inner else "",
+        "own_signature": signature(program).replace("*", "self, *", 1) or "self",
+        "stream_docs": stream_docs(program),
+        "given": "{" + ", ".join(f'"{name}": {name}' for name, *_ in stream_rows(program)) + "}",
+        "sized": ", with the sizes that some of them depend on" if sized else "",
+        "quick": list(quick_lines(program)),
     }
 
 
