@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
 from symflops.api import load
 from symflops.records.census import census_path, spec_digest, stale
 from symflops.witness.census.fields import ConfigField
+from symflops.witness.census.list_lengths import parts_of
 from symflops.witness.census.summary import guard, is_of_other_length
+from symflops.witness.census.survey import Row
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
 from symflops.witness.census.variations import partnered, variations
 from symflops.witness.census.words import UNHEARD, Words, words_in
@@ -255,3 +258,17 @@ def test_no_recorded_variation_is_silently_wrong(name):
     found = {json.dumps(row["set"]): recorded.verdict(name, row, config) for row, config in rows[::step]}
     assert not [changes for changes, verdict in found.items() if verdict == "wrong"]
     assert "exact" in found.values()
+
+
+def test_a_number_that_must_divide_another_is_told_so():
+    """Key and value heads beyond the query heads are repeated no time at all: the class runs, and attends to nothing."""
+
+    class Grouped:
+        def __init__(self, heads: int = 24, groups: int = 12, width: int = 8): ...
+
+    def row(groups, verdict, heads=4):
+        return Row(0, "groups", {"groups": groups}, verdict, config={"heads": heads, "groups": groups, "width": 5})
+
+    survey = SimpleNamespace(kind=Grouped, bases=[SimpleNamespace(json={"heads": 4, "groups": 2, "width": 5})])
+    assert parts_of("groups", [row(4, "exact"), row(1, "none"), row(6, "wrong")], survey) == {"related": [["part", "heads", 24]]}
+    assert parts_of("groups", [row(6, "exact"), row(1, "none"), row(4, "wrong")], survey) == {}

@@ -37,7 +37,17 @@ def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequenc
     return {"lengths": sorted(right)} if listed else {}
 
 
-def relations(path: str, rows: Sequence[Row], survey: Survey) -> Iterator[tuple[str, str]]:
+def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
+    """The number that all exact variations of a field divide, and no wrong one does; empty if there is none."""
+    found = [[word, other, *default(survey.kind, other)] for word, other in relations(path, rows, survey, {"number": "part"})]
+    return {"related": found[:1]} if found else {}
+
+
+BESIDE = {"list": "long", "number": "indices"}
+"""The relation of a list, or of the number of its entries, to a field of a kind."""
+
+
+def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str, str] = BESIDE) -> Iterator[tuple[str, str]]:
     """The relations to another field that hold in all exact variations of a field, and in no wrong one."""
     part = path.rpartition(".")[0]
     told = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
@@ -47,7 +57,7 @@ def relations(path: str, rows: Sequence[Row], survey: Survey) -> Iterator[tuple[
     inner: Any = (value_at(configs[0], part) if part else configs[0]) if right else None
     for name, value in inner.items() if isinstance(inner, Mapping) else ():
         other = f"{part}.{name}" if part else name
-        word = {"list": "long", "number": "indices"}.get(kind_of(value))
+        word = words.get(kind_of(value))
         if word and other != path and not texts_in(value):
             tells = [related(value_at(config, path), {"related": [[word, other]]}, config) for config in configs]
             if tells == [True] * len(right) + [False] * len(wrong):

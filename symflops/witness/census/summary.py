@@ -15,7 +15,7 @@ from symflops.records.inexact import known_inexact
 from symflops.runtime.census import kind_of, texts_in
 from symflops.runtime.classes import class_name
 from symflops.witness.census.fields import value_at
-from symflops.witness.census.list_lengths import lengths_of
+from symflops.witness.census.list_lengths import lengths_of, parts_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.words import UNHEARD
 
@@ -45,6 +45,8 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         told = same and (item.path in read or kind_of((odd or [0])[0]) == "list")
         lengths = lengths_of(item.path, good, odd, found, survey)
         counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
+        if odd and not lengths and not counted and "least" not in guard(good, bad):
+            lengths = parts_of(item.path, found, survey)
         if odd and not lengths and "least" not in guard(good, bad) and (told or counted):
             differs[item.path] = odd
             bad = [value for value in bad if value not in odd]
