@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML, events
@@ -16,6 +17,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from symflops.diagnostics.findings import Diagnostic, Label, Reporter, Source, Span, SpecError
 
 MAX_BYTES = 1_000_000
+MAX_KEPT = 40_000
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 MAX_LABELS = 4
@@ -74,6 +76,23 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
     Raises:
         SpecError: ``source`` is not YAML, has an anchor, alias, tag or second document, or exceeds the bounds.
     """
+    parse = _document if len(source.text) < MAX_KEPT else _document.__wrapped__
+    document, repeated = parse(source)
+    own = report or Reporter()
+    for diagnostic in repeated:
+        own.add(diagnostic)
+    if report is None:
+        own.check()
+    return document
+
+
+@lru_cache(maxsize=256)
+def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
+    """The document, and the findings about repeated keys; blocks and bases are read by many specs, and parsed once.
+
+    Raises:
+        SpecError: as :func:`read_yaml` says.
+    """
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source), BLOCKS)
     tabs = _tabs(source)
@@ -81,17 +100,15 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
         also = tuple(Label(tab, "") for tab in tabs[1:MAX_LABELS])
         more = f"{len(tabs)} lines begin with tabs" if len(tabs) > 1 else ""
         _fail("tab-indent", "a tab cannot indent a line", tabs[0], "use spaces, two for each level", also=also, note=more)
-    own = report or Reporter()
-    reader = _Reader(source, own)
+    report = Reporter()
+    reader = _Reader(source, report)
     try:
         document = reader.document()
     except MarkedYAMLError as error:
         _fail("bad-yaml", *_syntax(error, reader))
     except (YAMLError, RecursionError, ValueError) as error:
         _fail("bad-yaml", _plain(str(error).split("\n", 1)[0]), _start(source))
-    if report is None:
-        own.check()
-    return document
+    return document, tuple(report.diagnostics)
 
 
 def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
@@ -187,7 +204,7 @@ class _Reader:
 
     def events(self) -> Iterator[Any]:
         documents = 0
-        for event in YAML(typ="rt", pure=True).parse(self.source.text):
+        for event in YAML(typ="safe", pure=True).parse(self.source.text):
             self.count += 1
             if self.count > MAX_NODES:
                 _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source), BLOCKS)
