@@ -31,7 +31,7 @@ from ..oracle.package import CONVENTIONS, generated, interpreted, program_of, sy
 from ..oracle.package import closed_form as closed_form_of
 from ..oracle.specs import Case
 
-LONGEST = amount(8, 12)
+LONGEST = amount(6, 12)
 LENGTHS = range(LONGEST + 1)
 BOUNDS = ("prefix", "sliding", "local", "chunked")
 x, y = size_symbol("x"), size_symbol("y")
@@ -446,7 +446,7 @@ def case_of(fields: str, streams: str, config: dict[str, Any]) -> Case:
 
 
 @pytest.mark.parametrize("streams", STREAMS)
-@pytest.mark.parametrize("fields", sampled(list(FIELDS), 2))
+@pytest.mark.parametrize("fields", sampled(list(FIELDS), 4))
 def test_fields_mean_masks(fields: str, streams: str) -> None:
     """Windows that a config has or has not, that a condition chooses, that differ between layers: as the oracle counts them."""
     for changed in ({}, {"sliding_window": None}, {"chunk": None}, {"flag": False}):

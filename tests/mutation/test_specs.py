@@ -24,7 +24,7 @@ from tests.sampling import amount
 SURVIVORS = Path(__file__).parent / "survivors.yaml"
 MISSED = ("same", "unmeasured")
 REASONS = (*MISSED, "none")
-STRIDES = {"llama": 4, "deepseek_v3": 12, "qwen3_moe": 12, "sd3": 40, "wan": 18, "flux": 24, "qwen_image": 12}
+STRIDES = {"llama": 8, "deepseek_v3": 24, "qwen3_moe": 24, "sd3": 60, "wan": 36, "flux": 40, "qwen_image": 24}
 
 
 def listed(name: str) -> dict[str, list[str]]:

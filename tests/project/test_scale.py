@@ -19,7 +19,7 @@ from symflops.model.regime import Recompute, Regime
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = str(Path(symflops.__file__).parent)
 REENTRANT = Regime("reentrant", recompute=Recompute(("layers.*",), reentrant=True))
-SIZES = (80, 160, 320)
+SIZES = (40, 80, 160)
 REGIMES = {"repeat": ("full", "forward", "checkpointed"), "flat": ("full", REENTRANT), "streams": ("full", "checkpointed", REENTRANT)}
 
 
@@ -85,7 +85,7 @@ def test_the_benchmark_tells_what_grows_too_fast(scale, monkeypatch, capsys):
     seconds = [0.0]
     monkeypatch.setattr(scale, "ROUNDS", 1)
     monkeypatch.setattr(scale.yaml_nodes, "MAX_NODES", scale.yaml_nodes.MAX_NODES)  # restored at the end
-    monkeypatch.setattr(scale, "QUICK", (8, 16))
+    monkeypatch.setattr(scale, "QUICK", (4, 8))
     monkeypatch.setattr(sys, "argv", ["scale.py", "--quick", "--json"])
     for step, code in ((lambda: 1.0, 0), (lambda: max(1.0, seconds[0]), 1)):
         seconds[0] = 0.0
