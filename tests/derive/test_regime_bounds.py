@@ -11,6 +11,7 @@ from symflops.frontend.regimes import MOST_ADAPTERS, MOST_LETTERS, MOST_PATTERNS
 from symflops.model.path import Path
 from symflops.model.patterns import MOST_SPELLED, spelled
 from tests.fuzz.guard import Limits
+from tests.sampling import sampled
 from tests.shipped import load as shipped
 
 
@@ -35,7 +36,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", sampled(list(LARGE), 2))
 @pytest.mark.parametrize("config", [None, {}], ids=["symbolic", "numbers"])
 def test_a_regime_that_is_too_large_is_refused_with_the_limit(name, config):
     text, told = LARGE[name]

@@ -23,7 +23,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime import vectors
 from symflops.runtime.bounds import LIMIT, Bound, bounds_of
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 from tests.shipped import cases_of, load
 from tests.standalone import standalone
 
@@ -79,7 +79,7 @@ def in_columns(given, axes):
     return list(np.array(given).reshape(-1, axes).T.copy())
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(list(FILES), 3))
 def test_back_ends_are_exact(name):
     one = model(name)
     interpreted = hasattr(one, "program")

@@ -74,7 +74,7 @@ def figures(estimator: Any, batch: dict[str, Any]) -> list[int] | None:
 def test_figures_are_whole_numbers_that_grow_with_every_item(name: str) -> None:
     interpreted, generated = estimators(name)
 
-    @settings(max_examples=amount(8, 300), deadline=None, database=None, derandomize=True)
+    @settings(max_examples=amount(4, 300), deadline=None, database=None, derandomize=True)
     @given(drawn=batches(interpreted))
     def check(drawn: tuple[dict[str, Any], dict[str, Any]]) -> None:
         less, more = (figures(interpreted, batch) for batch in drawn)
@@ -157,7 +157,7 @@ def test_on_a_device_a_short_length_is_a_fault_that_the_read_reports() -> None:
         assert meter.read(reduce=False).faults
 
 
-@settings(max_examples=amount(60, 2000), deadline=None)
+@settings(max_examples=amount(30, 2000), deadline=None)
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 4), st.integers(1, 3), st.integers(0, 12), st.booleans())
 def test_a_convolution_takes_what_the_real_one_takes(kernel: int, stride: int, padding: int, dilation: int, length: int, transposed: bool) -> None:
     import torch

@@ -11,6 +11,7 @@ from symflops.api import regime_of
 from symflops.catalog.library import find_spec
 from symflops.witness.bench import Bench
 from symflops.witness.live import run
+from tests.sampling import sampled
 from tests.shipped import cases_of, load
 from tests.witness.random_regimes import derived_of
 
@@ -23,7 +24,7 @@ CASES = (
 KINDS = ("lora", "rslora", "dora")
 
 
-@pytest.mark.parametrize(("case", "kind"), [pytest.param(*pair, id=f"{pair[0][0]}-{pair[1]}") for pair in product(CASES, KINDS)])
+@pytest.mark.parametrize(("case", "kind"), sampled(list(product(CASES, KINDS)), 2), ids=lambda value: value if isinstance(value, str) else value[0])
 def test_adapters_of_peft(case: tuple[str, int, tuple[str, ...]], kind: str) -> None:
     name, row, targets = case
     bench = Bench(load(name), cases_of(find_spec(name))[row])

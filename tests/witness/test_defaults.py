@@ -6,12 +6,13 @@ import pytest
 
 from symflops.catalog.library import shipped, specs_in
 from symflops.witness.defaults import default_differences
+from tests.sampling import sampled
 from tests.shipped import load
 
 NAMES = [file.name for file in specs_in(shipped("specs"))]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(list(NAMES), 2))
 def test_defaults_are_those_of_the_class(name):
     assert list(default_differences(load(name))) == []
 
