@@ -102,7 +102,7 @@ def size_context(program: Program) -> dict[str, Any]:
     derived = [line for name, text in computed if text != "None" for line in (f"if {name} is None:", f"    {name} = {text}")]
     kept = filled([field.attribute for field in program.fields], 44, ", ")
     return {
-        "fields": filled([f"{field_row(field)}," for field in program.fields], 104),
+        "fields": filled([f"{field_row(field)}," for field in program.fields], 120),
         "config": config_rows(program),
         "arguments": ["*,", *starmap(argument_line, found)] if found else [],
         "assigned": [*derived, *(map(kept_line, kept) if kept else ["pass"])],

@@ -28,7 +28,7 @@ def docstring(program: Program) -> str:
     forms, counts = closed_forms(program)
     parts = [f"Structure '{program.variant}': of models with the sizes in ``Estimator._fixed``."] if program.variant else []
     listed = [line for title, lines in forms for line in (title, *indented(lines))]
-    parts += ["FLOPs per batch, by regime and convention:", "\n".join(listed)]
+    parts += listing("FLOPs per batch, by regime and convention:", listed)
     parts += listing(
         "Moments are sums over the items of a batch:", [f"{one.name:<8} {meaning(one)}" for one in program.moments]
     )
@@ -43,7 +43,7 @@ def docstring(program: Program) -> str:
 
 def listing(title: str, lines: Sequence[str]) -> list[str]:
     """A title, and the lines below it."""
-    return [title, "\n".join(indented(lines))]
+    return ["\n".join([title, *indented(lines)])]
 
 
 def meaning(moment: Moment) -> str:
