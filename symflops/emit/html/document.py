@@ -143,12 +143,12 @@ class HtmlPage(PagePrinter):
         lines += [f"<thead><tr>{''.join(titles)}</tr></thead>", "<tbody>"]
         for row in node.rows:
             if isinstance(row, Group):
-                wide = f'<tr class="group"><th colspan="{count}" scope="colgroup">{self.words(row.words)}</th></tr>'
-                lines.append(wide if row.words else "</tbody><tbody>")
+                heading = f'<tr class="group"><th colspan="{count}" scope="colgroup">{self.words(row.words)}</th></tr>'
+                lines.append(heading if row.words else "</tbody><tbody>")
                 continue
-            first, *rest = map(self.words, row)
-            cells = (f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, aligned[1:], strict=True))
-            lines.append(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>')
+            wide = ["" for _ in row[:-1]] + ([f' colspan="{count - len(row) + 1}"'] if len(row) < count else [""])
+            first, *rest = (f"{span}{kind}>{self.words(cell)}" for cell, span, kind in zip(row, wide, aligned, strict=False))
+            lines.append(f'<tr><th scope="row"{first}</th>{"".join(f"<td{cell}</td>" for cell in rest)}</tr>')
         return "\n".join([*lines, "</tbody>", "</table>", "</div>"])
 
     def display(self, lines: Sequence[Line]) -> str:
