@@ -32,6 +32,13 @@ class FormError(BatchError):
     """A batch is not of the form that the streams of the model have; an example helps."""
 
 
+def listed(given: Any) -> Any:
+    """Arrays, tensors and other sequences as lists."""
+    if isinstance(given, dict):
+        return {side: listed(values) for side, values in given.items()}
+    return given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, range) else given
+
+
 def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "lengths") -> dict[str, list[Item]]:
     """The batch variables of each item, per index set.
 

@@ -1,7 +1,8 @@
 """Refuses a config in which a field has an effect that its spec does not describe.
 
-A stored program carries the census of its classes, which ``symflops census`` takes. For each class it has ``guarded`` fields
-and the words (``words``) of fields that hold words. A guarded field may hold listed ``values``, any value of certain ``kinds``,
+A stored program carries the census of its classes, which ``symflops census`` takes. For each class it has ``guarded`` fields,
+the words (``words``) of fields that hold words, and those (``unrun``) with which the class is built as described, and fails
+to run: there only the parameters are known. A guarded field may hold listed ``values``, any value of certain ``kinds``,
 a list of certain ``lengths`` or from the ``shortest`` on, a number from ``least`` on, or one that is ``related`` to another
 field: there the derivation is known to be exact.
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 # ---- what modules that stand alone hold, too
 
 
-def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a config against the census of its program.
+def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: bool = False) -> None:
+    """Check a config against the census of its program; with ``idle`` it may hold words with which the class fails to run.
 
     Raises:
         ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
@@ -35,8 +36,18 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any]) -> None
                 raise ConfigError(refusal(document["name"], path, value, known))
     for path, words in entry.get("words", {}).items():
         for word in texts_in(values_at(config, path)):
-            if word not in words:
+            if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
                 raise ConfigError(refusal(document["name"], path, word, {"values": words}))
+
+
+def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """Why the class of a config has no FLOPs: a word with which it is built, and fails to run; empty if there is none."""
+    entry = entry_of(document, config) or {}
+    for path, words in entry.get("unrun", {}).items():
+        for word in texts_in(values_at(config, path)):
+            if word in words:
+                return f"the config's '{path}' is {word!r}: the class is built with it, and fails to run"
+    return ""
 
 
 def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from symflops.diagnostics.errors import SymflopsError
+from symflops.model.evaluate import ConfigError
 from symflops.model.index_sets import ONCE
-from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, moments_of
+from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, listed, moments_of
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
@@ -18,7 +19,7 @@ from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.moments import Flops, Moments
-from symflops.runtime.sizes import sizes_of, unsaid
+from symflops.runtime.sizes import sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, plain, stored_of
 
 TYPE_CHECKING = False
@@ -72,7 +73,8 @@ class InterpretedEstimator:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         chosen = stored.regimes[regime]
         self._values: dict[int, Any] = {}
-        if not unsaid(self.sizes):
+        self._unanswered = unanswered(stored, config, self.sizes)
+        if not self._unanswered:
             _ = self._lines
         self.padded = self._side == "padded"
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
@@ -89,7 +91,9 @@ class InterpretedEstimator:
 
     @cached_property
     def _lines(self) -> list[Line]:
-        """The work; only its parameters are known of a config with an unsaid size."""
+        """The work, with every formula of sizes evaluated."""
+        if self._unanswered:
+            raise ConfigError(self._unanswered)
         how = self._settled, self._side, self._pairs, self._unseen
         return [Line(self.stored.document, position, *how) for position in self.stored.regimes[self.regime]["lines"]]
 
@@ -166,7 +170,7 @@ class InterpretedEstimator:
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
-        batch = {name: _listed(given) for name, given in batch.items()}
+        batch = {name: listed(given) for name, given in batch.items()}
         try:
             values, padded = (moments_of(self.stored, batch, self.sizes, side) for side in ("lengths", "padded"))
         except FormError as error:
@@ -197,7 +201,7 @@ class InterpretedEstimator:
         """
         self._not_whole()
         try:
-            sets = items_of(self.stored, {name: _listed(given) for name, given in batch.items()}, self._side)
+            sets = items_of(self.stored, {name: listed(given) for name, given in batch.items()}, self._side)
         except FormError as error:
             raise self._explained(error) from None
         check_inner(self.stored, sets, self.sizes)
@@ -280,13 +284,6 @@ class InterpretedEstimator:
 def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
-
-
-def _listed(given: Any) -> Any:
-    """Arrays, tensors and other sequences as lists."""
-    if isinstance(given, dict):
-        return {side: _listed(values) for side, values in given.items()}
-    return given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, range) else given
 
 
 def _whole(value: Any) -> int:

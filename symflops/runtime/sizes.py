@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symflops.model.evaluate import ConfigError
-from symflops.runtime.census import check_census
+from symflops.runtime.census import check_census, failure
 from symflops.runtime.config import as_read, checked, is_null, is_whole, look_up
 from symflops.runtime.stored import plain
 
@@ -40,7 +40,7 @@ def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any])
 
 
 class Unsaid:
-    """A size without a value: parameters that do not depend on it are known, and every use of it is refused.
+    """A size without a value: parameters that do not depend on it are known, and every use of it is refused, as FLOPs are.
 
     A class may be built with null where a number is needed, as for the experts of a token, and fail when it runs.
     """
@@ -57,9 +57,10 @@ class Unsaid:
     __hash__ = None  # type: ignore[assignment]
 
 
-def unsaid(sizes: Mapping[str, Any]) -> bool:
-    """Whether one of some sizes has no value."""
-    return any(type(value) is Unsaid for value in sizes.values())
+def unanswered(program: Stored, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
+    """Why only parameters are known of a config: a size has no value, or the class fails to run; empty if FLOPs are known."""
+    told = next((value.told for value in sizes.values() if type(value) is Unsaid), "")
+    return told or failure(program.document, as_read(program.document, config))
 
 
 def _settled(field: Mapping[str, Any], given: Any, program: Stored, known: Mapping[str, Any]) -> Any:
@@ -80,7 +81,7 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
             sizes do not fit each other.
     """
     config = as_read(program.document, config)
-    check_census(program.document, config)
+    check_census(program.document, config, idle=True)
     known: dict[str, Any] = {}
     for field in program.document["fields"]:
         keys = field["keys"]
@@ -93,7 +94,7 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
         try:
             known[row["letter"]] = program.formulas.settled(row["formula"], known)
         except ConfigError as error:
-            if not unsaid(known):
+            if not any(type(value) is Unsaid for value in known.values()):
                 raise
             known[row["letter"]] = Unsaid(str(error))
     for row in program.document.get("requirements", ()):

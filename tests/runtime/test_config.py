@@ -18,6 +18,7 @@ from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored
 from symflops.witness.modes import with_value
 from tests.sampling import sampled
+from tests.shipped import load
 
 FLAT = {
     "architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl", "hidden_size": 3584,
@@ -112,7 +113,7 @@ def test_null_without_a_meaning_leaves_the_parameters_that_do_not_depend_on_it()
     assert null.parameters == plain.parameters == 8 * 4 * 9 + 8
     batch = {"source": [(16, 16)]}
     assert plain.total(plain.moments(**batch))
-    for use in (lambda: null.total(null.moments(**batch)), lambda: null.terms([16], [16])):
+    for use in (lambda: null.total(null.moments(**batch)), lambda: null.coefficients, lambda: null.terms([16], [16])):
         with pytest.raises(ConfigError, match="'stride' is null"):
             use()
 
@@ -232,3 +233,15 @@ def test_a_number_of_items_is_bounded() -> None:
 
 
 CELL = {"input_size": 4, "hidden_size": 8}
+
+
+def test_words_with_which_the_class_fails_to_run_leave_the_parameters() -> None:
+    """Diffusers builds Latte with any norm; with most of them its blocks fail."""
+    config = {"in_channels": 4, "out_channels": 4, "patch_size": 2, "caption_channels": 8, "num_layers": 1, "norm_elementwise_affine": True}
+    runs, fails = (load("latte").estimator({**config, "norm_type": word}, "full", "torch") for word in ("layer_norm", "rms_norm"))
+    assert runs.parameters - fails.parameters == 2 * 2 * 16 * 88  # the third norm of both blocks
+    batch = {"latent": [(2, 8, 8)], "prompt": [5], "sample": [1]}
+    with pytest.raises(ConfigError, match="'norm_type' is 'rms_norm': the class is built with it, and fails to run"):
+        fails.total(fails.moments(**{name: batch[name] for name in fails.streams if name in batch}))
+    with pytest.raises(ConfigError, match="whose effect 'latte' does not describe"):
+        load("latte").estimator({**config, "norm_type": "other"}, "full", "torch")

@@ -33,7 +33,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
     for row in rows:
         by_path[row.path].append(row)
     read = {key for size in survey.model.spec.sizes for key in size.keys}
-    described, free, guarded, words, differs = [], [], {}, {}, {}
+    described, free, guarded, words, unrun, differs = [], [], {}, {}, {}, {}
     for item in survey.fields:
         found = by_path.get(item.path, [])
         known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
@@ -64,9 +64,11 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             free.append(item.path)
         if (texts or strange) and not open_to_words(found):
             words[item.path] = texts
+            if idle := sorted(unrun_words(found) - set(texts)):
+                unrun[item.path] = idle
     return {
         "described": described, "free": free, "guarded": guarded, "words": words,
-        **({"differs": differs} if differs else {}),
+        **({"unrun": unrun} if unrun else {}), **({"differs": differs} if differs else {}),
         "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
         "made_from": made_from(survey.kind, survey.reference),
     }  # fmt: skip
@@ -89,6 +91,15 @@ def words_of(good: Sequence[Any], bad: Sequence[Any], known: Sequence[Any]) -> l
     wrong = {word for value in bad if isinstance(value, list) for word in texts_in(value)}
     own = {word for value in known for word in texts_in(value)}
     return sorted(own | {word for value in good for word in texts_in(value)} - wrong - {UNHEARD})
+
+
+def unrun_words(rows: Sequence[Row]) -> set[str]:
+    """The words of a field with which the class has the derived parameters, and fails to run."""
+    idle, wrong = (
+        {word for row in rows if row.verdict == verdict for word in texts_in(row.changes[row.path])}
+        for verdict in (UNRUN, WRONG)
+    )
+    return idle - wrong - {UNHEARD}
 
 
 def follows(values: Sequence[Any]) -> bool:

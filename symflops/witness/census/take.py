@@ -110,7 +110,7 @@ def text_of(document: Mapping[str, Any]) -> str:
         lines.append(f" {json.dumps(reference)}: {{")
         parts = []
         for name, value in entry.items():
-            if isinstance(value, dict) and name in ("guarded", "words", "made_from") and value:
+            if isinstance(value, dict) and name in ("guarded", "words", "unrun", "made_from") and value:
                 inner = ",\n".join(f"   {json.dumps(key)}: {json.dumps(item)}" for key, item in value.items())
                 parts.append(f"  {json.dumps(name)}: {{\n{inner}\n  }}")
             else:
