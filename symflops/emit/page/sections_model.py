@@ -60,11 +60,11 @@ def streams(page: Page) -> Section:
     columns = (
         Column(("Stream",), 15),
         Column(("Belongs to",), 13),
-        Column(("Tokens per item",), 25),
+        Column(("Tokens per item",), 26),
         Column(("Carried by",), 39),
     )
     flows = once(((Code(flow.amount),), outside(flow.group), names(flow.modules)) for flow in page.flows)
-    runs = (Column(("Runs over",), 17), Column(("In",), 25), Column(("Modules",), 52))
+    runs = (Column(("Runs over",), 17), Column(("In",), 26), Column(("Modules",), 52))
     return Section("streams", "Streams", (
         Paragraph((STREAMS,)),
         Table("Streams", columns, tuple(rows)),

@@ -48,7 +48,7 @@ UNSEEN = "†"
 def forms(page: Page) -> Section:
     """The closed forms of each regime and convention."""
     flows = once(((Code(flow.amount),), outside(flow.group), (Math((flow.term,)),)) for flow in page.flows)
-    columns = (Column(("Runs over",), 17), Column(("In",), 25), Column(("Forward FLOPs",), 52))
+    columns = (Column(("Runs over",), 17), Column(("In",), 26), Column(("Forward FLOPs",), 52))
     blocks: list[Block] = [
         Paragraph(("By stream and block, the forward FLOPs are",)),
         Table("Forward FLOPs by stream and block", columns, tuple(flows)),
