@@ -55,6 +55,17 @@ class Count(Function):  # type: ignore[misc]
         return all(arg.is_nonnegative for arg in self.args) or None
 
 
+class PerToken(Count):
+    """Experts that a class runs for each token, and those that the token is routed to: two counts of one axis.
+
+    A convention counts one of them (:func:`symflops.count.count.count`), so no formula has both.
+    """
+
+    @classmethod
+    def eval(cls, run: Expr, routed: Expr) -> Expr | None:
+        return run if run == routed else None
+
+
 class FloorDiv(Count):
     """``a // b``: the quotient rounded down. Divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from sympy import Expr
 
+from symflops.algebra.functions import PerToken
 from symflops.build.journal import Journaled
 from symflops.build.name_binding import EntrySpans
 from symflops.build.scopes import ABSENT, Binding, Frame
@@ -38,6 +39,8 @@ class Experts:
         graph, binder = self.services.graph, self.services.binder
         copies = self._number(entry, frame, "experts")
         choose = self._number(entry, frame, "choose") if entry.choose is not None else copies
+        if entry.routed is not None:
+            choose = PerToken(choose, self._number(entry, frame, "routed"))
         operand = self._value(entry, entry.arguments, frame)
         if operand is None:
             return graph.abandon(entry, frame)

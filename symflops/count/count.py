@@ -14,7 +14,7 @@ from sympy import Add, Expr, Integer, Rational
 
 from symflops.algebra.masks import bound_of, pairs_by
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.count.per_parameter import main_width, parameter_work
+from symflops.count.per_parameter import main_width, parameter_work, per_token
 from symflops.model.contraction import Extent
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.derivation import Derivation, Gradient, Work
@@ -29,8 +29,20 @@ TABLES = ("embedding", "position")
 def count(derivation: Derivation, convention: Convention) -> Derivation:
     """``derivation`` with the work that ``convention`` counts, sized and repeated as it counts it."""
     if convention.is_plain:
-        return derivation
+        return with_experts(derivation, "executed", "routed")
+    derivation = with_experts(derivation, convention.experts, convention.experts)
     return replace(derivation, work=tuple(_Counter(derivation, convention).works()))
+
+
+def with_experts(derivation: Derivation, executed: str, useful: str) -> Derivation:
+    """``derivation`` with the executed and the useful work of experts: of those that run, or that a token is routed to."""
+
+    def counted(work: Work) -> Work:
+        extent = work.contraction.extent
+        found = replace(extent, executed=per_token(extent.executed, executed), useful=per_token(extent.useful, useful))
+        return work if found == extent else replace(work, contraction=replace(work.contraction, extent=found))
+
+    return replace(derivation, work=tuple(map(counted, derivation.work)))
 
 
 class _Counter:

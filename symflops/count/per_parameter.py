@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
 
+from symflops.algebra.functions import PerToken
 from symflops.algebra.polynomial import Polynomial
 from symflops.derive.decode import tokens_run
 from symflops.derive.elementwise_work import is_bias
@@ -31,7 +32,7 @@ class ParameterWork(NamedTuple):
 
 
 def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
-    """One piece of work per parameter, with all its copies; ``experts`` is ``all`` or ``active``, for routed experts."""
+    """One piece of work per parameter, with all its copies; ``experts`` that count are ``all``, ``routed`` or ``executed``."""
     graph = derivation.graph
     readers: dict[object, tuple[Operator, int]] = {}
     for operator in graph.operators():
@@ -45,7 +46,7 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         role = ("conv_bias" if operator.kind == "conv" else "bias") if bias else role_of(operator)
         extent = Extent(rows, rows)
         side = Operand("W", parameters=(position,))
-        size = entry.parameter.count * (share(graph, operator) if experts == "active" else Integer(1))
+        size = entry.parameter.count * (Integer(1) if experts == "all" else share(graph, operator, experts))
         name = str(entry.parameter.path).rpartition(".")[2]
         contraction = Contraction(name, (side,), size, items, extent, "parameters", True, role)
         times = entry.copies * entry.exists.expr * derivation.regime.passes.runs
@@ -53,13 +54,18 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
 
 
-def share(graph: Graph, operator: Operator) -> Expr:
-    """The share of routed experts that process one row; 1 outside of experts."""
+def share(graph: Graph, operator: Operator, experts: str) -> Expr:
+    """The share of experts that count for one row, ``routed`` or ``executed``; 1 outside of experts."""
     for value in (*operator.operands, *operator.results):
         chosen = graph.values[value].stream.parts[0].get(CHOICE)
         if chosen is not None and operator.parameters:
-            return chosen / operator.parameters[0].shape[0]
+            return per_token(chosen, experts) / operator.parameters[0].shape[0]
     return Integer(1)
+
+
+def per_token(rows: Expr, experts: str) -> Expr:
+    """``rows`` of the experts that a token is ``routed`` to, or that the class ``executed`` for it."""
+    return rows.xreplace({one: one.args[experts == "routed"] for one in rows.atoms(PerToken)})
 
 
 def main_rows(graph: Graph) -> tuple[str, Expr]:

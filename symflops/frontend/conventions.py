@@ -93,10 +93,11 @@ class _Reader:
         return otherwise, [(name, self.one_of(value, key, f"'{key}' of '{name}'")) for name, value in given.items()]
 
     def experts(self, given: Mapping[str, Node], counts: str) -> str:
-        if "experts" in given and counts != "parameters":
-            hint = "the work of experts is that of the rows that go through them"
-            self.report.error("contradiction", "'experts' belongs to 'counts: parameters'", given["experts"].span, hint)
-        return self.word(given, "experts", "active")
+        experts = self.word(given, "experts", "routed")
+        if experts == "all" and counts != "parameters":
+            hint = "work is that of experts that a token is routed to, or that the class runs"
+            self.report.error("contradiction", "'experts: all' belongs to 'counts: parameters'", given["experts"].span, hint)
+        return experts
 
     def attention_backward(self, given: Mapping[str, Node]) -> str:
         node, backward = given.get("attention_backward"), given.get("backward")

@@ -224,8 +224,9 @@ class Entries:
         """Entries under one path."""
         field = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
         return Group(
-            path, graph, field["when"], field["no_grad"], field["experts"], field["list"], field["choose"], field["from"] or (),
-            field["weights"][0] if field["weights"] else None, field["to"] or (), span, field["role"] or "",
+            path, graph, field["when"], field["no_grad"], field["experts"], field["list"], field["choose"],
+            field["routed"], field["from"] or (), field["weights"][0] if field["weights"] else None,
+            field["to"] or (), span, field["role"] or "",
         )  # fmt: skip
 
     def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:

@@ -92,7 +92,12 @@ GROUP = (
     Field("no_grad", Form.EXPRESSION, "no gradient passes through it"),
     Field("experts", Form.EXPRESSION, "the number of experts: copies of every parameter inside, of which each row uses some"),
     Field("list", Form.FLAG, "the experts are modules of a list"),
-    Field("choose", Form.EXPRESSION, "experts that each row uses; default: all"),
+    Field("choose", Form.EXPRESSION, "experts that each row runs through; default: all"),
+    Field(
+        "routed",
+        Form.EXPRESSION,
+        "experts that each row is routed to, where it runs through more; default: as many",
+    ),
     Field("from", Form.VALUES, "the operand of the experts, 'x' inside"),
     Field("weights", Form.VALUES, "the router's weights, multiplied in at the end"),
     Field("to", Form.VALUES, "the result of the experts, 'y' inside"),
@@ -171,7 +176,10 @@ CONVENTION = (
     Field("unit", Form.WORD, "what a figure counts", words=("flops", "macs")),
     Field("unseen", Form.WORD, "whether work counts that no counter sees", words=("true", "false")),
     Field("counts", Form.WORD, "work, or parameters per token", words=("work", "parameters")),
-    Field("experts", Form.WORD, "which experts' parameters count", words=("active", "all")),
+    Field(
+        "experts", Form.WORD, "experts that count: those that a token is routed to, those that run, or all parameters",
+        words=("routed", "executed", "all"),
+    ),
     Field("tied", Form.WORD, "whether tied parameters count for each use", words=("each", "once")),
     Field("roles", Form.NAMED, "how work of each role counts", fields=RULE),
     Field(

@@ -96,7 +96,7 @@ def expressions(entries: Iterable[Entry]) -> Iterator[Expression]:
             yield from _inside((entry.path, entry.count, entry.start, entry.when))
             yield from expressions(entry.body)
         elif isinstance(entry, Group):
-            yield from _inside((entry.path, entry.when, entry.no_grad, entry.experts, entry.choose))
+            yield from _inside((entry.path, entry.when, entry.no_grad, entry.experts, entry.choose, entry.routed))
             yield from expressions(entry.body)
 
 

@@ -63,7 +63,8 @@ class Convention:
     masks, and also allows ``half``, ``band``, ``half_band`` and ``half_within``. ``unseen`` says whether work counts that
     PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work (``linear``
     or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add per token, in
-    place of the work that reads it, and ``experts`` is ``active`` or ``all``. ``tied`` parameters count for ``each`` use, or
+    place of the work that reads it. ``experts`` are those that a token is ``routed`` to, those that the class ``executed`` for
+    it, or, of parameters, ``all``. ``tied`` parameters count for ``each`` use, or
     ``once``. Pages of models compare one that is ``compared``. ``because`` is the reason of the exception that applies.
     """
 
@@ -74,7 +75,7 @@ class Convention:
     doc: str = ""
     unit: str = "flops"
     counts: str = "work"
-    experts: str = "active"
+    experts: str = "routed"
     tied: str = "each"
     backward: Backward | None = None
     attention_backward: int = 4
@@ -97,8 +98,8 @@ class Convention:
     @property
     def is_plain(self) -> bool:
         """Whether it only says which pairs, unseen work and lengths count."""
-        few = Convention(self.name, self.pairs, self.unseen, self.length, self.doc)
-        return self == few
+        experts = "routed" if self.pairs == "useful" else "executed"
+        return self == Convention(self.name, self.pairs, self.unseen, self.length, self.doc, experts=experts)
 
     @property
     def plain(self) -> Convention:

@@ -167,6 +167,7 @@ class Group:
     experts: Expression | None
     listed: bool
     choose: Expression | None
+    routed: Expression | None
     arguments: tuple[Name, ...]
     weights: Name | None
     to: tuple[Name, ...]

@@ -33,7 +33,9 @@ WORDS = {
 PLAIN: dict[str, dict[Any, str]] = {
     "unit": {"flops": "two FLOPs for a multiply-add", "macs": "one for a multiply-add"},
     "counts": {"work": "the work of weights", "parameters": "each parameter once a token"},
-    "experts": {"active": "the experts that a token goes through", "all": "all experts"},
+    "experts": {
+        "routed": "the experts that a token is routed to", "executed": "the experts that the class runs", "all": "all experts",
+    },
     "tied": {"each": "a tied weight each time", "once": "a tied weight once"},
     "unseen": {True: "work that profilers do not see", False: "no work that profilers do not see"},
     "attention_width": {

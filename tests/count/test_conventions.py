@@ -61,7 +61,7 @@ MISTAKES = {
     "contradiction ": ("roles: {norm: yes}", "yes", "per_element"),
     "contradiction  ": ("roles: {norm: {count: no, per_element: 3}}", "{count: no, per_element: 3}", "leave out"),
     "contradiction   ": ("backward: 2\nattention_backward: 5", "5", "leave one of them out"),
-    "contradiction    ": ("experts: all", "all", "rows that go through them"),
+    "contradiction    ": ("experts: all", "all", "experts that a token is routed to"),
     "missing-field": ("backward: {trained: 2}", "{trained: 2}", "multiples"),
     "bad-shape": ("backward: -2", "-2", "such as 2"),
     "unknown-role ": ("roles: {norm.vision: no}", "norm.vision", "a region, a point, a role"),

@@ -1,0 +1,66 @@
+"""Routed or executed: useful work is of the experts that a token is routed to, whatever the class runs."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+
+import pytest
+
+from symflops.api import convention_of
+from symflops.model.convention import Convention
+from tests import shipped
+
+EXPERTS = re.compile(r"(num|n)_(local_|routed_)?experts|moe_num_experts|num_routed_experts|zero_expert_num")
+
+
+def number_of_experts(name: str) -> list[str]:
+    """The fields of a spec that hold the number of routed experts, those without weights among them."""
+    return [size.keys[0] for size in shipped.load(name).spec.sizes if EXPERTS.fullmatch(size.keys[0].rpartition(".")[2])]
+
+
+MIXTURES = [name for name in shipped.NAMES if number_of_experts(name)]
+
+
+def work(name: str, times: int, rules: str) -> dict[str, int]:
+    """Forward FLOPs of a live case by module, with that many times as many experts."""
+    model, case = shipped.load(name), shipped.cases_of(shipped.FILES[name])[0]
+    plain, config = model.estimator(case.config, "forward", "symflops"), deepcopy(dict(case.config))
+    for field in number_of_experts(name):
+        size = next(one for one in plain.program.fields if field in one.keys)
+        *around, last = field.split(".")
+        inner = config
+        for key in around:
+            inner = inner.setdefault(key, {})
+        inner[last] = times * plain.sizes[size.letter]
+    estimator = model.estimator(config, "forward", rules)
+    return {module: flops.forward for module, flops in estimator.by_module(estimator.moments(**case.batch)).items()}
+
+
+def test_the_mixtures_are_found():
+    assert {"llama4", "mixtral", "deepseek_v3", "qwen3_moe", "gpt_oss", "hidream"} <= set(MIXTURES)
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_twice_the_experts_cost_their_router(name):
+    case = shipped.cases_of(shipped.FILES[name])[0]
+    lines = shipped.load(name).estimator(case.config, "forward", "symflops").program.regimes[0].lines
+    roles = {line.module for line in lines if line.role == "router"}
+    one, two = work(name, 1, "symflops"), work(name, 2, "symflops")
+    assert roles and {module for module in one if one[module] != two[module]} == roles
+    assert all(two[module] == 2 * one[module] for module in roles)
+
+
+@pytest.mark.parametrize("rules", sorted(name for name in ("torch", "deepspeed", "calflops", "ascend-guide", "megatron", "verl", "kempnerforge", "palm")))
+def test_profilers_count_what_runs(rules):
+    one, two = work("llama4", 1, rules), work("llama4", 2, rules)
+    executed = convention_of(rules).experts == "executed"
+    experts = "model.layers.*.feed_forward.experts"
+    assert executed == (rules in ("torch", "deepspeed", "calflops", "ascend-guide"))
+    assert two[experts] == (2 if executed else 1) * one[experts]
+
+
+def test_pairs_and_experts_are_two_questions():
+    masked = Convention("masked", pairs="useful", experts="executed")
+    dense = Convention("dense", pairs="all", experts="routed")
+    assert not masked.is_plain and not dense.is_plain
