@@ -61,14 +61,15 @@ def page(
         analysis=found,
         letters=tuple(unknown_letters(found)),
         worked=worked,
-        fixed=tuple(
-            (field.keys[0], json.dumps(value))
-            for letter, value in program.fixed
-            for field in program.fields
-            if field.letter == letter
-        ),
+        fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
     )
+
+
+def fixed_values(program: Program) -> Iterable[tuple[str, str]]:
+    """The fields that decide the structure, each with its value as JSON."""
+    for letter, value in program.fixed:
+        yield from ((field.keys[0], json.dumps(value)) for field in program.fields if field.letter == letter)
 
 
 def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
