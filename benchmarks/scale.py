@@ -36,7 +36,7 @@ ROUNDS = 2
 STAGES = ("read", "build", "derive", "lower", "emit")
 EXPONENT = 1.15
 MEDIAN, WORST = 0.1, 1.0
-HEAD = "name: scale\nsizes: {D: width, L: layers, F: {key: flag, type: bool}}\n"
+HEAD = "language: 2\nname: scale\nsizes: {D: width, L: layers, F: {key: flag, type: bool}}\n"
 TEXT = f"{HEAD}streams: {{text: [x]}}\ninputs: {{h: {{stream: text, width: D}}}}\n"
 LAYERS = "graph:\n  - layers:\n      repeat: L\n      graph:\n"
 END = "outputs: [h]\n"
@@ -80,7 +80,7 @@ def attention(operators: int) -> str:
 
 def tied(operators: int) -> str:
     """Linears that all use one weight, every other one in a repeat of its own."""
-    weight = "weight: /shared.weight, bias: false"
+    weight = "tie: shared.weight, bias: false"
     line = LINEAR.replace("to: h", f"to: h, {weight}")
     lines = (f"  - p{n}: {line}\n  - a{n}: {{repeat: L, graph: [p: {line}]}}\n" for n in range(operators // 2))
     return f"{TEXT}graph:\n{''.join(lines)}{END}"

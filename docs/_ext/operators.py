@@ -91,7 +91,7 @@ def load_example(example: Mapping[str, Any]) -> Model:
     letters = set(re.findall(r"\b[A-Za-z]\b", " ".join([*texts, *example["graph"]]))) - axes - bound
     last = re.findall(r"to: \[?(\w+)", example["graph"][-1]) or re.findall(r"- (\w+)", example["graph"][-1])
     sizes = [f"  {letter}: size_{letter}" for letter in sorted(letters)] or ["  {}"]
-    lines = ["name: example", "sizes:", *sizes, "streams:"]
+    lines = ["language: 2", "name: example", "sizes:", *sizes, "streams:"]
     lines += [f"  {name}: [{', '.join(listed)}]" for name, listed in streams.items()] + ["inputs:"]
     for name, (stream, width) in example["inputs"].items():
         lines.append(f"  {name}: {{stream: {stream}{'' if width is None else f', width: {width!s}'}}}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import YES, Truth
+from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services
@@ -16,7 +16,7 @@ from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.model.nodes import Operator, Pop, Push, Value
 from symflops.model.path import Path
 from symflops.model.patterns import selectors
-from symflops.model.spec import Name, OperatorEntry, Template
+from symflops.model.spec import Name, OperatorEntry, Template, Tie
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Kind, operand_place
 from symflops.ops.table import KINDS
@@ -52,7 +52,7 @@ class Operators:
         self._check_selectable(path, entry)
         call = Call(
             path, entry.span, fields.given, {**entry.places, **_operand_spans(kind, entry, frame)}, fields.operands,
-            services.definitions, lambda template, default: self._parameter_paths(template, default, entry, frame),
+            services.definitions, lambda *given: self._parameter_paths(entry, frame, *given),
             StreamScope(services.streams, frame.names), frame.guard, services.stacks,
         )  # fmt: skip
         services.binder.combine(entry, frame, call)
@@ -72,7 +72,7 @@ class Operators:
         """Add the operator that ``call`` declares to the graph; its results."""
         graph = self.services.graph
         shared = self.services.evaluator.is_shared(entry.fields, frame)
-        tied = any(entry.fields.get(name) for name in ("weight", "bias_name"))
+        tied = any(entry.fields.get(name) for name in ("weight", "bias_name", "tie"))
         self.services.parameters.claim(call, frame, tied, shared)
         names = [name.text for name in entry.fields.get("to") or ()]
         names += [entry.path.text] * (len(call.results) - len(names))
@@ -148,15 +148,21 @@ class Operators:
         return given
 
     def _parameter_paths(
-        self, template: Template | None, default: Path, entry: OperatorEntry, frame: Frame
+        self, entry: OperatorEntry, frame: Frame, tie: Tie | None, template: Template | None, default: Path
     ) -> list[tuple[Truth, Path]]:
-        """The paths of a parameter: those of a template, and ``default`` wherever it names none."""
-        if template is None:
-            return [(YES, default)]
-        path = self.services.evaluator.path(entry.path, frame)
-        parent = path if entry.path.text == "_" else path.parent
-        cases = self.services.evaluator.paths(template, frame, parent)
-        return [(truth, path if path.parts else default) for truth, path in cases]
+        """The paths of a parameter: that of its tie, those of a template, and ``default`` wherever these name none."""
+        found = [(YES, default)]
+        evaluator = self.services.evaluator
+        if template is not None:
+            path = evaluator.path(entry.path, frame)
+            cases = evaluator.paths(template, frame, path if entry.path.text == "_" else path.parent)
+            found = [(truth, path if path.parts else default) for truth, path in cases]
+        if tie is None:
+            return found
+        same = evaluator.condition(tie.when, frame)
+        others = evaluator.paths(tie.to, frame, Path(())) if same is not NO else []
+        both = [(same & truth, path) for truth, path in others] + [(~same & truth, path) for truth, path in found]
+        return [(truth, path) for truth, path in both if truth is not NO]
 
 
 def _operand_spans(kind: Kind, entry: OperatorEntry, frame: Frame) -> dict[str, Span]:

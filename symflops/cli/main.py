@@ -27,6 +27,7 @@ COMMANDS = {
     "draft": "write a spec from a real module, and prove it",
     "verify": "compare specs with the real models, or with measured records",
     "reading": "write how the classes of specs read a config",
+    "migrate": "rewrite specs of an older version of the language",
     "census": "which fields of a class's config a spec describes",
     "cache": "where derived programs are kept, and clearing them",
     "device": "the peak rate of a device, and its source",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as TypingSequence
+from dataclasses import replace
 from typing import TypeVar
 
 from symflops.diagnostics.findings import Reporter, Span, SpecError, did_you_mean
@@ -120,13 +121,21 @@ class Shapes:
         if node is None:
             return None
         if isinstance(node, Sequence):
-            items = [self.text(item, what) for item in node.items]
-            return self.parse(f"[{', '.join(items)}]", node.span)
+            return self.parse(*self.listed(node, what))
         if not isinstance(node, Scalar):
             self.report.error("bad-shape", f"{what} must be an expression", node.span)
             return None
         inside = node.span if node.plain else Span(node.span.source, node.span.line, node.span.column + 1, node.span.end - 1)
         return self.parse(node.text, inside)
+
+    def listed(self, node: Sequence, what: str) -> tuple[str, Span]:
+        """The text and place of a list of expressions, in brackets: as it is written on one line, else joined."""
+        start, end = node.extent
+        text = node.span.source.text[start:end]
+        if "\n" not in text and text.startswith("[") and all(isinstance(item, Scalar) and item.plain for item in node.items):
+            return text, replace(node.span, end=node.span.column + len(text))
+        items = (self.listed(item, what)[0] if isinstance(item, Sequence) else self.text(item, what) for item in node.items)
+        return f"[{', '.join(items)}]", node.span
 
     def parse(self, text: str, span: Span) -> Expression | None:
         """``text`` as an expression; None after reporting what is wrong with it."""

@@ -7,17 +7,17 @@ from typing import Any
 
 from symflops.diagnostics.findings import Reporter, Source, Span, did_you_mean
 from symflops.frontend.document import Shapes
-from symflops.frontend.fields import AXIS, BLOCK, CALL, GROUP, REPEAT
-from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template
-from symflops.ops.fields import COMMON, Field, Form, words_of
+from symflops.frontend.entry_paths import ENTRY, HERE, path_and_fields
+from symflops.frontend.fields import AXIS, BLOCK, CALL, GROUP, LANGUAGE, REPEAT
+from symflops.frontend.language import other_language
+from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template, Tie
+from symflops.ops.fields import COMMON, TIE, Field, Form, words_of
 from symflops.ops.table import KINDS
 from symflops.syntax.expression import Expression
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, Sequence, read_yaml
 
 BlockText = Callable[[str], Source | None]
-
-ENTRY = ("op", "block", "repeat", "graph")
 
 
 class Entries:
@@ -39,11 +39,14 @@ class Entries:
 
     def entry(self, node: Node, source: Source) -> Entry | None:
         """One entry, ``path: {op|block|repeat|graph: ...}``; a faulty one keeps the names that it would define."""
-        if not isinstance(node, MappingNode) or len(node.entries) != 1:
-            hint = "write '- path: {op: ...}'"
+        parts = path_and_fields(node)
+        if parts is None:
+            hint = "write '- path: {op: ...}', or '- {op: ...}' without a path"
             self.report.error("bad-entry", "an entry is one path with its fields", node.span, hint)
             return None
-        ((key, body),) = node.entries
+        key, body = parts
+        if key.text == HERE and body is not node:
+            self.report.error("bad-entry", f"'{HERE}' is not a path", key.span, "write '- {op: ...}' without a path")
         path = self.shapes.template(key, "a path")
         if not isinstance(body, MappingNode):
             self.report.error(
@@ -110,6 +113,8 @@ class Entries:
                 return self.shapes.value_names(node, what)
             case Form.TEMPLATE:
                 return self.shapes.template(node, what)
+            case Form.TIE:
+                return self.tie(node)
             case Form.AXES if isinstance(node, Scalar) and node.plain:
                 return Name(node.text, node.span)
             case Form.AXES:
@@ -124,6 +129,14 @@ class Entries:
         if isinstance(node, Scalar) and node.text in words:
             return self.shapes.parse(repr(node.text), node.span)
         return self.shapes.expression(node, what)
+
+    def tie(self, node: Node) -> Tie | None:
+        """The parameter that a weight is the same as, and when."""
+        given = self.shapes.known(node, words_of(TIE.fields), "'tie'") if isinstance(node, MappingNode) else {"to": node}
+        if "to" not in given:
+            self.report.error("missing-field", "'tie' needs 'to'", node.span, "the path of the other parameter")
+            return None
+        return Tie(self.shapes.template(given["to"], "'tie'"), self.shapes.expression(given.get("when"), "'when'"))
 
     def common(self, given: Mapping[str, Node]) -> dict[str, Any]:
         """The common fields of a block call."""
@@ -180,11 +193,16 @@ class Entries:
             self.report.error("unknown-block", f"there is no block '{name}'", span, hint)
             return None
         self.sources.append(source)
-        return self.block_of(name, read_yaml(source, self.report), False, source)
+        node = read_yaml(source, self.report)
+        other = other_language(node, source)
+        if other is not None:
+            self.report.add(other)
+            return None
+        return self.block_of(name, node, False, source)
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
         """A block from its node; ``local`` ones are defined in the spec itself."""
-        given = self.shapes.known(node, words_of(BLOCK), f"block '{name}'")
+        given = self.shapes.known(node, words_of(BLOCK if local else (LANGUAGE, *BLOCK)), f"block '{name}'")
         parameters = []
         for key, value in self.shapes.mapping(given.get("params"), "'params'"):
             parameter = self.shapes.name(key, "a parameter")
@@ -242,7 +260,8 @@ def _defined_names(key: Scalar, body: MappingNode) -> Iterator[str]:
     found = [name.text for name in names if isinstance(name, Scalar)]
     inner = body.get("graph")
     for item in inner.items if isinstance(inner, Sequence) else ():
-        if isinstance(item, MappingNode) and len(item.entries) == 1 and isinstance(item.entries[0][1], MappingNode):
-            yield from _defined_names(item.entries[0][0], item.entries[0][1])
+        parts = path_and_fields(item)
+        if parts is not None and isinstance(parts[1], MappingNode):
+            yield from _defined_names(parts[0], parts[1])
     if body.get("graph") is None or found:
         yield from found or [key.text]

@@ -4,6 +4,7 @@
 - ``graph`` edits the base's graph, entry by entry. An entry with a kind (``op``, ``block``, ``repeat``) replaces the entry at
   its path; if several entries have that path, it replaces the one of its kind. An entry without a kind changes single fields,
   and its own ``graph`` edits the entries inside. Null removes an entry. ``after: path`` or ``before: path`` inserts a new one.
+  ``_`` names the entry without a path.
 - ``outputs`` are the base's unless the spec has its own. Everything else is the spec's own.
 """
 
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symflops.diagnostics.findings import Reporter, Source, did_you_mean
+from symflops.diagnostics.findings import Reporter, Source, SpecError, did_you_mean
 from symflops.frontend.entries import BlockText
+from symflops.frontend.entry_paths import is_null, joined, path_and_fields
 from symflops.frontend.fields import EXTENDS, PLACES
+from symflops.frontend.language import other_language
 from symflops.ops.fields import words_of
 from symflops.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
 
@@ -53,7 +56,11 @@ def _extended(node: Node, bases: BlockText, report: Reporter, seen: tuple[str, .
             "the name of a spec, as 'symflops list' shows them, or of a file beside this one",
         )
         return _without(node, EXTENDS.name), ()
-    base, more = _extended(read_yaml(source), bases, report, (*seen, text))
+    document = read_yaml(source)
+    other = other_language(document, source)
+    if other is not None:
+        raise SpecError([other])
+    base, more = _extended(document, bases, report, (*seen, text))
     if not isinstance(base, Mapping):
         return _without(node, EXTENDS.name), (source, *more)
     return _Merging(report).document(base, _without(node, EXTENDS.name)), (source, *more)
@@ -61,10 +68,6 @@ def _extended(node: Node, bases: BlockText, report: Reporter, seen: tuple[str, .
 
 def _without(node: Mapping, *keys: str) -> Mapping:
     return Mapping(tuple((key, value) for key, value in node.entries if key.text not in keys), node.span)
-
-
-def _null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.plain and node.text in ("null", "~", "")
 
 
 class _Merging:
@@ -91,17 +94,18 @@ class _Merging:
         entries = list(base.entries)
         for key, value in own.entries:
             rest = [entry for entry in entries if entry[0].text != key.text]
-            entries = rest if _null(value) else _set(entries, key, value)
+            entries = rest if is_null(value) else _set(entries, key, value)
         return Mapping(tuple(entries), own.span)
 
     def graph(self, base: Sequence, own: Sequence) -> Sequence:
         """The entries of ``base``, edited by those of ``own``."""
         items = list(base.items)
         for item in own.items:
-            if not isinstance(item, Mapping) or len(item.entries) != 1:
+            parts = path_and_fields(item)
+            if parts is None or not isinstance(item, Mapping):
                 self.report.error("bad-entry", "an entry is one path with its fields", item.span, "write '- path: {op: ...}'")
                 continue
-            ((path, body),) = item.entries
+            path, body = parts
             placed = [key for key in words_of(PLACES) if isinstance(body, Mapping) and body.get(key) is not None]
             if placed and isinstance(body, Mapping):
                 self.insert(items, path, body, placed[0])
@@ -109,7 +113,7 @@ class _Merging:
             position = self.find(items, path, path, _kind(item))
             if position is None:
                 continue
-            if _null(body):
+            if is_null(body):
                 del items[position]
             else:
                 items[position] = self.entry(items[position], path, body, item)
@@ -117,8 +121,7 @@ class _Merging:
 
     def entry(self, base: Node, path: Scalar, body: Node, item: Mapping) -> Node:
         """One entry: replaced if the new one has a kind, else changed field by field."""
-        assert isinstance(base, Mapping)
-        ((_, theirs),) = base.entries
+        _, theirs = path_and_fields(base) or (None, base)
         if not isinstance(body, Mapping) or not isinstance(theirs, Mapping):
             return item
         if any(body.get(kind) is not None for kind in KINDS):
@@ -130,14 +133,14 @@ class _Merging:
                 entries = _set(entries, key, self.graph(inner, value))
             else:
                 entries = _set(entries, key, value)
-        return Mapping(((path, Mapping(tuple(entries), body.span)),), item.span)
+        return joined(path, Mapping(tuple(entries), body.span), item)
 
     def insert(self, items: list[Node], path: Scalar, body: Mapping, place: str) -> None:
         """Insert a new entry after or before the one that it names."""
         anchor = body.get(place)
         position = self.find(items, anchor, path) if isinstance(anchor, Scalar) else None
         if position is not None:
-            new = Mapping(((path, _without(body, *words_of(PLACES))),), body.span)
+            new = joined(path, _without(body, *words_of(PLACES)), body)
             items.insert(position + (place == "after"), new)
 
     def find(self, items: list[Node], wanted: Scalar, path: Scalar, kind: tuple[str, str] | None = None) -> int | None:
@@ -158,12 +161,12 @@ class _Merging:
 
 
 def _paths(items: Iterable[Node]) -> list[str]:
-    return [item.entries[0][0].text for item in items if isinstance(item, Mapping) and len(item.entries) == 1]
+    return [parts[0].text for parts in map(path_and_fields, items) if parts is not None]
 
 
 def _kind(item: Node) -> tuple[str, str] | None:
     """The kind of an entry and the name of its operator or block; None for an entry without a kind."""
-    body = item.entries[0][1] if isinstance(item, Mapping) else None
+    _, body = path_and_fields(item) or (None, None)
     for name in KINDS:
         value = body.get(name) if isinstance(body, Mapping) else None
         if value is not None:

@@ -5,6 +5,7 @@ Both the readers and the JSON Schema of the language use these tables, so the tw
 
 from __future__ import annotations
 
+from symflops.frontend.language import LANGUAGE as VERSION
 from symflops.ops.fields import COMMON, ROLE, Field, Form, words_of
 
 TYPES = {
@@ -45,7 +46,9 @@ INPUT = (
     Field("counts", Form.TEXT, "the stream whose length is the sum of each row"),
     Field("over", Form.TEXT, "the index set of its rows"),
 )
+LANGUAGE = Field("language", Form.WORD, "the version of the language: 2", required=True, words=(VERSION,))
 DOCUMENT = (
+    LANGUAGE,
     Field("name", Form.NAME, "what the spec is called, and its module", required=True),
     Field("title", Form.TEXT, "one line about the model"),
     Field("reference", Form.TEXTS, "the classes that it describes: package.Class, a list, or a mapping with what differs"),

@@ -21,9 +21,11 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 TEXT: Schema = {"type": "string"}
+LIST: Schema = {"type": "array"}
 PLAIN: Schema = {"type": ["string", "number"]}
 AXIS = ["string", "number", "object"]
-EXPRESSION: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR}]}
+LISTED: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR}]}
+EXPRESSION: Schema = {"anyOf": [SCALAR, {"type": "array", "items": LISTED}]}
 
 
 def ref(name: str) -> Schema:
@@ -62,6 +64,8 @@ def of_field(field: Field) -> Schema:
             found = {"enum": [*words(field.words)]} if field.words else dict(PLAIN)
         case Form.FIELDS:
             found = of_mapping(field.fields)
+        case Form.TIE:
+            found = {"anyOf": [TEXT, of_mapping(field.fields)]}
         case Form.LIST:
             found = one_or_more(of_mapping(field.fields))
         case Form.CHOICE:
@@ -114,7 +118,7 @@ def graph_definitions() -> dict[str, Schema]:
         "values": NAMES,
         "axes": {"anyOf": [PLAIN, mapping(ref("expression")), {"type": "array", "items": {"type": AXIS}}]},
         "graph": {"type": "array", "items": ref("entry")},
-        "entry": {**mapping(chosen(kinds)), "type": "object", "minProperties": 1, "maxProperties": 1},
+        "entry": entry({**mapping(chosen(kinds)), "maxProperties": 1}, chosen(kinds)),
         "operator": {
             "properties": {"op": {"enum": list(operators)}},
             "allOf": [having("op", name, ref(f"op_{name}")) for name in operators],
@@ -125,6 +129,12 @@ def graph_definitions() -> dict[str, Schema]:
         "group": of_mapping(tables.GROUP, role=shared["role"]),
         **{f"common_{field.name}": of_field(field) for field in COMMON},
     }
+
+
+def entry(at_path: Schema, alone: Schema) -> Schema:
+    """The schema of an entry: fields under a path, or fields alone."""
+    said = ({"required": [key], "properties": {key: kind}} for key, kind in (("op", TEXT), ("block", TEXT), ("graph", LIST)))
+    return {"type": "object", "minProperties": 1, "if": {"anyOf": list(said)}, "then": alone, "else": at_path}
 
 
 def chosen(kinds: dict[str, Schema], otherwise: Schema | None = None) -> Schema:
@@ -149,10 +159,8 @@ def changes() -> dict[str, Schema]:
         {"if": {"required": [key]}, "then": {"propertyNames": {"enum": sorted({*words_of(fields), *places})}}}
         for key, fields in (("op", operators), ("repeat", tables.REPEAT))
     ]
-    entry = {"type": "object", "minProperties": 1, "maxProperties": 1}
-    return {
-        "changes": {"type": "array", "items": {**entry, "additionalProperties": {"anyOf": [{"type": "null"}, body]}}},
-    }
+    at_path = {"maxProperties": 1, "additionalProperties": {"anyOf": [{"type": "null"}, body]}}
+    return {"changes": {"type": "array", "items": entry(at_path, body)}}
 
 
 # pages
@@ -167,7 +175,7 @@ def spec() -> Schema:
         "properties": {**docs, "extends": of_field(tables.EXTENDS)},
         "additionalProperties": False,
         "if": {"required": [tables.EXTENDS.name]},
-        "then": {"required": ["name"], "properties": merged},
+        "then": {"required": ["language", "name"], "properties": merged},
         "else": {"required": [field.name for field in tables.DOCUMENT if field.required], "properties": full},
         "definitions": {**graph_definitions(), **changes()},
     }
@@ -215,7 +223,8 @@ def block_body() -> Schema:
 
 def block() -> Schema:
     """The schema of a block in a file of its own."""
-    return {**block_body(), "definitions": graph_definitions()}
+    body = of_mapping((tables.LANGUAGE, *tables.BLOCK), params=mapping(ref("expression"), NAME))
+    return {**body, "definitions": graph_definitions()}
 
 
 def regime() -> Schema:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from symflops.diagnostics.findings import Reporter, Source, SymflopsError, did_you_mean
+from symflops.diagnostics.findings import Reporter, Source, SpecError, SymflopsError, did_you_mean
 from symflops.frontend.classes import read_classes, view
 from symflops.frontend.definition_order import check_defaults
 from symflops.frontend.document import Shapes
 from symflops.frontend.entries import BlockText, Entries
 from symflops.frontend.extends import extended, no_bases
 from symflops.frontend.fields import DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
+from symflops.frontend.language import other_language
 from symflops.frontend.variants import read_variants
 from symflops.model.layout import Layout
 from symflops.model.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
@@ -24,7 +25,7 @@ from symflops.ops.fields import words_of
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import CONFIG_KEY, MODULE, why_not_latex
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
+from symflops.syntax.yaml_nodes import Node, Scalar, Sequence, read_yaml
 from symflops.system.reading import parse_json
 
 HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # findings after which a header can still be built
@@ -60,10 +61,14 @@ def read_through(source: Source, library: BlockText, bases: BlockText = no_bases
     An entry that cannot be read leaves the names that it would define, so that one mistake does not cause others.
 
     Raises:
-        SpecError: ``source`` is not YAML.
+        SpecError: ``source`` is not YAML, or of another version of the language.
     """
     report = Reporter()
-    node, extends = extended(read_yaml(source, report), bases, report)
+    written = read_yaml(source, report)
+    other = other_language(written, source)
+    if other is not None:
+        raise SpecError([other])
+    node, extends = extended(written, bases, report)
     document = _Document(report, library)
     spec = document.spec(node, source, bool(extends))
     return Reading(replace(spec, sources=(source, *extends, *spec.sources[1:])), report, document.buildable)
@@ -186,12 +191,13 @@ class _Document:
             return "position"
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
 
-    @staticmethod
-    def items(node: Node | None, default: Node | None) -> str:
+    def items(self, node: Node | None, default: Node | None) -> str:
         """The kind of a list's items: the written one, else that of the items of its default; empty for any."""
         if isinstance(node, Scalar) and node.text in ITEMS:
             return ITEMS[node.text]
         text = default.text.strip() if isinstance(default, Scalar) else ""
+        if isinstance(default, Sequence):
+            text = self.shapes.listed(default, "'default'")[0]
         try:
             kinds = {type(item) for item in parse_json(text.replace("'", '"'), "the default")}
         except (SymflopsError, TypeError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.frontend.definition_order import reads
-from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, PartSpec, Repeat, Spec, Template
+from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, PartSpec, Repeat, Spec, Template, Tie
 from symflops.syntax.expression import Expression, names
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -107,6 +107,8 @@ def _inside(values: Iterable[Any]) -> Iterator[Expression]:
                 yield value
             case Template():
                 yield from (piece for piece in value.pieces if isinstance(piece, Expression))
+            case Tie():
+                yield from _inside((value.to, value.when))
             case PartSpec():
                 yield from (length for _, length in value.axes)
             case tuple():

@@ -93,7 +93,8 @@ def _reads(graph: Drawable, body: tuple[Node, ...], value: int, name: str) -> bo
     return any(isinstance(node, Operator) and f"op:{node.id}" == name and value in node.operands for node in body)
 
 
-STEPS = ("with", "mul", "act", "add", "map", "detach", "concat", "split", "view", "zeros")
+MOVES = ("identity", "reshape", "expand", "pad", "pool", "slice", "select", "pad_batch", "flatten_batch")
+STEPS = ("with", "mul", "act", "add", "map", "detach", "concat", "split", *MOVES, "zeros")
 
 
 def mermaid(drawn: networkx.DiGraph) -> str:

@@ -32,6 +32,14 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """Another parameter that a weight is the same as: its path from the root, and when it is; always if that is None."""
+
+    to: Template
+    when: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class SizeSpec:
     """One entry of ``sizes``: the config fields that it is read from, its type and its default.
 

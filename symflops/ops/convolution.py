@@ -10,7 +10,7 @@ from symflops.algebra.functions import FloorDiv, Reading, text_of
 from symflops.algebra.polynomial import Polynomial
 from symflops.model.contraction import Operand
 from symflops.model.nodes import Need, Part, Stream, Value
-from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
 
 
@@ -28,8 +28,9 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("transposed", Form.EXPRESSION, "whether it is the transpose of a convolution", default="false"),
     Field("output_padding", Form.EXPRESSION, "rows added to a transposed one, per axis or one for all", default="0"),
     Field("weight_norm", Form.EXPRESSION, "the weight is made of a direction and a norm along all dimensions but this one"),
-    Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
-    Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+    WEIGHT,
+    TIE,
+    BIAS_NAME,
 )
 def conv(call: Call) -> None:
     """One contraction of ``in * out / groups * prod(kernel)`` multiply-adds per output row (transposed: input row)."""

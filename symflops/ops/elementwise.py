@@ -20,7 +20,7 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
     It may have equal rows, rows for the whole batch, or one part whose axes are among those of ``first``.
 
     Raises:
-        SpecError: it has any other rows, which need an explicit ``view``.
+        SpecError: it has any other rows, which need an ``expand`` or the like.
     """
     if first.stream.alike(other.stream) or other.stream.items == "once":
         return
@@ -28,7 +28,7 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
         axes = other.stream.parts[0].axes
         if all(dict(part.axes).get(axis) == length for part in first.stream.parts for axis, length in axes):
             return
-    hint = "say with a 'view' how its rows become those ('as: expand', 'as: select', ...)"
+    hint = "say how its rows become those: 'expand', 'select', ..."
     message = f"'{other.name}' has rows {other.stream}, '{first.name}' has rows {first.stream}"
     refuse("row-mismatch", message, field, hint, about=other, also=(*other.long, *first.long))
 

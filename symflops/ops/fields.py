@@ -21,6 +21,7 @@ class Form(Enum):
     LENGTHS = "a list of sizes and lengths"
     VALUES = "the name of a value, or a list of names"
     TEMPLATE = "a path"
+    TIE = "a path from the root, or a mapping with known fields"
     WORD = "a word"
     AXES = "a mapping from axis to length"
     WINDOW = "a mapping from axis to size"
@@ -80,3 +81,13 @@ COMMON = (
 )
 
 FROM = COMMON[1]
+WEIGHT = Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent")
+BIAS_NAME = Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent")
+TIE = Field(
+    "tie", Form.TIE, "the parameter that the weight is the same as",
+    fields=(
+        Field("to", Form.TEMPLATE, "its path from the root", required=True),
+        Field("when", Form.EXPRESSION, "when it is the same; default: always"),
+    ),
+)  # fmt: skip
+"""The weight of another operator, in place of an own one."""

@@ -33,7 +33,7 @@ class Call:
         places: Spans of fields and operands.
         values: Operands by field.
         definitions: The formulas of derived sizes.
-        paths: The paths of a parameter under each condition, from a template and a default path.
+        paths: The paths of a parameter under each condition, from a tie, a template and a default path.
         streams: The streams in scope.
         guard: The condition under which the operator exists.
         stacks: The stacks of the graph.
@@ -179,13 +179,14 @@ class Call:
         trainable: bool = True,
         stacked: bool = True,
     ) -> tuple[int, ...]:
-        """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``.
+        """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``; a weight may be tied.
 
         Returns:
             The positions of its paths among the parameters of the call.
         """
         first = len(self.parameters)
-        for case, path in self.paths(self.fields.get(field), self.path.join(name)):
+        tie = self.fields.get("tie") if field == "weight" else None
+        for case, path in self.paths(tie, self.fields.get(field), self.path.join(name)):
             if when & case is not NO:
                 span = self.places.get(field, self.span)
                 self.parameters.append(Parameter(path, shape, when & case, trainable, span, stacked=stacked))

@@ -6,7 +6,7 @@ from sympy import Add, Integer
 
 from symflops.algebra.functions import text_of
 from symflops.model.contraction import Operand
-from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
 
 
@@ -18,8 +18,9 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("in", Form.EXPRESSION, "assert the width of the operand"),
     Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
     Field("split", Form.EXPRESSION, "cut the result into these widths, one result each"),
-    Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
-    Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+    WEIGHT,
+    TIE,
+    BIAS_NAME,
     Field("shape", Form.EXPRESSION, "the stored shape of the weight, with as many elements"),
     Field("rows_of", Form.EXPRESSION, "the weight is a slice of a packed one with this many rows"),
     Field("in_out", Form.EXPRESSION, "the weight is stored (in, out)", default="false"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Integer
 
-from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.fields import FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind
 
 
@@ -14,7 +14,8 @@ from symflops.ops.kind import Call, operator_kind
     FROM,
     Field("rows", Form.EXPRESSION, "rows of the table", required=True),
     Field("width", Form.EXPRESSION, "width of a row", required=True),
-    Field("weight", Form.TEMPLATE, "path of the table, relative to the entry's parent"),
+    WEIGHT,
+    TIE,
 )
 def embedding(call: Call) -> None:
     """No contraction: a look-up moves data."""

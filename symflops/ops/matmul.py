@@ -30,7 +30,7 @@ def matmul(call: Call) -> None:
         call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from", "from: [a, b]")
     sets = {value.stream.items for value in operands} - {ONCE}
     if len(sets) > 1:
-        hint = "'view' with 'as: batch' takes the items of a batch together, to multiply all of one set with all of another"
+        hint = "'flatten_batch' takes the items of a batch together, to multiply all of one set with all of another"
         call.fail("index-set-mismatch", f"these are items of {' and '.join(sorted(sets))}", "from", hint)
     base = base_of(call, operands)
     streams = tuple(value.stream for value in operands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symflops.algebra.functions import text_of
-from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, Kind
 
 
@@ -15,8 +15,9 @@ def normalisation(name: str, bias: bool) -> Kind:
         Field("dim", Form.EXPRESSION, "elements of the weight; default: the width"),
         Field("bias", Form.EXPRESSION, "whether it has a bias", default=str(bias).lower()),
         Field("shape", Form.EXPRESSION, "the stored shape of weight and bias, with as many elements"),
-        Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
-        Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+        WEIGHT,
+        TIE,
+        BIAS_NAME,
     )
     return Kind(name, f"{name.replace('_', ' ')}: a normalisation without contractions", fields, normalise)
 

@@ -12,7 +12,8 @@ from symflops.ops.linear import linear
 from symflops.ops.lookup import embedding, raw_parameter
 from symflops.ops.matmul import matmul
 from symflops.ops.norms import normalisation
-from symflops.ops.reshape import concat, split, view
+from symflops.ops.parts import concat, split
+from symflops.ops.reshape import expand, flatten_batch, identity, pad, pad_batch, pool, reshape, select, slice_
 from symflops.ops.scan import scan
 from symflops.ops.stacks import gather, pop, push
 from symflops.ops.triangular import triangular_inverse, triangular_solve
@@ -40,7 +41,15 @@ ALL: tuple[Kind, ...] = (
     zeros,
     concat,
     split,
-    view,
+    identity,
+    reshape,
+    expand,
+    pad,
+    pool,
+    slice_,
+    select,
+    pad_batch,
+    flatten_batch,
     push,
     pop,
     gather,

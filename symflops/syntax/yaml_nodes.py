@@ -7,7 +7,7 @@ reading. Anchors, aliases, tags and second documents are refused: no spec needs 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -34,13 +34,17 @@ SYNTAX = (
 """The likely cause, by words of ruamel.yaml's own message."""
 
 
+Extent = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A piece of text; ``plain`` if it was written without quotes."""
+    """A piece of text; ``plain`` if it was written without quotes. ``extent`` is its place among the source's characters."""
 
     text: str
     span: Span
     plain: bool = True
+    extent: Extent = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Sequence:
 
     items: tuple[Node, ...]
     span: Span
+    extent: Extent = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class Mapping:
 
     entries: tuple[tuple[Scalar, Node], ...]
     span: Span
+    extent: Extent = field(default=(0, 0), compare=False, repr=False)
 
     def get(self, key: str) -> Node | None:
         """The value under ``key``, or None."""
@@ -122,6 +128,10 @@ def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tu
     return problem, span, next(hints, _plain(error.context or "")), also
 
 
+def _extent(first: Any, last: Any) -> Extent:
+    return first.start_mark.index, last.end_mark.index
+
+
 def _plain(text: str) -> str:
     text = " ".join(text.split()).rstrip(".")
     return text[:1].lower() + text[1:]
@@ -163,7 +173,8 @@ class _Reader:
         for event in self.events():
             node: Node | None = None
             if isinstance(event, events.ScalarEvent):
-                node = Scalar(event.value, self.span(event.start_mark, event.end_mark), event.style in (None, ""))
+                place = self.span(event.start_mark, event.end_mark)
+                node = Scalar(event.value, place, event.style in (None, ""), _extent(event, event))
             elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
                 stack.append((event, []))
                 if len(stack) > MAX_DEPTH:
@@ -175,7 +186,7 @@ class _Reader:
                     )
             elif isinstance(event, (events.SequenceEndEvent, events.MappingEndEvent)):
                 opening, children = stack.pop()
-                node = self.collection(opening, children)
+                node = self.collection(opening, children, _extent(opening, event))
             if node is not None:
                 if stack:
                     stack[-1][1].append(node)
@@ -183,10 +194,10 @@ class _Reader:
                     root = node
         return root if root is not None else Mapping((), _start(self.source))
 
-    def collection(self, opening: Any, children: list[Node]) -> Node:
+    def collection(self, opening: Any, children: list[Node], extent: Extent) -> Node:
         span = self.span(opening.start_mark, opening.end_mark)
         if isinstance(opening, events.SequenceStartEvent):
-            return Sequence(tuple(children), span)
+            return Sequence(tuple(children), span, extent)
         entries: list[tuple[Scalar, Node]] = []
         seen: dict[str, Scalar] = {}
         for key, value in zip(children[::2], children[1::2], strict=True):
@@ -199,8 +210,10 @@ class _Reader:
                 continue
             seen[key.text] = key
             empty = isinstance(value, Scalar) and not value.text and value.plain
-            entries.append((key, Scalar("", key.span) if empty else value))  # the event of an empty value has a later place
-        return Mapping(tuple(entries), span)
+            if empty:  # the event of an empty value has a later place
+                value = Scalar("", key.span, extent=key.extent)
+            entries.append((key, value))
+        return Mapping(tuple(entries), span, extent)
 
     def events(self) -> Iterator[Any]:
         documents = 0

@@ -41,6 +41,7 @@ def test_other_conditions_stay_choices() -> None:
 
 
 PROJECTED = """
+language: 2
 name: small
 sizes: {D: D, E: E, L: L}
 streams: {text: [x]}
@@ -53,7 +54,7 @@ graph:
   - sum: {op: add, from: [h, w], to: h}
   - layers: {repeat: L, graph: [proj: {op: linear, from: h, width: D, add_to: h}]}
   - outward: {op: linear, from: h, width: E, bias: false, when: E != D, to: h}
-  - head: {op: linear, from: h, width: 7, bias: false, weight: /words.weight, to: logits}
+  - head: {op: linear, from: h, width: 7, bias: false, tie: words.weight, to: logits}
 """
 
 

@@ -396,6 +396,7 @@ def test_a_cache_of_the_window_drops_what_nobody_sees() -> None:
 # the fields of the operator
 
 HEAD = """
+language: 2
 name: small
 sizes: {{D: D, L: L, W: {{key: sliding_window, optional: true}}, C: {{key: chunk, optional: true}}, V: window, P: prefix,
   kinds: {{key: layer_types, type: list}}, maybe: {{key: maybe, type: list, optional: true}}, layers: {{key: layers, type: list}}, flag: {{key: flag, type: bool}}}}

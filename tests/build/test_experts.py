@@ -15,7 +15,8 @@ from symflops.frontend.read import read
 from symflops.model.regime import Regime
 from symflops.runtime.parameters import instances_of
 
-HEAD = """name: small
+HEAD = """language: 2
+name: small
 sizes: {D: width, E: experts, k: chosen, M: hidden, L: {key: layers, default: 1}, flag: {key: flag, default: false}}
 streams: {text: [x], image: [z], sample: []}
 inputs:
@@ -26,9 +27,9 @@ graph:
 """
 ROUTER = "- mlp.gate: {op: linear, from: t, width: E, bias: false, to: scores}"
 BODY = """
-      - _: {op: linear, from: x, width: M, weight: up, bias_name: up_bias, to: h}
+      - {op: linear, from: x, width: M, weight: up, bias_name: up_bias, to: h}
       - act: {op: mul, from: h, to: h}
-      - _: {op: linear, from: h, width: D, bias: false, weight: down, to: y}"""
+      - {op: linear, from: h, width: D, bias: false, weight: down, to: y}"""
 CONFIG = {"width": 3, "experts": 5, "chosen": 2, "hidden": 4}
 BATCH = {"text": [6, 1], "image": [2, 2]}
 ROWS = 7
@@ -223,7 +224,7 @@ def test_experts_of_experts(tmp_path: Path) -> None:
           from: x
           to: y
           graph:
-            - _: {op: linear, from: x, width: D, bias: false, weight: deep, to: y}"""
+            - {op: linear, from: x, width: D, bias: false, weight: deep, to: y}"""
     text = spec(ROUTER, experts(body=inner))
     assert shapes(text, tmp_path)["mlp.experts.inner.deep"] == (5, 2, 3, 3)
     assert figures(text, tmp_path)[1] == GATE + 2 * ROWS * 2 * 9
@@ -232,10 +233,10 @@ def test_experts_of_experts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        (spec(ROUTER, experts(body="\n      - _: {op: linear, from: x, width: M, weight: up, to: z}")), "unknown-value", "'y'"),
-        (spec(ROUTER, experts(body="\n      - _: {op: linear, from: t, width: M, weight: up, to: y}")), "unknown-value", "'t'"),
-        (spec(ROUTER, experts(body="\n      - _: {op: linear, from: x, width: M, when: flag, weight: up, to: y}")), "unknown-value", "always"),
-        (spec(ROUTER, experts(body="\n      - y: {op: view, from: x, axes: {x: 1}, as: pool}")), "row-mismatch", "'y'"),
+        (spec(ROUTER, experts(body="\n      - {op: linear, from: x, width: M, weight: up, to: z}")), "unknown-value", "'y'"),
+        (spec(ROUTER, experts(body="\n      - {op: linear, from: t, width: M, weight: up, to: y}")), "unknown-value", "'t'"),
+        (spec(ROUTER, experts(body="\n      - {op: linear, from: x, width: M, when: flag, weight: up, to: y}")), "unknown-value", "always"),
+        (spec(ROUTER, experts(body="\n      - y: {op: pool, from: x, axes: {x: 1}}")), "row-mismatch", "'y'"),
         (spec(ROUTER, experts("choose: k, weights: v, to: o")), "row-mismatch", "'v'"),
         (spec(ROUTER, experts("choose: k, weights: nothing, to: o")), "unknown-value", "nothing"),
         (spec(ROUTER, experts("choose: \"'two'\", to: o")), "bad-field", "choose"),

@@ -11,6 +11,7 @@ from symflops.api import Model, load
 from symflops.diagnostics.findings import SpecError
 
 SPEC = """
+language: 2
 name: staged
 sizes:
   depths: {key: depths, default: "[1, 2]"}
@@ -23,7 +24,7 @@ derived: {hidden: "[[1], [2, 4]][deep]"}
 streams: {images: [h, w]}
 inputs: {pixels: {stream: images, width: C}}
 graph:
-  - _: {op: view, from: pixels, as: pad, axes: {h: "round_up(h, 6)"}, to: x}
+  - {op: pad, from: pixels, axes: {h: "round_up(h, 6)"}, to: x}
   - stages:
       repeat: hidden
       index: s
@@ -33,7 +34,7 @@ graph:
         - layers:
             repeat: depths[s]
             graph:
-              - _: {op: attention, heads: "H[s]", query: x, key: x, value: x, to: a}
+              - {op: attention, heads: "H[s]", query: x, key: x, value: x, to: a}
               - up: {op: linear, from: a, width: "wide*W[s]", bias: false, to: f}
               - down: {op: linear, from: f, width: "W[s]", bias: false, add_to: x}
 outputs: [x]

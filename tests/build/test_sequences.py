@@ -62,7 +62,8 @@ def test_the_structure_is_one_of_all_sizes(name):
     assert graph.fixed == () and len(loops) < 5 and {Push, Pop} == set(kinds)
 
 
-STACKED = """name: stacked
+STACKED = """language: 2
+name: stacked
 sizes: {{D: width, L: layers, M: others, bias: {{key: bias, default: false}}}}
 streams: {{text: [x]}}
 inputs: {{x: {{stream: text, width: D}}}}

@@ -12,6 +12,7 @@ from symflops.model.regime import Regime
 from tests.shipped import load
 
 HEAD = """
+language: 2
 name: small
 sizes:
   Y: {key: layers, default: 4}

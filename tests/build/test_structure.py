@@ -13,14 +13,15 @@ from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.emit.emit import emit
 from symflops.frontend.read import read
 
-HEAD = """name: shaped
+HEAD = """language: 2
+name: shaped
 sizes: {D: width, pick: {key: pick, default: 0}, F: {key: hidden, type: each, default: 3}}
 streams: {text: [x]}
 inputs:
   h: {stream: text, width: D}
 graph:
 """
-PICKED = HEAD + """  - more: {op: view, from: h, as: pad, axes: {x: "x + [2, 5][pick]"}, to: h}
+PICKED = HEAD + """  - more: {op: pad, from: h, axes: {x: "x + [2, 5][pick]"}, to: h}
   - out: {op: linear, from: h, width: D, bias: false, to: y}
 outputs: [y]
 """
@@ -32,7 +33,8 @@ EACH = HEAD + """  - layers:
         - down: {op: linear, from: u, width: D, bias: false, to: h}
 outputs: [h]
 """
-CHOSEN = """name: chosen
+CHOSEN = """language: 2
+name: chosen
 sizes:
   D: width
   F: {key: hidden, type: each, default: 3}
@@ -106,7 +108,7 @@ def test_the_printed_module_reads_both(tmp_path):
         shaped.Sizes.from_config({"width": 5, "hidden": {"a": 1}})
 
 
-PADDED = HEAD + """  - more: {op: view, from: h, as: pad, axes: {x: x + 2}, when: pick == 0, to: h}
+PADDED = HEAD + """  - more: {op: pad, from: h, axes: {x: x + 2}, when: pick == 0, to: h}
   - out: {op: linear, from: h, width: D, bias: false, to: y}
 outputs: [y]
 """

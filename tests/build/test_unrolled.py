@@ -27,7 +27,8 @@ SHAPED = [file.name for file in specs_in(roots()[-1]) if "variants:" in file.sou
 UNET = {"block_out_channels": [16, 32], "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"]}
 UNET_3D = {key: [kind.replace("2D", "3D") for kind in kinds] if "types" in key else kinds for key, kinds in UNET.items()}
 SMALL = {"cross_attention_dim": 24, "attention_head_dim": 4, "norm_num_groups": 4, "layers_per_block": 12}
-TWICE = """name: doubled
+TWICE = """language: 2
+name: doubled
 sizes: {D: width}
 streams: {text: [x]}
 inputs: {x: {stream: text, width: D}}

@@ -16,7 +16,8 @@ from symflops.witness.cases import cases_of
 from symflops.witness.module_work import rolled_up
 from tests.witness.random_regimes import RandomBench
 
-SPEC = """name: visited
+SPEC = """language: 2
+name: visited
 sizes: {D: width, L: layers}
 streams: {text: [x]}
 inputs:

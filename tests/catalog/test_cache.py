@@ -21,7 +21,8 @@ from symflops.cli.main import main
 from symflops.emit.emit import emit
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = """name: stages
+SPEC = """language: 2
+name: stages
 title: Stages of a list
 sizes:
   C: {key: channels, default: 3}
@@ -42,7 +43,8 @@ graph:
   - all: {op: gather, stack: s, like: x, to: z}
 outputs: [z]
 """
-BLOCK = """params: {width: null}
+BLOCK = """language: 2
+params: {width: null}
 inputs: [x]
 outputs: [y]
 graph:

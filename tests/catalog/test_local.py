@@ -24,7 +24,8 @@ from symflops.system.digests import digest
 from tests.sampling import amount
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = """name: llama
+SPEC = """language: 2
+name: llama
 title: A local decoder
 reference: transformers.LlamaForCausalLM
 model_type: llama
@@ -38,14 +39,16 @@ graph:
   - one: {block: twice, from: x, width: D, to: y}
 outputs: [y]
 """
-BLOCK = """params: {width: null}
+BLOCK = """language: 2
+params: {width: null}
 inputs: [x]
 outputs: [y]
 graph:
   - a: {op: linear, from: x, width: width, bias: false, to: z}
   - b: {op: linear, from: z, width: width, bias: false, to: y}
 """
-CLASSES = """name: llama
+CLASSES = """language: 2
+name: llama
 title: Two classes
 reference:
   my.First: {}
@@ -214,7 +217,7 @@ def test_changed_facts_beside_a_spec_count(project):
 
 def test_a_base_that_comes_nearer_is_read(project):
     """A spec extends a shipped one; then a local base of that name appears."""
-    child = "name: child\ntitle: A child\nextends: gpt2\nreference: my.Child\n"
+    child = "language: 2\nname: child\ntitle: A child\nextends: gpt2\nreference: my.Child\n"
     (project / "specs/nn/child.yaml").write_text(child)
     whole = symflops.estimate({"architectures": ["Child"]}, BATCH)
     assert whole["parameters"] == load("gpt2").estimator({}).parameters
@@ -240,7 +243,7 @@ def test_a_damaged_spec_gives_its_diagnostic(project, capsys, damage):
 @pytest.mark.parametrize("reference", ["transformers.LlamaForCausalLM", "[other.X, transformers.LlamaForCausalLM]", "\n  - transformers.LlamaForCausalLM", "\n  transformers.LlamaForCausalLM: {}"])
 def test_a_text_that_is_no_yaml_still_names_its_classes(project, reference):
     (project / "specs/nn/llama.yaml").rename(project / "specs/nn/mine.yaml")
-    (project / "specs/nn/mine.yaml").write_text(f"name: mine\nreference: {reference}\ngraph: [\n")
+    (project / "specs/nn/mine.yaml").write_text(f"language: 2\nname: mine\nreference: {reference}\ngraph: [\n")
     assert lookup.by_config(CONFIG)[1] == "mine"
     with pytest.raises(SymflopsError, match="mine.yaml"):
         symflops.estimate(CONFIG, BATCH)

@@ -176,7 +176,7 @@ def test_list_names_specs_and_streams(run):
 def test_check_shows_every_mistake_of_a_file(run, tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_text(
-        "name: bad\nsizes: {D: {key: d}}\nstreams: {text: [x]}\ninputs: {v: {stream: txt, width: D}, w: {stream: text, width: D}}\n"
+        "language: 2\nname: bad\nsizes: {D: {key: d}}\nstreams: {text: [x]}\ninputs: {v: {stream: txt, width: D}, w: {stream: text, width: D}}\n"
         "graph:\n  - a: {op: linear, from: w, width: DD}\n  - b: {op: lineer, from: w, width: D}\n  - c: {op: linear, form: w, width: D}\noutputs: [z]\n"
     )
     code, out, err = run("check", str(path))

@@ -37,8 +37,8 @@ FILES = {
     "deep.json": '{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": %s}' % ("[" * 600 + "]" * 600),
     "twice.json": '{"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "hidden_size": 128}',
     "role.yaml": 'name: x\nroles: {"": no}\n',
-    "view.yaml": "name: v\nsizes: {D: width}\nstreams: {t: [x]}\ninputs: {t: {stream: t, width: D}}\n"
-    "graph:\n  - a: {op: view, from: t, axes: width of it, to: u}\noutputs: [u]\n",
+    "view.yaml": "language: 2\nname: v\nsizes: {D: width}\nstreams: {t: [x]}\ninputs: {t: {stream: t, width: D}}\n"
+    "graph:\n  - a: {op: reshape, from: t, axes: width of it, to: u}\noutputs: [u]\n",
     "large.csv": "aic_cube_fops\n1e999999999\n", "open.csv": 'aic_cube_fops\n"12\n34\n', "nan.csv": "aic_cube_fops\nInfinity\n",
     "object/llama.json": "{}", "numbers/verl.json": "[1]", "records/a.json": '[{"id": "a", "class": "LlamaForCausalLM"}]',
     "listed/a.json": '[{"id": "a", "class": ["LlamaForCausalLM"]}]',
@@ -89,7 +89,7 @@ def no_room() -> None:
 
 
 LINEAR = {
-    "specs/nn/mine.yaml": "name: mine\ntitle: Mine\nsizes: {D: {key: width, default: 4}}\nstreams: {text: [x]}\ninputs:\n  x: {stream: text, width: D}\n"
+    "specs/nn/mine.yaml": "language: 2\nname: mine\ntitle: Mine\nsizes: {D: {key: width, default: 4}}\nstreams: {text: [x]}\ninputs:\n  x: {stream: text, width: D}\n"
     "graph:\n  - a: {op: linear, from: x, width: D, to: y}\noutputs: [y]\n",
     "config.json": '{"in_features": 3, "out_features": 4}', "inputs.json": '{"input": {"shape": [2, 3], "dtype": "float32"}}',
 }  # fmt: skip

@@ -198,7 +198,7 @@ def test_generated_modules_are_clean(tmp_path):
 def test_many_specs_are_derived_by_several_processes_and_a_mistake_is_told_as_by_one(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "specs" / "many"
     folder.mkdir(parents=True)
-    text = "name: {name}\nsizes: {{D: {{key: width}}}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n  - a: {{op: {op}, from: t, width: D}}\noutputs: [a]\n"
+    text = "language: 2\nname: {name}\nsizes: {{D: {{key: width}}}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n  - a: {{op: {op}, from: t, width: D}}\noutputs: [a]\n"
     for number in range(20):
         (folder / f"one{number}.yaml").write_text(text.format(name=f"one{number}", op="linear"))
     monkeypatch.chdir(tmp_path)

@@ -54,7 +54,7 @@ def test_a_start_of_its_own_is_a_decoder_that_derives(tmp_path, capsys):
 
 
 def test_every_part_of_a_spec_that_needs_it_has_a_comment():
-    assert set(COMMENTS) == {field.name for field in (*DOCUMENT, EXTENDS)} - {"name", "title", *OTHERS}
+    assert set(COMMENTS) == {field.name for field in (*DOCUMENT, EXTENDS)} - {"language", "name", "title", *OTHERS}
 
 
 def test_what_is_there_is_left_as_it_is(tmp_path, capsys):
@@ -97,9 +97,9 @@ def test_a_spec_that_there_is_not_is_named_with_the_nearest(tmp_path, capsys):
 def test_a_spec_that_would_not_be_valid_in_its_new_place_leaves_nothing_behind(tmp_path, capsys):
     library = tmp_path / "specs"
     (library / "blocks").mkdir(parents=True)
-    (library / "blocks/own.yaml").write_text("inputs: [x]\noutputs: [y]\ngraph: [{up: {op: linear, from: x, width: 4, to: y}}]\n")
+    (library / "blocks/own.yaml").write_text("language: 2\ninputs: [x]\noutputs: [y]\ngraph: [{up: {op: linear, from: x, width: 4, to: y}}]\n")
     (library / "nn").mkdir()
-    (library / "nn/one.yaml").write_text("name: one\nstreams: {text: [x]}\ninputs: {t: {stream: text, width: 4}}\ngraph: [{m: {block: own, from: t, to: o}}]\noutputs: [o]\n")
+    (library / "nn/one.yaml").write_text("language: 2\nname: one\nstreams: {text: [x]}\ninputs: {t: {stream: text, width: 4}}\ngraph: [{m: {block: own, from: t, to: o}}]\noutputs: [o]\n")
     assert main(["check", str(library / "nn/one.yaml")]) == 0
     capsys.readouterr()
     assert main(["new", "mine", "--like", str(library / "nn/one.yaml"), "-o", str(tmp_path / "away")]) == 1

@@ -86,7 +86,7 @@ def test_a_page_needs_a_name():
 
 
 def test_a_spec_with_an_unknown_role_is_told_so(tmp_path):
-    text = "name: small\nsizes: {D: {key: width}}\nstreams: {text: [x]}\ninputs:\n  t: {stream: text, width: D}\ngraph:\n"
+    text = "language: 2\nname: small\nsizes: {D: {key: width}}\nstreams: {text: [x]}\ninputs:\n  t: {stream: text, width: D}\ngraph:\n"
     path = tmp_path / "small.yaml"
     path.write_text(text + "  - o: {op: linear, from: t, width: D, role: lm_hed}\noutputs: [o]\n")
     with pytest.raises(SpecError, match="did you mean 'lm_head'"):

@@ -30,6 +30,7 @@ from tests.sampling import sampled
 from tests.shipped import load as model
 
 FEED_FORWARD = """
+language: 2
 name: small
 sizes: {D: {key: width, default: 8}, F: {key: hidden, default: 24}, V: {key: vocab, default: 50}}
 streams: {text: [x]}
@@ -47,6 +48,7 @@ graph:
 outputs: [h]
 """
 EXPERTS = """
+language: 2
 name: small
 sizes: {D: {key: width, default: 8}, F: {key: hidden, default: 24}, E: {key: experts, default: 4}, V: {key: vocab, default: 50}}
 streams: {text: [x]}
@@ -68,7 +70,7 @@ graph:
             graph:
               - up: {op: linear, from: x, width: F, bias: false, to: u}
               - down: {op: linear, from: u, width: D, bias: false, to: y}
-        - _: {op: add, from: [h, y], to: h}
+        - {op: add, from: [h, y], to: h}
 outputs: [h]
 """
 
@@ -113,7 +115,7 @@ def test_a_router_is_the_linear_that_weighs_experts_whatever_it_is_called(spec, 
 
 def test_a_linear_that_others_read_too_is_no_router(spec):
     text = EXPERTS.replace("SCORES", "gate").replace("width: E, bias: false, to: logits", "width: D, bias: false, to: logits")
-    text = text.replace("- _: {op: add, from: [h, y], to: h}", "- _: {op: add, from: [h, y, logits], to: h}")
+    text = text.replace("- {op: add, from: [h, y], to: h}", "- {op: add, from: [h, y, logits], to: h}")
     assert not [row for row in shown(spec(text)) if row.role == "router"]
 
 

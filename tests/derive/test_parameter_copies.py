@@ -7,7 +7,8 @@ import pytest
 from symflops.runtime.parameters import instances_of
 from tests.shipped import load
 
-SPEC = """name: small
+SPEC = """language: 2
+name: small
 sizes: {L: layers, K: first, kinds: {key: kinds, type: list, optional: true}}
 streams: {text: [x]}
 inputs: {t: {stream: text, width: 2}}

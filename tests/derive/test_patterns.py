@@ -19,7 +19,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 
 from ..oracle.interpreter import run
 
-SMALL = """name: small
+SMALL = """language: 2
+name: small
 sizes: {D: width, L: layers}
 streams: {text: [x]}
 inputs:
@@ -35,7 +36,8 @@ graph:
   - last: {op: linear, from: h, width: 1, to: o}
 outputs: [o]
 """
-NESTED = """name: nested
+NESTED = """language: 2
+name: nested
 sizes: {D: width, L: layers, K: inner}
 streams: {text: [x]}
 inputs:
@@ -153,7 +155,8 @@ def test_a_number_that_is_no_index() -> None:
             assert derived(SMALL, config, (pattern,), ()) == unrolled(SMALL, config, (pattern,), ())
 
 
-WRITTEN_OUT = """name: alternating
+WRITTEN_OUT = """language: 2
+name: alternating
 sizes: {D: width, L: layers}
 streams: {text: [x]}
 inputs:
@@ -191,7 +194,8 @@ def test_selectors_of_iterations_that_are_written_out(selector):
     assert figures[0] == figures[1] and figures[0][0] == len(chosen) * (3 * 4 * 5 + 4 * 5)
 
 
-TWO_LISTS = """name: two_lists
+TWO_LISTS = """language: 2
+name: two_lists
 sizes: {D: width, L: layers}
 streams: {text: [x]}
 inputs:
@@ -199,17 +203,16 @@ inputs:
 graph:
   - net:
       graph:
-        - _:
-            repeat: L
-            index: i
-            graph:
-              - norms.{i}: {op: rms_norm, from: h, to: n}
-              - layers.{i}:
-                  graph:
-                    - out: {op: linear, from: n, width: D, add_to: h}
-              - /:
-                  graph:
-                    - heads.{i}: {op: linear, from: h, width: D, to: made}
+        - repeat: L
+          index: i
+          graph:
+            - norms.{i}: {op: rms_norm, from: h, to: n}
+            - layers.{i}:
+                graph:
+                  - out: {op: linear, from: n, width: D, add_to: h}
+            - /:
+                graph:
+                  - heads.{i}: {op: linear, from: h, width: D, to: made}
   - last: {op: linear, from: h, width: D, to: h}
 outputs: [h]
 """

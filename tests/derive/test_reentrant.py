@@ -13,7 +13,8 @@ from symflops.diagnostics.findings import Source
 from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
 
-TEXT = """name: between
+TEXT = """language: 2
+name: between
 sizes: {D: width, there: {key: between, default: true}}
 streams: {text: [x]}
 inputs:

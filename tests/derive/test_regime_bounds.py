@@ -48,7 +48,7 @@ def test_a_regime_that_is_too_large_is_refused_with_the_limit(name, config):
 
 def test_adapters_of_many_linears_are_bounded():
     entries = "\n".join(f"  - a{i}: {{op: linear, from: t, width: D, to: t}}" for i in range(200))
-    spec = Source("many.yaml", f"name: many\nsizes: {{D: width}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n{entries}\noutputs: [t]\n")
+    spec = Source("many.yaml", f"language: 2\nname: many\nsizes: {{D: width}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n{entries}\noutputs: [t]\n")
     regime = read_regime(Source("mine.yaml", f"name: mine\n{adapters(MOST_ADAPTERS, '*')}\n"))
     with Limits(20, 600), pytest.raises(SpecError, match="more than 6,000 operators"):
         compile_spec(spec, Request(Goal.DERIVATION, (((regime, 1),),)))

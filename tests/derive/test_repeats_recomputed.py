@@ -15,7 +15,8 @@ from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 
-HEAD = """name: inner
+HEAD = """language: 2
+name: inner
 sizes: {D: width, L: layers, N: steps}
 streams: {text: [x]}
 inputs:
@@ -47,7 +48,7 @@ def indented(text: str, spaces: int) -> str:
 def model(written: int | None) -> Model:
     """The inner repeat with a symbol for its count, or its iterations written out."""
     if written is None:
-        body = indented("- _:\n    repeat: N\n    shared: true\n    graph:\n", 8) + indented(STEP, 14)
+        body = indented("- repeat: N\n  shared: true\n  graph:\n", 8) + indented(STEP, 12)
     else:
         body = indented(STEP, 8) * written
     text = HEAD + body + TAIL
@@ -78,7 +79,7 @@ def test_iterations_one_by_one(group: str, early_stop: bool, reentrant: bool) ->
 
 
 def test_a_recomputation_that_may_stop_inside_is_refused() -> None:
-    text = (HEAD + indented("- _:\n    repeat: N\n    shared: true\n    graph:\n", 8) + indented(STEP, 14)
+    text = (HEAD + indented("- repeat: N\n  shared: true\n  graph:\n", 8) + indented(STEP, 12)
             + TAIL.replace("after: {op: linear, from: s, width: D, bias: false, add_to: h}", "sum: {op: add, from: [h, s], to: h}"))  # fmt: skip
     one = Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(Source("case.yaml", text), lambda name: None))
     with pytest.raises(SpecError, match="may stop inside the repeat"):

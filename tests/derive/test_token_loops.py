@@ -14,7 +14,8 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.regime import Regime
 
-STEPS = """name: steps
+STEPS = """language: 2
+name: steps
 sizes: {I: inner, H: hidden}
 streams: {source: [x], sample: []}
 inputs:
@@ -26,7 +27,7 @@ graph:
       repeat: {axis: x}
       graph:
         - hidden: {op: linear, from: h, width: H, bias: false, to: g}
-        - now: {op: view, from: u, as: select, stream: sample, to: now}
+        - now: {op: select, from: u, stream: sample, to: now}
         - act: {op: map, from: [g, now], to: h}
   - last: {op: linear, from: h, width: 1, bias: false, to: o}
 outputs: [o]
@@ -59,25 +60,25 @@ def test_what_trains_decides_which_steps_have_gradients(lengths):
     assert head.backward(head.moments(source=lengths)) == 2 * 5 * samples
 
 
-CHUNKS = """name: chunks
+CHUNKS = """language: 2
+name: chunks
 sizes: {D: width, Q: chunk}
 streams: {text: [x]}
 inputs:
   v: {stream: text, width: D}
 graph:
   - all: {op: linear, from: v, width: D, bias: false, to: u}
-  - chunk: {op: view, from: u, as: pad, stream: {c: "ceil(tokens, LENGTH)", t: LENGTH}, to: u}
+  - chunk: {op: pad, from: u, stream: {c: "ceil(tokens, LENGTH)", t: LENGTH}, to: u}
   - start: {op: zeros, like: u, stream: {}, width: D*D, to: state}
   - room: {op: zeros, like: u, width: D, to: y}
-  - _:
-      repeat: {axis: c, of: u}
-      graph:
-        - one: {op: view, from: u, as: select, stream: {t: LENGTH}, to: one}
-        - read: {op: matmul, from: [one, state], dims: [t, D, D], width: D, to: r}
-        - spread: {op: view, from: r, as: expand, like: u, to: r}
-        - sum: {op: add, from: [y, r], to: y}
-        - write: {op: matmul, from: [one, one], dims: [t, D, D], stream: {}, width: D*D, add_to: state}
-  - rows: {op: view, from: y, as: crop, like: v, to: y}
+  - repeat: {axis: c, of: u}
+    graph:
+      - one: {op: select, from: u, stream: {t: LENGTH}, to: one}
+      - read: {op: matmul, from: [one, state], dims: [t, D, D], width: D, to: r}
+      - spread: {op: expand, from: r, like: u, to: r}
+      - sum: {op: add, from: [y, r], to: y}
+      - write: {op: matmul, from: [one, one], dims: [t, D, D], stream: {}, width: D*D, add_to: state}
+  - rows: {op: slice, from: y, like: v, to: y}
 outputs: [y]
 """
 

@@ -64,7 +64,7 @@ def test_what_ends_a_command_is_escaped():
 
 def test_a_spec_cannot_write_a_command_of_its_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "spec.yaml").write_text('name: "a\\n::error::b"\ngraph: []\noutputs: []\n')
+    (tmp_path / "spec.yaml").write_text('language: 2\nname: "a\\n::error::b"\ngraph: []\noutputs: []\n')
     assert main(["check", "spec.yaml", "--output-format", "github"]) == 1
     out = capsys.readouterr().out
     assert all(line.startswith("::error file=spec.yaml,") for line in out.splitlines()) and "%0A::error::b" in out

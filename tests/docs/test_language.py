@@ -9,7 +9,8 @@ import pytest
 from tests.docs.pages import DOCS, blocks
 from tests.shipped import load
 
-FRAME = """name: example
+FRAME = """language: 2
+name: example
 sizes:
   D: width
   F: hidden
@@ -48,7 +49,7 @@ def test_entries_build(block, tmp_path):
 def test_streams_build(tmp_path):
     (block,) = [block for block in EXAMPLES if block.text.startswith("streams:")]
     path = tmp_path / "example.yaml"
-    path.write_text(f"name: example\n{block.text}inputs: {{v: {{stream: video, width: 3}}}}\ngraph: [{{o: {{op: linear, from: v, width: 2}}}}]\noutputs: [o]\n", "utf-8")
+    path.write_text(f"language: 2\nname: example\n{block.text}inputs: {{v: {{stream: video, width: 3}}}}\ngraph: [{{o: {{op: linear, from: v, width: 2}}}}]\noutputs: [o]\n", "utf-8")
     (operator,) = load(path).graph().operators()
     assert str(operator.contractions[0].extent.executed) == "f*h*w"
 

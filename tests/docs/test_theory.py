@@ -10,7 +10,8 @@ import pytest
 from tests.docs.pages import DOCS
 from tests.shipped import load
 
-MLP = """name: mlp
+MLP = """language: 2
+name: mlp
 sizes: {D: width}
 streams: {text: [x]}
 inputs: {t: {stream: text, width: D}}
@@ -87,19 +88,20 @@ def test_pairs_that_a_mask_leaves():
         assert k * (k + 1) // 2 - rest * (rest + 1) // 2 == sum(1 for i, j in product(range(q), range(k)) if j <= i + k - q)
 
 
-SWAP = """name: swap
+SWAP = """language: 2
+name: swap
 sizes: {D: width, L: layers}
 streams: {text: [x]}
 inputs: {t: {stream: text, width: D}, s: {stream: text, width: D}}
 graph:
   - before: {op: linear, from: t, width: D, bias: false, to: one}
-  - same: {op: view, from: s, to: two}
+  - same: {op: identity, from: s, to: two}
   - blocks:
       repeat: L
       graph:
         - frozen: {op: linear, from: two, width: D, bias: false, to: new}
-        - first: {op: view, from: one, to: two}
-        - second: {op: view, from: new, to: one}
+        - first: {op: identity, from: one, to: two}
+        - second: {op: identity, from: new, to: one}
 outputs: [one, two]
 """
 

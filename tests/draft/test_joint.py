@@ -15,7 +15,7 @@ VALUES = {name: Val(name, Y if name[0] == "t" else X, WIDTH, False, "t" if name[
 
 
 def view(source, target, **further):
-    return "_", {"op": "view", "from": source, "as": "select", "stream": {"m": "x"}, **further, "to": target}
+    return "_", {"op": "select", "from": source, "stream": {"m": "x"}, **further, "to": target}
 
 
 def joint():
@@ -51,7 +51,7 @@ def test_a_part_that_nobody_reads_has_no_name_and_one_read_twice_has_one():
         lambda entries: entries.append(("all", {"op": "linear", "from": "a", "width": "D", "to": "o3"})),
         lambda entries: entries.append(("more", {"op": "linear", "from": "jk", "width": "D", "to": "o3"})),
         lambda entries: entries[4][1].update(width="4"),
-        lambda entries: entries[4][1].update({"as": "expand"}),
+        lambda entries: entries[4][1].update({"op": "expand"}),
         lambda entries: entries[2][1].update({"from": ["v", "tv"]}),
         lambda entries: entries[3][1].update(bias=["b"]),
         lambda entries: entries[0][1].pop("along"),

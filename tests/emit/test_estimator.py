@@ -240,7 +240,8 @@ def test_a_size_may_be_the_entries_of_a_field(config, classes):
 
 def test_a_path_that_is_no_name_in_python(tmp_path):
     """What runs over no stream goes by the path of its module, of which code can only hold letters and digits."""
-    text = """name: odd
+    text = """language: 2
+name: odd
 sizes: {D: width}
 streams: {text: [x]}
 inputs: {t: {stream: text, width: D}}

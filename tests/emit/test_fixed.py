@@ -12,7 +12,8 @@ from symflops.cli.main import main
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 
-STAGES = """name: stages
+STAGES = """language: 2
+name: stages
 title: Stages of a list
 sizes:
   C: {key: channels, default: 3}

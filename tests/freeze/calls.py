@@ -11,7 +11,8 @@ from tests.freeze.calling import call, working_at
 from tests.freeze.cases import ROOT
 from tests.freeze.shapes import shape
 
-SPEC = """name: tiny
+SPEC = """language: 2
+name: tiny
 sizes: {D: {key: width, default: 8, doc: width}, E: {key: inner, default: 16, doc: inner width}}
 streams: {text: [x]}
 inputs: {h: {stream: text, width: D, layout: b x D}}

@@ -12,6 +12,7 @@ from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.runtime.classes import class_in, of_class
 
 SPEC = """\
+language: 2
 name: two
 reference:
   mine:Whole: {}
@@ -149,6 +150,7 @@ def test_the_estimator_of_a_class_is_found_from_the_config_alone() -> None:
 
 
 PARTS = """\
+language: 2
 name: parts
 reference:
   mine:Both: {}

@@ -12,7 +12,8 @@ from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 
-HEAD = """name: small
+HEAD = """language: 2
+name: small
 sizes:
   L: {key: layers}
   D: {key: width}
@@ -49,12 +50,12 @@ MISTAKES = {
     "unknown-block": (graph("- a: {block: mlp, from: t, to: o}"), "mlp", "blocks"),
     "unknown-stream": (graph("- a: {op: zeros, stream: txt, width: D, to: o}"), "txt", "did you mean 'text'"),
     "width-mismatch": (graph("- a: {op: linear, from: t, width: 2*D, add_to: t, to: o}"), "t", ""),
-    "row-mismatch": (graph("- o: {op: add, from: [t, v]}"), "v]", "view"),
-    "reshape-mismatch": (graph("- o: {op: view, from: t, stream: {x: x/2}, width: 3*D}"), "3*D", "as"),
+    "row-mismatch": (graph("- o: {op: add, from: [t, v]}"), "v]", "expand"),
+    "reshape-mismatch": (graph("- o: {op: reshape, from: t, stream: {x: x/2}, width: 3*D}"), "3*D", "expand"),
     "split-mismatch": (graph("- o: {op: linear, from: t, width: 3*D, split: '[D, D]', to: [o, p]}"), "'[D, D]'", ""),
     "head-mismatch": (graph("- o: {op: attention, heads: H, query: t2, key: t2, value: t2}", head=HEAD + "  - t2: {op: linear, from: t, width: D+1}\n"), "H", ""),
     "parameter-twice": (graph("- a: {op: linear, from: t, width: D}", "- a: {op: linear, from: t, width: D, to: o}"), "a", "shared: true"),
-    "parameter-shape": (graph("- a: {op: linear, from: t, width: D}", "- b: {op: linear, from: t, width: 2*D, weight: /a.weight, to: o}"), "", ""),
+    "parameter-shape": (graph("- a: {op: linear, from: t, width: D}", "- b: {op: linear, from: t, width: 2*D, tie: a.weight, to: o}"), "", ""),
     "absent-value": (graph("- a: {op: linear, from: t, width: D, when: tied, to: u}", "- o: {op: linear, from: u, width: D}"), "u", "only when"),
     "result-count": (graph("- a: {op: linear, from: t, width: D, to: [o, p]}"), "o", "to"),
     "index-hides": (graph("- m: {repeat: L, index: D, graph: [a: {op: linear, from: t, width: 3, to: o}]}"), "D", "another letter"),
@@ -100,9 +101,9 @@ def test_a_derived_width_divides_into_heads_whatever_the_config_says(heads):
 def test_the_rendering_is_as_designed():
     (found,) = findings(graph("- up: {op: linear, from: t, width: D_ff, to: o}"))
     assert found.render() == (
-        "small.yaml:13:38: error[unknown-size]: size 'D_ff' is not declared\n"
+        "small.yaml:14:38: error[unknown-size]: size 'D_ff' is not declared\n"
         "   |\n"
-        "13 |   - up: {op: linear, from: t, width: D_ff, to: o}\n"
+        "14 |   - up: {op: linear, from: t, width: D_ff, to: o}\n"
         "   |                                      ^^^^\n"
         "   = hint: declare it under 'sizes' as 'D_ff: <field of the config>', or derive it under 'derived'"
     )
@@ -152,7 +153,8 @@ def test_a_block_that_is_called_twice_says_so():
 
 def test_a_path_that_holds_an_item_of_a_list_needs_the_list() -> None:
     """The names of parameters are the structure: the list is read from a config before anything is built."""
-    text = """name: one
+    text = """language: 2
+name: one
 sizes: {D: width, sides: {key: sides, default: "[2]"}}
 streams: {text: [x]}
 inputs: {t: {stream: text, width: D}}

@@ -8,7 +8,8 @@ from symflops.build.build import build
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 
-BASE = """name: base
+BASE = """language: 2
+name: base
 title: the first
 reference: transformers.Base
 sizes:
@@ -32,7 +33,7 @@ outputs: [o]
 
 
 def bases(name: str) -> Source | None:
-    return {"base": Source("base.yaml", BASE), "loop": Source("loop.yaml", "name: loop\nextends: loop\n")}.get(name)
+    return {"base": Source("base.yaml", BASE), "loop": Source("loop.yaml", "language: 2\nname: loop\nextends: loop\n")}.get(name)
 
 
 def parameters(text: str) -> dict[str, str]:
@@ -49,7 +50,7 @@ def findings(text: str) -> dict[str, tuple[int, str]]:
 
 
 def own(*lines: str) -> str:
-    return "name: own\nextends: base\n" + "".join(f"{line}\n" for line in lines)
+    return "language: 2\nname: own\nextends: base\n" + "".join(f"{line}\n" for line in lines)
 
 
 PLAIN = {"first.weight": "D**2", "first.bias": "D", "blocks.*.up.weight": "D*F", "blocks.*.down.weight": "D*F", "blocks.*.down.bias": "D", "last.weight": "D", "last.bias": "1"}
@@ -85,13 +86,13 @@ def test_sizes_are_merged_by_name():
 @pytest.mark.parametrize(
     ("text", "code", "line", "hint"),
     [
-        (own("graph:", "  - frist: {bias: false}"), "unknown-entry", 4, "did you mean 'first'"),
-        (own("graph:", "  - new: {op: mul, from: h}"), "unknown-entry", 4, "'after' or 'before'"),
-        (own("graph:", "  - new: {op: mul, from: h, after: blocs}"), "unknown-entry", 4, "did you mean 'blocks'"),
-        (own("graph:", "  - first"), "bad-entry", 4, "{op: ...}"),
-        ("name: own\nextends: bass\n", "unknown-spec", 2, "symflops list"),
-        ("name: own\nextends: [base]\n", "unknown-spec", 2, "symflops list"),
-        ("name: own\nextends: loop\n", "unknown-spec", 2, "symflops list"),
+        (own("graph:", "  - frist: {bias: false}"), "unknown-entry", 5, "did you mean 'first'"),
+        (own("graph:", "  - new: {op: mul, from: h}"), "unknown-entry", 5, "'after' or 'before'"),
+        (own("graph:", "  - new: {op: mul, from: h, after: blocs}"), "unknown-entry", 5, "did you mean 'blocks'"),
+        (own("graph:", "  - first"), "bad-entry", 5, "{op: ...}"),
+        ("language: 2\nname: own\nextends: bass\n", "unknown-spec", 3, "symflops list"),
+        ("language: 2\nname: own\nextends: [base]\n", "unknown-spec", 3, "symflops list"),
+        ("language: 2\nname: own\nextends: loop\n", "unknown-spec", 3, "symflops list"),
     ],
 )
 def test_mistakes_are_found_at_their_place(text, code, line, hint):

@@ -116,7 +116,7 @@ def test_every_operator_and_field_is_covered(kind):
     found = VALIDATORS["spec"].schema["definitions"][f"op_{kind.name}"]
     assert set(found["properties"]) == {field.name for field in (*COMMON, *kind.fields)}
     assert set(found["required"]) == {"op", *(field.name for field in kind.fields if field.required)}
-    head = {"name": "small", "outputs": ["o"]}
+    head = {"language": 2, "name": "small", "outputs": ["o"]}
     entry = {"op": kind.name, **{field.name: field.words[0] if field.words else "x" for field in kind.fields if field.required and field.form.name != "FLAG"}}
     assert not mistakes("spec", {**head, "graph": [{"o": entry}]})
     assert mistakes("spec", {**head, "graph": [{"o": {**entry, "colour": 1}}]})
@@ -133,13 +133,19 @@ BODIES = (
     "{repeat: 2, graph: []}", "{repeat: 2}", "{repeat: 2, graph: [], indx: i}", "{repeat: {axis: x}, graph: []}", "{repeat: {of: t}, graph: []}",
     "{graph: []}", "{graph: [], lst: true}", "{experts: 4, from: t, graph: [], list: true}", "{}", "{width: 3}", "[]", "linear",
     "{op: attention, heads: 1, query: t, key: t, value: t, mask: casual}", "{op: attention, heads: 1, query: t, key: t, value: t, mask: causal}",
+    "{op: linear, from: t, width: 4, tie: a.weight}", "{op: linear, from: t, width: 4, tie: {to: a.weight, when: D > 2}}",
+    "{op: linear, from: t, width: 4, tie: {when: D > 2}}", "{op: linear, from: t, width: 4, tie: {to: a, if: D > 2}}",
+    "{graph: [{op: linear, from: t, width: 4}]}", "{graph: [{op: linear, from: t, widht: 4}]}", "{graph: [{op: linaer}]}",
+    "{graph: [{repeat: 2, graph: [{op: add, from: [t, t], to: t}]}]}", "{graph: [{repeat: {axis: x}, graph: []}]}", "{graph: [{graph: []}]}",
+    "{graph: [{block: {op: linear, from: t, width: 4}}]}", "{graph: [{op: {op: linear, from: t, width: 4}}]}", "{graph: [{}]}",
+    "{repeat: [1, 2], graph: []}", "{op: parameter, shape: [2, [3]]}", "{op: linear, from: t, width: 4, split: [1, 3], to: [u, o]}",
     "{repeat: 2, graph: [], shared: maybe}", "{graph: [], list: 3}", "{op: mul, from: t, role: norm}", "{op: mul, from: t, role: nrm}",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_the_schema_and_the_reader_agree(body):
-    text = f"name: small\nsizes: {{D: width}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n  - o: {body}\noutputs: [o]\n"
+    text = f"language: 2\nname: small\nsizes: {{D: width}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n  - o: {body}\noutputs: [o]\n"
     try:
         read(Source("small.yaml", text), lambda name: None)
         readable = True

@@ -12,7 +12,8 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.formula import symbols
 
-SPEC = """name: stages
+SPEC = """language: 2
+name: stages
 sizes:
   C: {key: [channels, in_channels], default: 3}
   W: {key: inner.widths, default: "[8, 16]"}
@@ -30,14 +31,13 @@ graph:
       repeat: W
       item: c
       graph:
-        - _:
-            repeat: %s
-            index: j
-            graph:
-              - plain.{j}: {op: conv, from: x, width: c, kernel: '[3, 3]', padding: 1, bias: false, when: "kind == 'plain'", to: y}
-              - conv.{j}: {op: conv, from: x, width: c, kernel: '[3, 3]', padding: 1, when: "kind != 'plain'", to: y}
-              - wide.{j}: {op: linear, from: x, width: extra, when: extra != null, to: z}
-              - skip: {op: push, from: y, stack: s}
+        - repeat: %s
+          index: j
+          graph:
+            - plain.{j}: {op: conv, from: x, width: c, kernel: '[3, 3]', padding: 1, bias: false, when: "kind == 'plain'", to: y}
+            - conv.{j}: {op: conv, from: x, width: c, kernel: '[3, 3]', padding: 1, when: "kind != 'plain'", to: y}
+            - wide.{j}: {op: linear, from: x, width: extra, when: extra != null, to: z}
+            - skip: {op: push, from: y, stack: s}
   - all: {op: gather, stack: s, like: x, to: z}
 outputs: [z]
 """
@@ -131,5 +131,5 @@ def test_a_variant_that_is_not_there_is_named():
 
 def test_a_relative_has_variants_of_its_own(tmp_path):
     (tmp_path / "stages.yaml").write_text(SPEC % ("variants:\n  big: {kind: biased}", "K"))
-    (tmp_path / "other.yaml").write_text("name: other\nextends: stages\nvariants: {small: {inner.widths: [4]}}\n")
+    (tmp_path / "other.yaml").write_text("language: 2\nname: other\nextends: stages\nvariants: {small: {inner.widths: [4]}}\n")
     assert list(load(tmp_path / "other.yaml").variants) == ["small"]

@@ -40,7 +40,8 @@ EXPRESSIONS = (
     "H*d", "D//H", "2*D if i == L-1 else 6*D", "i in dual", "i not in dual and (i+1) % s == 0", "ceil(x, 4)*4", "round_up(y, 32)", "rq != null", "rq == null and i >= K", "per(patch, 3)[1]", "int(r*D)",
     "max(0, L-k)", "count(dual, 3)", "sum(dual) + len(dual)", "[1, 2, D]", "mode == 'sdpa'", "not tied", "p**2*o", "(n + 2*p - 3)//2 + 1", "prod([H, d, 2])", "rev([1, 2, 3])[0]", "range(3, 30, 4)", "min(L, D, 7)", "index([4, 5], 5)",
 )  # fmt: skip
-SMALL_SPEC = """name: small
+SMALL_SPEC = """language: 2
+name: small
 sizes:
   L: {key: layers, default: 4}
   D: {key: width, default: 8}

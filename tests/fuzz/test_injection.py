@@ -16,7 +16,8 @@ from symflops.emit.emit import emit
 from tests.fuzz.mutators import INJECTIONS, SENTINEL
 from tests.sampling import sampled
 
-SPEC = """name: small
+SPEC = """language: 2
+name: small
 title: TITLE
 sizes: {L: {key: layers, default: 2, doc: DOC}, D: {key: width, default: 4}, mode: {key: mode, default: DEFAULT, doc: DOC}}
 streams: {text: [x]}
@@ -95,7 +96,8 @@ def test_a_symbol_of_a_formula_is_refused(tmp_path, text):
     assert outputs(tmp_path, filled().replace("key: layers", f"key: layers, latex: {json.dumps(text)}")) is None
 
 
-MIXED = """name: mixed
+MIXED = """language: 2
+name: mixed
 sizes: {n: {key: n, default: 3}, any: {key: any, type: any, default: 1}, items: {key: items, type: list, default: "[]"}}
 streams: {text: [x]}
 inputs: {t: {stream: text, width: 4}}
@@ -131,6 +133,6 @@ def test_a_number_too_large_for_a_list(tmp_path):
 @pytest.mark.parametrize("name", ["/", "..", "a/b", "", "."])
 def test_the_base_of_a_spec_is_a_name(tmp_path, name):
     path = tmp_path / "mixed.yaml"
-    path.write_text(f"extends: {json.dumps(name)}\nname: mixed\n", "utf-8")
+    path.write_text(f"extends: {json.dumps(name)}\nlanguage: 2\nname: mixed\n", "utf-8")
     with pytest.raises(SymflopsError, match="there is no spec"):
         load(path)

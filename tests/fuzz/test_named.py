@@ -19,7 +19,7 @@ from symflops.syntax.yaml_nodes import read_yaml
 from tests.fuzz.cases import NAMES, SPAN
 from tests.fuzz.guard import Limits
 
-HEAD = "name: small\nsizes: {L: {key: layers, default: 2}, D: {key: width, default: 4}}\nstreams: {text: [x], sample: []}\ninputs: {t: {stream: text, width: D}, s: {stream: sample, width: D}}\n"
+HEAD = "language: 2\nname: small\nsizes: {L: {key: layers, default: 2}, D: {key: width, default: 4}}\nstreams: {text: [x], sample: []}\ninputs: {t: {stream: text, width: D}, s: {stream: sample, width: D}}\n"
 GOOD = HEAD + "graph:\n  - o: {op: linear, from: t, width: D}\noutputs: [o]\n"
 
 
@@ -207,7 +207,8 @@ def test_a_list_that_decides_each_of_many_written_out_layers(tmp_path):
         load(path).program()
 
 
-LONG = """name: long
+LONG = """language: 2
+name: long
 sizes:
   L: {key: layers}
   D: {key: width}
@@ -235,7 +236,7 @@ def test_a_list_where_a_path_asks_for_a_number(value):
 
 def test_a_name_that_is_too_long_for_a_file(spec, capsys):
     name = "x" * 400
-    assert "unknown-spec" in codes(spec(f"name: small\nextends: {name}\n"))
+    assert "unknown-spec" in codes(spec(f"language: 2\nname: small\nextends: {name}\n"))
     assert codes(spec(GOOD.replace("{op: linear, from: t, width: D}", f"{{block: {name}, from: t}}"))) == {"unknown-block"}
     for argument in (name, f"{name}.yaml", f"./{name}"):
         assert main(["check", argument]) == 2

@@ -13,6 +13,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.python.module import render
 
 SPEC = """
+language: 2
 name: one
 sizes:
   C: {key: channels, default: 4}

@@ -14,6 +14,7 @@ from symflops.emit.python.module import render
 from tests.shipped import load
 
 SPEC = """
+language: 2
 name: one
 sizes:
   L: {key: layers, default: 4}
@@ -23,7 +24,7 @@ streams: {text: [x]}
 inputs: {t: {stream: text, width: 2}}
 graph:
   - layers: {repeat: N, graph: [{a: {op: linear, from: t, width: 2, bias: false, to: t}}]}
-  - feature: {op: view, from: t, to: o}
+  - feature: {op: identity, from: t, to: o}
   - layers: {repeat: "max(0, L-N)", start: N, graph: [{a: {op: linear, from: t, width: 2, bias: false, to: t}}]}
 outputs: [o]
 """

@@ -111,7 +111,7 @@ class Law:
         streams = [f"  {name}: {axes}" for name, axes in self.streams.items()]
         after = "  - after: {op: linear, from: r, width: 1, bias: false, to: out}"
         entries = [f"  - {entry}" for entry in self.entries]
-        return "\n".join(["name: law", "streams:", *streams, "inputs:", *inputs, "graph:", *before, *entries, after, "outputs: [out]", ""])
+        return "\n".join(["language: 2", "name: law", "streams:", *streams, "inputs:", *inputs, "graph:", *before, *entries, after, "outputs: [out]", ""])
 
 
 def one(fields: str, kind: str) -> tuple[str, ...]:
@@ -286,19 +286,20 @@ ELEMENTWISE = (
 )  # fmt: skip
 
 MOVES = (
+    rowwise("identity", "from: a"),
     rowwise("concat", "from: [a, b]", 6, values=(("text", 4), ("text", 2))),
     Law("concat", one("from: [a, b], along: tokens", "concat"), lambda x, y: x + y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
     Law("split", ('one: {op: split, from: a, sizes: "[1, 3]", to: [s, r]}',), lambda x: x, 3),
     Law("split", ("both: {op: concat, along: tokens, from: [a, b], to: c}", "one: {op: split, from: c, along: tokens, to: [s, r]}"),
         lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
-    Law("view", one("from: a, axes: {h: h/2, w: w/2}, width: 16", "view"), lambda h, w: len(range(0, h, 2)) * len(range(0, w, 2)), 16,
+    Law("reshape", one("from: a, axes: {h: h/2, w: w/2}, width: 16", "reshape"), lambda h, w: len(range(0, h, 2)) * len(range(0, w, 2)), 16,
         streams=GRID, lengths={"h": (0, 2), "w": (0, 2)}),
-    Law("view", one('from: a, as: pad, axes: {x: "round_up(x, 4)"}', "view"), lambda x: sum(4 for _ in range(0, x, 4)), 4),
-    Law("view", one("from: a, as: crop, like: b", "view"), lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4)), reached="a"),
-    Law("view", one("from: a, as: pool, stream: sample", "view"), lambda **_: 1, 4, streams=SAMPLE),
-    Law("view", one("from: a, as: select, stream: {x: x//3}", "view"), lambda x: len(range(3, x + 1, 3)), 4),
-    Law("view", one("from: a, as: expand, stream: {x: x, copies: 3}", "view"), lambda x: 3 * x, 4),
-    Law("view", one("from: a, as: expand, like: b, axes: {h: h, w: 3}", "view"), lambda h, **_: 3 * h, 4, streams=IMAGES,
+    Law("pad", one('from: a, axes: {x: "round_up(x, 4)"}', "pad"), lambda x: sum(4 for _ in range(0, x, 4)), 4),
+    Law("slice", one("from: a, like: b", "slice"), lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4)), reached="a"),
+    Law("pool", one("from: a, stream: sample", "pool"), lambda **_: 1, 4, streams=SAMPLE),
+    Law("select", one("from: a, stream: {x: x//3}", "select"), lambda x: len(range(3, x + 1, 3)), 4),
+    Law("expand", one("from: a, stream: {x: x, copies: 3}", "expand"), lambda x: 3 * x, 4),
+    Law("expand", one("from: a, like: b, axes: {h: h, w: 3}", "expand"), lambda h, **_: 3 * h, 4, streams=IMAGES,
         values=(("text", 4), ("pictures", 4)), reached="a"),
     Law("push", ("one: {op: push, from: a, stack: kept}", "last: {op: pop, stack: kept, to: r}"), lambda x: x, 4),
     Law("pop", ("first: {op: push, from: a, stack: kept}", "second: {op: push, from: b, stack: kept}",
@@ -309,36 +310,47 @@ MOVES = (
         lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("text", 4), ("prompt", 1)), reached="ab"),
 )  # fmt: skip
 
+ROWS = tuple(  # the fields that say which rows a value has afterwards, for each operator that changes rows
+    law
+    for kind in ("reshape", "expand", "pad", "pool", "slice", "select", "pad_batch")
+    for more in ({"runs": padded} if kind == "pad_batch" else {},)
+    for law in (
+        Law(kind, one("from: a, stream: {x: x, one: 1}, width: 4", kind), lambda x: x, 4, **more),
+        Law(kind, one("from: a, axes: {x: x}", kind), lambda x: x, 4, **more),
+        Law(kind, one("from: a, like: b", kind), lambda x, **_: x, 4, values=(("text", 4), ("text", 2)), reached="a", **more),
+    )
+)
+
 WHOLE = (
-    rowwise("view", "from: a, as: pad_batch", runs=padded),
-    Law("view", one("from: a, as: pad_batch", "view"), lambda h, w: h * w, 4, streams=GRID, runs=padded),
-    Law("view", ("both: {op: concat, along: tokens, from: [a, b], to: c}", "one: {op: view, from: c, as: pad_batch, to: r}"),
+    rowwise("pad_batch", "from: a", runs=padded),
+    Law("pad_batch", one("from: a", "pad_batch"), lambda h, w: h * w, 4, streams=GRID, runs=padded),
+    Law("pad_batch", ("both: {op: concat, along: tokens, from: [a, b], to: c}", "one: {op: pad_batch, from: c, to: r}"),
         lambda x, y: x + y, 4, streams=TWO, values=(("text", 4), ("prompt", 4)), runs=joined),
-    Law("linear", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: linear, from: p, width: 6, to: r}"), lambda h, w: h * w, 6,
+    Law("linear", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: linear, from: p, width: 6, to: r}"), lambda h, w: h * w, 6,
         lambda h, w: 24 * h * w, degrees={"h": 1, "w": 1}, streams=GRID, runs=padded),
-    Law("linear", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: linear, from: p, width: 6, to: q}",
-                   "crop: {op: view, from: q, as: crop, like: a, to: s}", "pad: {op: view, from: s, as: pad_batch, shared: true, to: r}"),
+    Law("linear", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: linear, from: p, width: 6, to: q}",
+                   "crop: {op: slice, from: q, like: a, to: s}", "pad: {op: pad_batch, from: s, shared: true, to: r}"),
         lambda x: x, 6, lambda x: 24 * x, degrees={"x": 1}, runs=padded),
-    Law("conv", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: conv, from: p, width: 6, kernel: 3, padding: 1, stride: 2, to: r}"),
+    Law("conv", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: conv, from: p, width: 6, kernel: 3, padding: 1, stride: 2, to: r}"),
         lambda x: positions(x, 3, 2, 1), 6, lambda x: 4 * 6 * 3 * positions(x, 3, 2, 1), degrees={"x": 1}, lengths={"x": (0, 2)}, runs=padded),
-    Law("attention", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: attention, query: p, key: p, value: p, heads: 2, mask: causal, to: r}"),
+    Law("attention", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: attention, query: p, key: p, value: p, heads: 2, mask: causal, to: r}"),
         lambda x: x, 4, lambda x: 8 * pairs(x, x, lambda i, j: j <= i), lambda x: 8 * pairs(x, x), degrees={"x": 2}, runs=padded),
-    Law("attention", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: attention, query: p, key: b, value: b, heads: 2, to: r}"),
+    Law("attention", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: attention, query: p, key: b, value: b, heads: 2, to: r}"),
         lambda x, **_: x, 4, lambda x, y: 8 * pairs(x, y), degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4)),
         runs=lambda items: [{"x": longest(items, "x"), "y": item["y"]} for item in items]),
-    Law("matmul", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: matmul, from: [p, p], dims: [3, tokens, tokens], to: r}"),
+    Law("matmul", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: matmul, from: [p, p], dims: [3, tokens, tokens], to: r}"),
         lambda x: x, 1, lambda x: 3 * x * x, degrees={"x": 2}, runs=padded),
-    Law("view", one("from: a, as: batch", "view"), lambda items: every_row(items, "x"), 4, runs=together, useful=together),
-    Law("view", one("from: a, as: batch, width: 2", "view"), lambda items: every_row(items, "h", "w"), 2, streams=GRID, runs=together,
+    Law("flatten_batch", one("from: a", "flatten_batch"), lambda items: every_row(items, "x"), 4, runs=together, useful=together),
+    Law("flatten_batch", one("from: a, width: 2", "flatten_batch"), lambda items: every_row(items, "h", "w"), 2, streams=GRID, runs=together,
         useful=together),
-    Law("view", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: view, from: p, as: batch, to: r}"),
+    Law("pad_batch", ("pad: {op: pad_batch, from: a, to: p}", "one: {op: flatten_batch, from: p, to: r}"),
         lambda items: every_row(items, "h", "w"), 4, streams=GRID, runs=padded_together, useful=together),
-    Law("matmul", ("texts: {op: view, from: a, as: batch, to: t}", "images: {op: view, from: b, as: batch, to: i}",
+    Law("matmul", ("texts: {op: flatten_batch, from: a, to: t}", "images: {op: flatten_batch, from: b, to: i}",
                    "one: {op: matmul, from: [t, i], dims: [samples, images, 3], stream: {n: images, m: samples}, to: r}"),
         lambda items: every_row(items, "x") * every_row(items, "h", "w"), 1,
         lambda items: 3 * every_row(items, "x") * every_row(items, "h", "w"), degrees={"x": 1, "h": 1, "w": 1, "items": 2},
         streams=IMAGES, values=(("text", 3), ("pictures", 3)), runs=together, useful=together),
-    Law("matmul", ("pad: {op: view, from: a, as: pad_batch, to: p}", "texts: {op: view, from: p, as: batch, to: t}",
+    Law("matmul", ("pad: {op: pad_batch, from: a, to: p}", "texts: {op: flatten_batch, from: p, to: t}",
                    "one: {op: matmul, from: [t, t], dims: [samples, samples, 4], to: r}"),
         lambda items: every_row(items, "x"), 1, lambda items: 4 * every_row(items, "x") ** 2, degrees={"x": 2, "items": 2},
         runs=padded_together, useful=together),
@@ -351,27 +363,27 @@ WHOLE = (
 )  # fmt: skip
 
 CONSTRUCTS = (
-    Law("experts", ("one: {experts: 5, choose: 2, from: a, to: r, graph: [{_: {op: linear, from: x, width: 6, bias: false, to: y}}]}",),
+    Law("experts", ("one: {experts: 5, choose: 2, from: a, to: r, graph: [{op: linear, from: x, width: 6, bias: false, to: y}]}",),
         lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}),
     Law("experts", ("one: {experts: 5, list: true, choose: 2, from: a, weights: b, to: r, role: experts, "
                     "graph: [{up: {op: linear, from: x, width: 6, bias: false, to: y}}]}",),
         lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}, values=(("text", 4), ("text", 5))),
-    Law("group", ("one: {no_grad: true, graph: [{_: {op: linear, from: a, width: 6, to: r}}]}",
-                  "other: {when: false, graph: [{_: {op: linear, from: a, width: 9, to: r}}]}"),
+    Law("group", ("one: {no_grad: true, graph: [{op: linear, from: a, width: 6, to: r}]}",
+                  "other: {when: false, graph: [{op: linear, from: a, width: 9, to: r}]}"),
         lambda x: x, 6, lambda x: 24 * x, degrees={"x": 1}, reached="", gradients=0),
-    Law("repeat", ("start: {op: view, from: a, as: select, stream: sample, to: r}",
-                   "one: {repeat: {axis: x}, graph: [{_: {op: linear, from: r, width: 4, bias: false, to: r}}]}"),
+    Law("repeat", ("start: {op: select, from: a, stream: sample, to: r}",
+                   "one: {repeat: {axis: x}, graph: [{op: linear, from: r, width: 4, bias: false, to: r}]}"),
         lambda **_: 1, 4, lambda x: sum(16 for _ in range(x)), degrees={"x": 1}, streams=SAMPLE),
-    Law("repeat", ('chunks: {op: view, from: a, as: pad, stream: {c: "ceil(x, 3)", t: 3}, to: u}',
-                   "start: {op: view, from: a, as: select, stream: sample, to: r}",
-                   "one: {repeat: {axis: c, of: u}, graph: [{_: {op: linear, from: r, width: 4, bias: false, to: r}}]}"),
+    Law("repeat", ('chunks: {op: pad, from: a, stream: {c: "ceil(x, 3)", t: 3}, to: u}',
+                   "start: {op: select, from: a, stream: sample, to: r}",
+                   "one: {repeat: {axis: c, of: u}, graph: [{op: linear, from: r, width: 4, bias: false, to: r}]}"),
         lambda **_: 1, 4, lambda x: sum(16 for _ in range(0, x, 3)), degrees={"x": 1}, streams=SAMPLE, lengths={"x": (0, 3)}),
-    Law("repeat", ("start: {op: view, from: a, as: select, stream: {x: x}, to: r}",
+    Law("repeat", ("start: {op: select, from: a, stream: {x: x}, to: r}",
                    "one: {repeat: 4, index: i, start: 2, role: vision, graph: [{up: {op: linear, from: r, width: i, to: s}}, "
                    "{down: {op: linear, from: s, width: 4, to: r}}, {to: {op: linear, from: r, width: 4, to: r, when: i > 2}}]}",
-                   "other: {repeat: 2, when: false, graph: [{_: {op: linear, from: a, width: 9, to: r}}]}"),
+                   "other: {repeat: 2, when: false, graph: [{op: linear, from: a, width: 9, to: r}]}"),
         lambda x: x, 4, lambda x: x * sum(4 * i + i * 4 + 16 * (i > 2) for i in range(2, 6)), degrees={"x": 1}),
-    Law("repeat", ("one: {repeat: 3, shared: true, graph: [{_: {op: linear, from: a, width: 4, bias: false, to: a}}]}",
+    Law("repeat", ("one: {repeat: 3, shared: true, graph: [{op: linear, from: a, width: 4, bias: false, to: a}]}",
                    "same: {op: mul, from: a, to: r}"),
         lambda x: x, 4, lambda x: sum(16 * x for _ in range(3)), degrees={"x": 1}),
     Law("repeat", ("same: {op: mul, from: a, to: r}",
@@ -379,4 +391,4 @@ CONSTRUCTS = (
         lambda x: x, 4, lambda x: x * sum(4 * k + k * 4 for k in (3, 5)), degrees={"x": 1}),
 )  # fmt: skip
 
-LAWS = (*LINEAR, *CONVOLUTIONS, *ATTENTION, *PRODUCTS, *NORMS, *READ, *ELEMENTWISE, *MOVES, *WHOLE, *CONSTRUCTS)
+LAWS = (*LINEAR, *CONVOLUTIONS, *ATTENTION, *PRODUCTS, *NORMS, *READ, *ELEMENTWISE, *MOVES, *ROWS, *WHOLE, *CONSTRUCTS)

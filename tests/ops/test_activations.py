@@ -17,6 +17,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from tests.shipped import load
 
 SPEC = """
+language: 2
 name: chosen
 sizes:
   word: {key: hidden_act, default: "'relu'"}
@@ -29,6 +30,7 @@ outputs: [y]
 """
 
 EXPERTS = """
+language: 2
 name: chosen
 sizes:
   word: {key: hidden_act, default: "'relu'"}

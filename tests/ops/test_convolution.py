@@ -37,6 +37,7 @@ def document(case: dict[str, Any], lead: str = "") -> str:
     fields = ", ".join(f"{key}: {str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items())
     return "\n".join(
         [
+            "language: 2",
             "name: one",
             "sizes: {C: c, O: o}",
             f"streams: {{latent: [{', '.join(names)}]}}",

@@ -36,7 +36,7 @@ from tests.sampling import amount
 
 from .laws import LAWS, Item, Law, each
 
-TEMPLATES = {"weight", "bias_name"}  # where a parameter is stored says nothing about its cost
+TEMPLATES = {"weight", "bias_name", "tie"}  # where a parameter is stored says nothing about its cost
 EXECUTED = Convention("executed", pairs="all")  # all that runs, whether a counter sees it or not
 COUNTED = (*CONVENTIONS, EXECUTED.name)
 FOLDER = TemporaryDirectory()
@@ -94,7 +94,7 @@ def cost(law: Law, items: list[Item], convention: str = "symflops") -> tuple[int
 
 def written(entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """What an entry and those inside it say: the name of the operator or construct, and its fields."""
-    for fields in entry.values():
+    for fields in entry.values() if len(entry) == 1 else (entry,):
         yield fields.get("op", "repeat" if "repeat" in fields else "group"), fields
         for inner in fields.get("graph", ()):
             yield from written(inner)

@@ -14,7 +14,8 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.regime import Regime
 
-LINEAR_ATTENTION = """name: linear_attention
+LINEAR_ATTENTION = """language: 2
+name: linear_attention
 sizes: {D: width, H: heads, d: head_dim}
 streams: {latent: [h, w], sample: []}
 inputs:

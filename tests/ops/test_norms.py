@@ -11,6 +11,7 @@ from symflops.model.convention import Convention
 from symflops.model.regime import Regime
 
 SPEC = """
+language: 2
 name: small
 sizes: {{H: heads, d: head_dim}}
 streams: {{text: [x]}}

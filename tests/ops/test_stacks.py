@@ -13,7 +13,8 @@ from symflops.frontend.read import read
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 
-HEAD = """name: stacked
+HEAD = """language: 2
+name: stacked
 sizes: {D: width, L: layers, at: {key: at, default: "[]"}}
 streams: {text: [x]}
 inputs:

@@ -12,7 +12,8 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.regime import Regime
 
-TEXT = """name: systems
+TEXT = """language: 2
+name: systems
 sizes: {D: width, H: heads, n: columns, Q: order}
 streams: {text: [x]}
 inputs:
@@ -20,10 +21,10 @@ inputs:
 graph:
   - left: {op: linear, from: h, width: H*Q, bias: false, to: a}
   - right: {op: linear, from: h, width: H*n, bias: false, to: b}
-  - systems: {op: view, from: a, as: pad, stream: {c: "ceil(tokens, Q)", t: Q}, to: a}
-  - systems: {op: view, from: b, as: pad, like: a, to: b}
+  - systems: {op: pad, from: a, stream: {c: "ceil(tokens, Q)", t: Q}, to: a}
+  - systems: {op: pad, from: b, like: a, to: b}
   - systems: ENTRY
-  - systems: {op: view, from: y, as: crop, like: h, to: y}
+  - systems: {op: slice, from: y, like: h, to: y}
   - last: {op: linear, from: y, width: 1, bias: false, to: o}
 outputs: [o]
 """

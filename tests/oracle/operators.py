@@ -24,7 +24,10 @@ def operator(scope: Scope, key: str, entry: Entry) -> list[Value]:
 
 
 def _parameter(scope: Scope, entry: Entry, field: str, default: str, shape: list[int]) -> str:
-    """Declare a parameter, under its template (relative to the enclosing path) or its default name."""
+    """Declare a parameter, under the name that it is tied to, its template (relative to the enclosing path), or its default."""
+    tie = entry.get("tie") if field == "weight" else None
+    if tie is not None and (isinstance(tie, str) or scope.ev(tie.get("when", True))):
+        return scope.context.program.declare(fill(tie if isinstance(tie, str) else tie["to"], scope.names, scope.width_of), shape)
     template = entry.get(field)
     name = fill(template, scope.names, scope.width_of) if template else ""
     return scope.context.program.declare(scope.join(name) if name else default, shape)
@@ -213,22 +216,21 @@ def _longest(stream: Stream) -> Stream:
     return Stream(stream.over, tuple((part,) for _ in stream.items))
 
 
-def view(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+def change_of_rows(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
     """Other rows, other width, no work."""
     (x,) = values
-    if entry.get("as") == "batch":
-        return scope.emit(path, "view", values, [(Stream("once", ((((x.stream.over, x.stream.total()),),),)), x.width)])
-    kind, stream = entry.get("as", "reshape"), _stream(scope, entry, x)
+    kind = entry["op"]
+    if kind == "flatten_batch":
+        return scope.emit(path, kind, values, [(Stream("once", ((((x.stream.over, x.stream.total()),),),)), x.width)])
+    stream = _stream(scope, entry, x)
     width = scope.ev(entry["width"]) if "width" in entry else x.width
     if kind == "pad_batch" and scope.context.all_pairs:
         stream = _longest(stream)
-    if kind not in ("reshape", "expand", "select", "pool", "pad", "crop", "pad_batch"):
-        raise ValueError(f"view as {kind} is not in the oracle")
     if stream.over != x.stream.over or len(stream.items) != len(x.stream.items):
-        raise ValueError(f"{path}: view leaves the index set")
-    if kind == "reshape" and [r * x.width for r in x.stream.rows()] != [r * width for r in stream.rows()]:
+        raise ValueError(f"{path}: {kind} leaves the index set")
+    if kind in ("identity", "reshape") and [r * x.width for r in x.stream.rows()] != [r * width for r in stream.rows()]:
         raise ValueError(f"{path}: reshape changes rows x width")
-    return scope.emit(path, "view", values, [(stream, width)])
+    return scope.emit(path, kind, values, [(stream, width)])
 
 
 def matmul(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
@@ -270,6 +272,6 @@ def split(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Va
 KINDS: dict[str, Callable[[Scope, str, Entry, list[Value]], list[Value]]] = {
     "linear": linear, "embedding": embedding, "parameter": parameter, "rms_norm": _norm(False),
     "layer_norm": _norm(True), "attention": attention, "mul": elementwise, "act": elementwise, "add": elementwise, "map": elementwise,
-    "detach": detach, "zeros": zeros, "view": view, "concat": concat, "split": split,
-    "matmul": matmul,
+    "detach": detach, "zeros": zeros, "concat": concat, "split": split, "matmul": matmul,
+    **dict.fromkeys(("identity", "reshape", "expand", "select", "pool", "pad", "slice", "pad_batch", "flatten_batch"), change_of_rows),
 }  # fmt: skip

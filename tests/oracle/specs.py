@@ -34,8 +34,17 @@ def to_yaml(document: dict[str, Any]) -> str:
     yaml = YAML()
     yaml.width = 4096
     buffer = io.StringIO()
-    yaml.dump(json.loads(json.dumps(document)), buffer)
+    yaml.dump({"language": 2, **_written(json.loads(json.dumps(document)))}, buffer)
     return buffer.getvalue()
+
+
+def _written(data: Any) -> Any:
+    """Data as it is written: an entry at the path around it, `_`, has no path."""
+    if isinstance(data, list):
+        return [_written(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return _written(data["_"]) if [*data] == ["_"] else {key: _written(value) for key, value in data.items()}
 
 
 SIZES: dict[str, Any] = {
@@ -167,7 +176,7 @@ def reduced(case: Case, fails: Callable[[Case], bool]) -> Case:
 
 def _cuts(document: dict[str, Any]) -> list[tuple[Any, Any]]:
     """Everything that may be dropped: entries, optional fields, outputs."""
-    optional = ("with", "gate", "add_to", "when", "bias", "mask", "fold", "weight", "shared", "no_grad")
+    optional = ("with", "gate", "add_to", "when", "bias", "mask", "fold", "tie", "shared", "no_grad")
     found: list[tuple[Any, Any]] = [(document["outputs"], i) for i in range(len(document["outputs"]))]
     stack = [document["graph"]]
     while stack:

@@ -35,7 +35,7 @@ def linear(b: Builder) -> list[Entry]:
     ties = [w for w in b.weights if w[1] == known.width]
     if ties and b.chance(40):
         name, _, width = b.pick(ties)
-        fields |= {"width": width, "weight": f"/{name}", "bias": b.chance(50)}
+        fields |= {"width": width, "tie": name, "bias": b.chance(50)}
     else:
         fields["width"] = width
         if b.chance(40):
@@ -43,7 +43,7 @@ def linear(b: Builder) -> list[Entry]:
     if b.chance(30):
         fields["with"] = b.rng.choices(b.partners(known.stream), k=b.pick([1, 1, 2]))
     made = b.entry(fields, known.stream, width)
-    if "weight" not in fields and b.place.path is not None:
+    if "tie" not in fields and b.place.path is not None:
         b.weights.append((f"{b.place.path}{b.labels[-1]}{b.place.suffix}.weight", known.width, width))
     return made
 
@@ -122,10 +122,10 @@ def rows(b: Builder) -> list[Entry]:
     source = b.pick(names)
     known = b.values[source]
     if known.stream != "sample":
-        return b.entry({"op": "view", "as": b.pick(["pool", "select"]), "from": source, "stream": "sample"},
+        return b.entry({"op": b.pick(["pool", "select"]), "from": source, "stream": "sample"},
                        "sample", known.width)  # fmt: skip
     stream = b.pick(["text", "prompt"])
-    return b.entry({"op": "view", "as": "expand", "from": source, "stream": stream}, stream, known.width)
+    return b.entry({"op": "expand", "from": source, "stream": stream}, stream, known.width)
 
 
 def attend(b: Builder) -> list[Entry]:

@@ -186,6 +186,7 @@ WITNESSES: dict[str, int] = {
 # fmt: on
 
 HEAD = """
+language: 2
 name: small
 sizes: {D: D, L: L, n: n, flag: {key: flag, type: bool}, layers: {key: layers, type: list}}
 streams: {text: [x]}

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from .interpreter import Result, run
 
 QWEN = """
+language: 2
 name: qwen_image
 sizes:
   L: {key: num_layers, default: 60}
@@ -135,7 +136,7 @@ def test_second_use_of_a_weight() -> None:
     """A tie counts once and each use does its own work."""
     spec = small("""
   - a: {op: linear, from: h, width: D, bias: false, to: u}
-  - b: {op: linear, from: u, width: D, bias: false, weight: "{'/a.weight' if D > 2 else ''}", to: h}""")
+  - b: {op: linear, from: u, width: D, bias: false, tie: {to: a.weight, when: D > 2}, to: h}""")
     assert go(spec) == Result(9, 9, 2 * UNIT, 3 * UNIT)
 
 
@@ -233,7 +234,7 @@ graph:
   - pos: {op: parameter, shape: "[1, D]", to: pos}
   - a: {op: linear, from: pos, width: D, bias: false, to: pos}
   - b: {op: linear, from: i, with: pos, width: 2, bias: false, to: i}
-  - m: {op: view, from: i, axes: {g: g/2}, width: 2*2, to: i}
+  - m: {op: reshape, from: i, axes: {g: g/2}, width: 2*2, to: i}
   - c: {op: linear, from: h, gate: pos, width: D, bias: false, to: h}
 outputs: [i, h]
 """)

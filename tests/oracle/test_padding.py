@@ -20,6 +20,7 @@ from .specs import Case
 from .test_agreement import told
 
 HEAD = """
+language: 2
 name: padded
 sizes: {D: width, H: heads, L: layers, p: {key: patch, default: 2}}
 streams: {text: [x], prompt: {y: "round_up(y, 4)"}, pictures: {over: pictures, axes: [h, w]}, sample: []}
@@ -40,41 +41,41 @@ ATTENTION = """
 SPECS = {
     "tokens": """
   - embed: {op: linear, from: t, width: D, to: rows}
-  - pad: {op: view, from: rows, as: pad_batch, to: rows}
+  - pad: {op: pad_batch, from: rows, to: rows}
   - norm: {op: rms_norm, from: rows, with: e, to: rows}
 """ + ATTENTION % {"x": "rows", "more": ", mask: causal, sliding: 3"} + """
-  - crop: {op: view, from: rows, as: crop, like: t, to: h}
+  - crop: {op: slice, from: rows, like: t, to: h}
   - head: {op: linear, from: h, width: 5, to: o}
 outputs: [o]
 """,
     "joint": """
   - embed: {op: linear, from: s, width: D, to: txt}
-  - pad: {op: view, from: txt, as: pad_batch, to: rows}
+  - pad: {op: pad_batch, from: txt, to: rows}
   - refiner:
       repeat: L
       graph:
         - mlp: {op: linear, from: rows, width: D, to: rows}
-  - crop: {op: view, from: rows, as: crop, like: txt, to: txt}
+  - crop: {op: slice, from: rows, like: txt, to: txt}
   - join: {op: concat, along: tokens, from: [t, txt], to: joint}
-  - pad: {op: view, from: joint, as: pad_batch, to: joint}
+  - pad: {op: pad_batch, from: joint, to: joint}
 """ + ATTENTION % {"x": "joint", "more": ""} + """
-  - pool: {op: view, from: joint, as: select, stream: sample, to: first}
+  - pool: {op: select, from: joint, stream: sample, to: first}
   - head: {op: linear, from: first, width: 5, to: o}
 outputs: [o]
 """,
     "memory": """
-  - pad: {op: view, from: s, as: pad_batch, to: memory}
+  - pad: {op: pad_batch, from: s, to: memory}
   - q: {op: linear, from: t, width: H*2, to: q}
   - k: {op: linear, from: memory, width: H*2, to: k}
   - v: {op: linear, from: s, width: H*2, to: u}
-  - spread: {op: view, from: u, as: pad_batch, to: u}
+  - spread: {op: pad_batch, from: u, to: u}
   - attn: {op: attention, heads: H, query: q, key: k, value: u, to: o}
 outputs: [o]
 """,
     "pictures": """
-  - pad: {op: view, from: v, as: pad_batch, to: v}
+  - pad: {op: pad_batch, from: v, to: v}
   - conv: {op: linear, from: v, width: D, to: v}
-  - merge: {op: view, from: v, as: pool, axes: {h: h//p, w: w//p}, to: m}
+  - merge: {op: pool, from: v, axes: {h: h//p, w: w//p}, to: m}
   - mlp: {op: linear, from: m, width: D, to: m}
 """ + ATTENTION.replace("gate: e, ", "") % {"x": "m", "more": ", fold: [h]"} + """
 outputs: [m]

@@ -21,6 +21,7 @@ from .specs import Case
 from .test_agreement import told
 
 HEAD = """
+language: 2
 name: whole
 sizes: {D: width, P: shared, L: layers, p: {key: patch, default: 2}}
 streams:
@@ -35,12 +36,12 @@ graph:
 """
 SPECS = {
     "all_pairs": """
-  - last: {op: view, from: t, as: select, stream: {one: 1}, to: u}
+  - last: {op: select, from: t, stream: {one: 1}, to: u}
   - text_projection: {op: linear, from: u, width: P, to: u}
-  - mean: {op: view, from: i, as: pool, stream: {one: 1}, to: v}
+  - mean: {op: pool, from: i, stream: {one: 1}, to: v}
   - image_projection: {op: linear, from: v, width: P, to: v}
-  - texts: {op: view, from: u, as: batch, to: texts}
-  - images: {op: view, from: v, as: batch, to: pictures}
+  - texts: {op: flatten_batch, from: u, to: texts}
+  - images: {op: flatten_batch, from: v, to: pictures}
   - logits: {op: matmul, from: [texts, pictures], dims: [samples, images, P], stream: {a: images, b: samples}, to: o}
   - scale: {op: parameter, shape: "[1]", to: scale}
   - scaled: {op: mul, from: [o, scale], to: o}
@@ -52,21 +53,21 @@ outputs: [o]
       repeat: L
       graph:
         - mlp: {op: linear, from: u, width: P, to: u}
-  - sides: {op: view, from: i, as: pool, axes: {h: h//p, w: 2}, to: v}
+  - sides: {op: pool, from: i, axes: {h: h//p, w: 2}, to: v}
   - join: {op: concat, along: tokens, from: [v, i], to: v}
   - image_projection: {op: linear, from: v, width: P, to: v}
-  - words: {op: view, from: u, as: batch, to: words}
-  - places: {op: view, from: v, as: batch, to: places}
+  - words: {op: flatten_batch, from: u, to: words}
+  - places: {op: flatten_batch, from: v, to: places}
   - scores: {op: matmul, from: [words, places], dims: [samples, images, P], width: 1, to: o}
   - head: {op: linear, from: o, width: 2, to: o}
 outputs: [o]
 """,
     "padded": """
-  - pad: {op: view, from: t, as: pad_batch, to: u}
+  - pad: {op: pad_batch, from: t, to: u}
   - text_projection: {op: linear, from: u, width: P, to: u}
   - image_projection: {op: linear, from: i, width: P, to: v}
-  - words: {op: view, from: u, as: batch, to: words}
-  - places: {op: view, from: v, as: batch, to: places}
+  - words: {op: flatten_batch, from: u, to: words}
+  - places: {op: flatten_batch, from: v, to: places}
   - scores: {op: matmul, from: [words, places], dims: [samples, images, P], to: o}
   - table: {op: zeros, stream: grid, width: 2, to: corners}
   - head: {op: linear, from: corners, width: 2, to: c}
@@ -181,8 +182,8 @@ def test_moments_of_two_batches_do_not_add(name: str, whole: str, tmp_path: Path
     ("name", "old", "new", "told"),
     [
         ("all_pairs", "from: [texts, pictures]", "from: [u, v]", "items of images and samples"),
-        ("all_pairs", "from: v, as: batch", "from: texts, as: batch", "'texts' is there once per batch already"),
-        ("all_pairs", "from: v, as: batch", "from: v, as: batch, axes: {h: 2}", "one axis, named after"),
+        ("all_pairs", "flatten_batch, from: v", "flatten_batch, from: texts", "'texts' is there once per batch already"),
+        ("all_pairs", "flatten_batch, from: v", "flatten_batch, from: v, axes: {h: 2}", "has no field 'axes'"),
         ("all_pairs", "dims: [samples, images, P]", "dims: [samples, pictures, P]", "'pictures' is not declared"),
         ("positions", "h: longest(h)//p,", "h: h//p,", "'h//p' is of one item"),
         ("positions", "h: longest(h)//p,", "h: longest(q)//p,", "'q' is no size"),

@@ -113,11 +113,17 @@ def targets(key: str, entry: Mapping[str, Any]) -> list[str]:
     return listed(entry.get("to", key))
 
 
+def path_and_fields(each: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The path of an entry, `_` for the one around it, and its fields."""
+    ((key, entry), *more) = each.items()
+    return (key, entry) if not more and isinstance(entry, Mapping) else ("_", each)
+
+
 def assigned(entries: list[Mapping[str, Any]]) -> list[str]:
     """Names that a graph may bind and that outlive it (those of a repeat live for one iteration)."""
     names: list[str] = []
     for each in entries:
-        ((key, entry),) = each.items()
+        key, entry = path_and_fields(each)
         if "repeat" in entry:
             continue
         names += assigned(entry["graph"]) if "graph" in entry else targets(key, entry)
@@ -127,7 +133,7 @@ def assigned(entries: list[Mapping[str, Any]]) -> list[str]:
 def graph(scope: Scope, entries: list[Mapping[str, Any]]) -> None:
     """Execute entries in the order written."""
     for each in entries:
-        ((key, entry),) = each.items()
+        key, entry = path_and_fields(each)
         if not scope.ev(entry.get("when", True)):
             for name in assigned([each]):
                 scope.values.setdefault(name, ABSENT)

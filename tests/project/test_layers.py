@@ -154,7 +154,7 @@ def test_the_docstring_of_the_driver_names_the_stages():
 
 def test_the_driver_calls_the_stages_in_order():
     """Source in, texts out: the first call of each stage's public function, as it happens."""
-    source = Source("tiny.yaml", "name: tiny\nsizes: {D: width}\nstreams: {text: [x]}\ninputs: {t: {stream: text, width: D}}\n"
+    source = Source("tiny.yaml", "language: 2\nname: tiny\nsizes: {D: width}\nstreams: {text: [x]}\ninputs: {t: {stream: text, width: D}}\n"
                     "graph:\n  - a: {op: linear, from: t, width: D, to: t}\noutputs: [t]\n")  # fmt: skip
     called: dict[str, None] = {}
 

@@ -12,6 +12,7 @@ from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import stored_of
 
 SPEC = """
+language: 2
 name: gated
 reference: library.Gated
 sizes:

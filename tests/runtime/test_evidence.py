@@ -60,7 +60,7 @@ def test_the_first_class_of_a_spec_stands_for_a_config_that_names_none() -> None
 def test_a_spec_of_no_library_class_is_as_specified(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(
-        "name: mine\nsizes:\n  D: {key: width, default: 4}\nstreams: {text: [x]}\ninputs:\n  x: {stream: text, width: D}\n"
+        "language: 2\nname: mine\nsizes:\n  D: {key: width, default: 4}\nstreams: {text: [x]}\ninputs:\n  x: {stream: text, width: D}\n"
         "graph:\n  - up: {op: linear, from: x, width: 2*D, to: y}\noutputs: [y]\n"
     )
     found = load(path).estimator({"width": 8, "colour": 3}).evidence

@@ -13,6 +13,7 @@ from symflops.frontend.read import read
 from symflops.runtime.layouts import batch_of
 
 SPEC = """
+language: 2
 name: one
 sizes: {D: width}
 streams: {text: [x], images: {over: images, axes: [h, w]}}

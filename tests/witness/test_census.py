@@ -39,6 +39,7 @@ MODULE = """
             return self.up(x)
 """
 SPEC = """
+language: 2
 name: toy
 reference: toy:Toy
 sizes:
@@ -100,6 +101,7 @@ LEVELS = """
             return self.last(x)
 """
 LEVELS_SPEC = """
+language: 2
 name: levels
 reference: levels:Levels
 sizes:
@@ -112,11 +114,11 @@ sizes:
 streams: {text: [x]}
 inputs: {x: {stream: text, width: 5, layout: "b x c"}}
 graph:
-  - stages: {repeat: W, index: s, graph: [{_: {op: parameter, shape: "[W[s]*N[min(s, len(N) - 1)]]", to: _}}]}
+  - stages: {repeat: W, index: s, graph: [{op: parameter, shape: "[W[s]*N[min(s, len(N) - 1)]]", to: _}]}
   - last: {op: linear, from: x, width: "W[-1]", to: y}
   - kernel: {op: parameter, shape: "[per(k, 1)[0]]", to: _}
-  - marks: {repeat: m, graph: [{_: {op: parameter, shape: [2], to: _}}]}
-  - heads: {repeat: W, index: t, graph: [{_: {op: parameter, shape: [4], to: _}}]}
+  - marks: {repeat: m, graph: [{op: parameter, shape: [2], to: _}]}
+  - heads: {repeat: W, index: t, graph: [{op: parameter, shape: [4], to: _}]}
 outputs: [y]
 """
 

@@ -43,6 +43,7 @@ def test_a_size_for_which_the_class_has_no_value_needs_no_default(tmp_path):
 
 
 OWN = """
+language: 2
 name: own
 extends: llama
 reference: transformers.Gemma2ForCausalLM
@@ -65,6 +66,7 @@ def test_null_stands_where_the_class_writes_null(tmp_path):
 
 
 NESTED = """
+language: 2
 name: nested
 extends: llama
 reference: transformers.Qwen2VLForConditionalGeneration

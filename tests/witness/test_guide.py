@@ -45,7 +45,7 @@ def test_the_factor_between_the_work_of_a_module_is_an_exact_fraction():
 
 
 def test_a_spec_with_an_empty_graph_is_told_everything_that_is_to_be_written(tmp_path):
-    (tmp_path / "mine.yaml").write_text("name: mine\nreference: transformers.LlamaForCausalLM\nsizes: {D: hidden_size}\ngraph: []\n", "utf-8")
+    (tmp_path / "mine.yaml").write_text("language: 2\nname: mine\nreference: transformers.LlamaForCausalLM\nsizes: {D: hidden_size}\ngraph: []\n", "utf-8")
     (tmp_path / "mine.cases.yaml").write_text((FOLDER / "half_llama.cases.yaml").read_text("utf-8"), "utf-8")
     code, out, err = shown(tmp_path, "mine")
     assert code == 1 and "a spec needs 'outputs'" in err

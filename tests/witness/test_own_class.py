@@ -15,7 +15,8 @@ from symflops.witness.cases import cases_of
 from symflops.witness.classes import class_of
 from symflops.witness.live_regime import render_regime, verify_regime
 
-SPEC = """name: small
+SPEC = """language: 2
+name: small
 reference: networks:Small
 sizes: {c: {key: channels}, D: {key: width, default: 8}, L: {key: layers, default: 2}}
 streams: {latent: [x]}
@@ -205,7 +206,7 @@ def test_names_of_classes() -> None:
 
 
 def test_blocks_beside_a_spec_come_before_those_of_the_folder_above(spec: Path) -> None:
-    block = "params: {width: null}\ninputs: [x]\noutputs: [y]\ngraph:\n  - NAME: {op: linear, from: x, width: width, to: y}\n"
+    block = "language: 2\nparams: {width: null}\ninputs: [x]\noutputs: [y]\ngraph:\n  - NAME: {op: linear, from: x, width: width, to: y}\n"
     for folder, name in ((spec.parent / "blocks", "far"), (spec.parent / "inner" / "blocks", "near")):
         folder.mkdir(parents=True)
         (folder / "one.yaml").write_text(block.replace("NAME", name), "utf-8")

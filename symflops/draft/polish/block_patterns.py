@@ -13,6 +13,7 @@ from typing import Any
 from symflops.catalog.library import read_source
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
 from symflops.draft.polish.sums import Substitution, parsed
+from symflops.frontend.entry_paths import HERE
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Scalar, read_yaml
 from symflops.syntax.yaml_nodes import Sequence as SequenceNode
@@ -120,7 +121,7 @@ def patterns_in(root: Path) -> list[Pattern]:
 
 def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
     """One block, once for each setting of its switches."""
-    parameters = data.get("params") or {}
+    parameters = {one: None if value is None else text_of(value) for one, value in (data.get("params") or {}).items()}
     entries = [without_function(*entry) for entry in entries_in(data)]
     found = conditions(entries)
     switches = {one: settings_of(default, found[one]) for one, default in parameters.items() if one in found}
@@ -192,7 +193,8 @@ def words_in(node: ast.expr) -> list[str]:
 
 def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The entries of a group."""
-    return [next(iter(entry.items())) for entry in fields.get("graph", ())]
+    parts = ((entry, *next(iter(entry.items()))) for entry in fields.get("graph", ()))
+    return [(path, inner) if len(entry) == 1 and isinstance(inner, dict) else (HERE, entry) for entry, path, inner in parts]
 
 
 def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -206,7 +208,14 @@ def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str
         if set(kept) == {"graph"}:
             yield from entries_under(entries_in(kept), values, "" if path == "_" else path)
         else:
-            yield path, {word: resolved(value, values) if isinstance(value, str) else value for word, value in kept.items()}
+            yield path, {word: with_settings(word, value, values) for word, value in kept.items()}
+
+
+def with_settings(word: str, value: Any, values: Mapping[str, str]) -> Any:
+    """A field with switches replaced by their values, unless it is a list of names."""
+    if isinstance(value, list) and word not in (*REFERENCES, "to"):
+        value = text_of(value)
+    return resolved(value, values) if isinstance(value, str) else value
 
 
 def resolved(text: str, values: Mapping[str, str]) -> str:

@@ -65,4 +65,4 @@ def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
 
 def is_part(fields: Mapping[str, Any], result: str) -> bool:
     """Whether an entry takes some rows of a value, in their full width."""
-    return fields.get("op") == "view" and fields.get("as") == "select" and fields["from"] == result and "width" not in fields
+    return fields.get("op") == "select" and fields["from"] == result and "width" not in fields

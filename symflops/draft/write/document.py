@@ -15,6 +15,8 @@ from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.scopes import Unsolved
 from symflops.draft.write.values import Values
 from symflops.draft.write.yaml_text import WIDTH, lines_of, quoted, wrapped
+from symflops.frontend.language import LANGUAGE
+from symflops.frontend.quotes import unquoted
 
 MOST_VALUES = 12
 
@@ -50,7 +52,7 @@ class Document:
     @property
     def text(self) -> str:
         """The document as YAML."""
-        lines = [f"name: {snake_case(self.title)}", f"title: Draft of {self.title}"]
+        lines = [f"language: {LANGUAGE}", f"name: {snake_case(self.title)}", f"title: Draft of {self.title}"]
         if self.reference:
             lines.append(f"reference: {self.reference}")
         if self.sizes:
@@ -64,7 +66,7 @@ class Document:
         for name, fields in self.inputs.items():
             lines += wrapped(f"  {name}: ", fields, 2)
         lines += ["graph:", *lines_of(self.entries, 2), f"outputs: {quoted(self.outputs)}", *comments(self.unsolved)]
-        return "\n".join(lines) + "\n"
+        return unquoted("\n".join(lines) + "\n")
 
 
 def document(

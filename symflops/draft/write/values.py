@@ -132,7 +132,7 @@ class Values:
             return value if value.width == width else self.widened(value, width, scope)
         name = self.fresh(value.name)
         larger = rows[0] * width[0] > value.rows[0] * value.width[0]
-        fields: Fields = {"op": "view", "from": value.name, "as": "expand" if larger else "select"}
+        fields: Fields = {"op": "expand" if larger else "select", "from": value.name}
         fields["stream"] = self.streams.of(rows, value.once)
         if width != value.width:
             fields["width"] = self.dims.text(width, name)
@@ -165,7 +165,7 @@ class Values:
     def selected(self, value: Val, stream: Any, tag: Any, scope: Scope) -> Val:
         """A value whose rows are written as another stream."""
         shape = replace(value, tag=tag)
-        return self.derived(value, {"op": "view", "from": value.name, "as": "select", "stream": stream}, scope, shape)
+        return self.derived(value, {"op": "select", "from": value.name, "stream": stream}, scope, shape)
 
     # results
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from symflops.frontend.entry_paths import HERE
+
 WIDTH = 128
 BARE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*+-/() ")
 WORDS = {"y", "n", "yes", "no", "on", "off", "null", "~"}
@@ -33,13 +35,15 @@ def lines_of(entries: Sequence[Any], indent: int) -> list[str]:
     found: list[str] = []
     for key, fields in entries:
         head = {name: value for name, value in fields.items() if name != "graph"}
+        path = "" if key == HERE else f"{quoted(key)}: "
         if "graph" not in fields:
-            found += wrapped(f"{pad}- {quoted(key)}: ", head, indent + 4)
+            found += wrapped(f"{pad}- {path}", head, indent + 4)
             continue
-        found.append(f"{pad}- {quoted(key)}:")
-        found += [f"{pad}    {name}: {quoted(value)}" for name, value in head.items()]
-        found.append(f"{pad}    graph:")
-        found += lines_of(fields["graph"], indent + 6)
+        inner = indent + (4 if path else 2)
+        lines = [f"{name}: {quoted(value)}" for name, value in head.items()] + ["graph:"]
+        lines = [f"{' ' * inner}{line}" for line in lines]
+        found += [f"{pad}- {path.rstrip()}", *lines] if path else [f"{pad}- {lines[0].lstrip()}", *lines[1:]]
+        found += lines_of(fields["graph"], inner + 2)
     return found
 
 

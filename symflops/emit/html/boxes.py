@@ -9,10 +9,12 @@ from itertools import groupby
 
 import networkx
 
+from symflops.model.network import STEPS
+
 MOST = 30
 """The most boxes that read at a glance; the depth of modules in a picture follows from it."""
 
-PASSED = ("with", "mul", "act", "map", "detach", "concat", "split", "view", "zeros", "parameter", "reshape", "add")
+PASSED = (*STEPS, "parameter")
 """Kinds that only pass values on: edges run past them. Sums of several values are kept."""
 
 WORK = {"linear": "linear", "attention": "attention", "conv": "conv", "matmul": "other", "bilinear": "other", "scan": "other"}

@@ -1,4 +1,4 @@
-"""``view``: what becomes of rows."""
+"""``reshape``, ``expand``, ``slice`` and others: what becomes of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.frontend.read import read
 
-CLASS_TOKEN = """name: class_token
+CLASS_TOKEN = """language: 2
+name: class_token
 sizes: {{D: width}}
 streams:
   images: {over}
@@ -21,7 +22,7 @@ inputs:
   x: {{stream: images, width: D}}
 graph:
   - token: {{op: parameter, shape: "[D]", to: first}}
-  - spread: {{op: view, from: first, as: expand, like: x, {rows}, to: first}}
+  - spread: {{op: expand, from: first, like: x, {rows}, to: first}}
   - join: {{op: concat, along: tokens, from: [first, x], to: h}}
   - out: {{op: linear, from: h, width: D, bias: false, to: o}}
 outputs: [o]
@@ -48,12 +49,13 @@ def test_like_gives_the_index_set_and_the_axes_that_others_change(over, rows, to
 
 
 TIMES = """
+language: 2
 name: timed
 sizes: {D: width, twice: {key: twice, default: false}}
 streams: {text: [x], time: {t: t}}
 inputs: {a: {stream: text, width: D}, b: {stream: time, width: D}}
 graph:
-  - spread: {op: view, from: b, as: expand, like: a, to: b}
+  - spread: {op: expand, from: b, like: a, to: b}
   - o: {op: linear, from: [a], with: b, width: D}
   - more: {op: linear, from: o, width: D, when: twice, to: c}
   - last: {op: linear, from: c, width: D, when: twice, to: o}
