@@ -145,6 +145,15 @@ def catalogs() -> list[Catalog]:
     return [Catalog("", own, files), Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
 
 
+def assumed() -> Catalog:
+    """The structures that frameworks take models for, which no config leads to: only their names do."""
+    from symflops.catalog.library import ASSUMED, shipped
+    from symflops.catalog.local import local_specs
+
+    files, own = local_specs(str(shipped("specs").resolve()), ASSUMED)
+    return Catalog("", own, files)
+
+
 def by_name(name: str) -> Catalog:
     """The catalog that has the spec ``name``.
 
@@ -155,7 +164,10 @@ def by_name(name: str) -> Catalog:
     for catalog in found:
         if name in catalog.specs:
             return catalog
-    known = [known for catalog in found for known in catalog.specs]
+    others = assumed()
+    if name.removeprefix("assumed/") in others.specs:
+        return others
+    known = [known for catalog in (*found, others) for known in catalog.specs]
     raise UnknownModelError(f"there is no spec '{name}': {did_you_mean(name, known, 'symflops list shows all')}")
 
 

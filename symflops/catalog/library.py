@@ -171,11 +171,11 @@ def find_spec(spec: str | Path) -> SpecFile:
             if file.name == str(spec):
                 return file
             known.append(file.name)
-    group, _, name = str(spec).partition("/")
-    for root in roots() if name else ():
+    for root in roots():
         for file in specs_in(root, ASSUMED):
-            if (group, name) == (ASSUMED, file.name):
+            if str(spec).removeprefix(f"{ASSUMED}/") == file.name:
                 return file
+            known.append(file.name)
     hint = did_you_mean(str(spec), known, "'symflops list' shows all")
     raise NotFoundError(f"there is no spec '{spec}': {hint}")
 

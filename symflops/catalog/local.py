@@ -32,24 +32,24 @@ NAMING = re.compile(rf"^({'|'.join(NAMES)})[ \t]*:(.*(?:\n(?![A-Za-z_]).*)*)", r
 """In a text that is not YAML, the lines that would say which models a spec describes."""
 
 
-def local_specs(folder: str) -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
-    """The files and the headers of the specs of a library, by name.
+def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
+    """The files and the headers of the specs of a library, by name; ``groups`` as :func:`specs_in` takes them.
 
     Raises:
         SymflopsError: there are too many.
     """
     root, files = Path(folder), dict[str, SpecFile]()
-    for file in specs_in(root):
+    for file in specs_in(root, groups):
         if IDENTIFIER.match(file.name):
             files.setdefault(file.name, file)
     if len(files) > MOST_SPECS or sum(file.path.stat().st_size for file in files.values()) > MOST_BYTES:
         raise SymflopsError(f"{root} holds more than {MOST_SPECS:,} specs or {MOST_BYTES:,} bytes: give a spec by its path")
-    return files, {name: row["entry"] for name, row in _rows(root, files).items()}
+    return files, {name: row["entry"] for name, row in _rows(root, files, groups).items()}
 
 
-def _rows(root: Path, files: dict[str, SpecFile]) -> dict[str, Any]:
+def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]:
     """The header of each file with the digests of its sources, from the cache where they are still so."""
-    index = f"specs-{digest(str(root))[:16]}.json"
+    index = f"specs-{digest(str(root / groups))[:16]}.json"
     try:
         found = kept(place(index))
     except OSError:  # no home folder

@@ -13,6 +13,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Print the specs."""
+    from symflops.catalog.catalog import assumed
     from symflops.catalog.lookup import catalogs, class_name
 
     found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
@@ -27,4 +28,8 @@ def run(args: argparse.Namespace) -> int:
         streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
         variants = ", ".join(variant for variant in entry.get("structures", ()) if variant != "default")
         print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {classes}{f' ({variants})' if variants else ''}")
+    print("\nstructures that frameworks take models for, by name alone:")
+    for name, entry in sorted(assumed().specs.items()):
+        streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
+        print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {entry['title']}")
     return 0
