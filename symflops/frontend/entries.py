@@ -45,8 +45,6 @@ class Entries:
             self.report.error("bad-entry", "an entry is one path with its fields", node.span, hint)
             return None
         key, body = parts
-        if key.text == HERE and body is not node:
-            self.report.error("bad-entry", f"'{HERE}' is not a path", key.span, "write '- {op: ...}' without a path")
         path = self.shapes.template(key, "a path")
         if not isinstance(body, MappingNode):
             self.report.error(
@@ -55,6 +53,8 @@ class Entries:
             return None
         graph = self.graph(body.get("graph"), source)
         before = len(self.report.diagnostics)
+        if key.text == HERE and body is not node:
+            self.report.error("bad-entry", f"'{HERE}' is not a path", key.span, "write '- {op: ...}' without a path")
         found = self.of_kind(path, key, body, graph)
         if found is None or len(self.report.diagnostics) > before:
             return Faulty(path, tuple(_defined_names(key, body)), key.span)
@@ -73,7 +73,9 @@ class Entries:
         written = [name.text for name, _ in body.entries]
         near = next((name for name in written if did_you_mean(name, ENTRY)), "")
         hint = f"'{near}': {did_you_mean(near, ENTRY)}" if near else f"an entry has one of {', '.join(map(repr, ENTRY))}"
-        self.report.error("bad-entry", f"'{key.text}' says not what it is", key.span, hint)
+        self.report.error(
+            "bad-entry", f"{'this entry' if key.text == HERE else repr(key.text)} says not what it is", key.span, hint
+        )
         return None
 
     def operator(self, path: Template, body: MappingNode, span: Span) -> OperatorEntry | None:

@@ -39,7 +39,7 @@ def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnosti
     in_expressions = {name for expression in expressions(entries) for name, _ in names(expression)}  # as in 'width(v)'
     read = outputs.union(*map(reads, entries), in_expressions)
     for name, span, unnamed in _definitions(entries):
-        if name in read or name == "_":
+        if name in read or (name == "_" and not unnamed):
             continue
         hint = "is an input or an output misspelt? '_' under 'to' says that it is dropped on purpose"
         if unnamed:

@@ -167,3 +167,32 @@ def test_a_spec_or_block_of_version_1_is_refused_with_the_command(tmp_path, caps
         assert main(["check", str(folder / new)]) == 1
         printed = capsys.readouterr().err
         assert printed.count("error[") == 1 and "symflops migrate" in printed and other in printed
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("- _: {op: linear, from: t, width: D, to: o}", "'_' is not a path"),
+        ("- {oop: linear, from: t}", "this entry says not what it is"),
+        ("- {op: add, from: t, form: D, to: o}", "has no field 'form'"),
+        ("- {op: linear, from: t, width: D, tie: {when: D > 2}, to: o}", "'tie' needs 'to'"),
+        ("- {op: view, from: t, to: o}", "there is no operator 'view'"),
+        ("- {op: parameter, shape: [1, D_ff, 3], to: o}", "size 'D_ff' is not declared"),
+        ("- {}", "an entry is one path with its fields"),
+    ],
+)
+def test_mistakes_in_the_new_forms_are_one_finding_each(tmp_path, capsys, entry, told):
+    path = tmp_path / "small.yaml"
+    head = "language: 2\nname: small\nsizes: {D: width}\nstreams: {text: [x]}\ninputs: {t: {stream: text, width: D}}\ngraph:\n"
+    path.write_text(f"{head}  - a: {{op: linear, from: t, width: D, to: o}}\n  {entry}\noutputs: [o]\n", "utf-8")
+    assert main(["check", str(path)]) == 1
+    printed = capsys.readouterr().err
+    assert printed.count("error[") == 1 and told in printed
+
+
+def test_an_operator_whose_result_has_no_name_is_told(tmp_path, capsys):
+    path = tmp_path / "small.yaml"
+    head = "language: 2\nname: small\nsizes: {D: width}\nstreams: {text: [x]}\ninputs: {t: {stream: text, width: D}}\ngraph:\n"
+    path.write_text(f"{head}  - a: {{op: linear, from: t, width: D, to: o}}\n  - {{op: add, from: [t, t]}}\noutputs: [o]\n", "utf-8")
+    assert main(["check", str(path)]) == 0
+    assert "warning[unused-value]" in capsys.readouterr().err

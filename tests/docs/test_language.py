@@ -57,4 +57,4 @@ def test_streams_build(tmp_path):
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
     assert len(ENTRIES) + 2 == len(EXAMPLES)  # two show other parts of a document: classes and streams
-    assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "weight: \"{"))
+    assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))

@@ -26,7 +26,7 @@ NASTY = (
     "nan", "inf", "NaN", "-Infinity", "range(10**9)", "range(4097)", "per(L, 10**9)", "per(1, 4096)", "[1]*10**9", "sum([])", "min([])", "max()", "sum()", "len(3)", "index([1], 2)",
     "rev(L)", "width(q)", "width()", "ceil(L)", "round_up(L, 0)", "int('x')", "count([], null)", "L if L else L", "L == null", "i in dual", "i in [0, L-1]", "i % 3 == 1", "(i*i) % 7 < 3",
     "L > D", "L >= 3 and D == 2", "not L", "L**16", "(L+D+H+1)**16", "(D+1)**8*(H+1)**8", "a.b", "a[0]", "a[::0]", "'text'", "b'x'", "1j", "...", "x:=3", "yield", "lambda: 0", "*L", "L L", "i", "s", "D", "L", "H", "d", "q", "x", "y", "n",
-    "op: linear", "op: attention", "block: gated_mlp", "repeat: L", "repeat: 10**15", "repeat: -3", "repeat: [1,2]", "repeat: {axis: x}", "experts: 0", "choose: 10**9", "mask: causal", "saves: null", "as: select",
+    "op: linear", "op: attention", "block: gated_mlp", "repeat: L", "repeat: 10**15", "repeat: -3", "repeat: [1,2]", "repeat: {axis: x}", "experts: 0", "choose: 10**9", "mask: causal", "saves: null", "op: select", "tie: a.weight", "tie: {to: a.weight, when: tied}", "language: 1",
     "with: [h, h]", "gate: h", "add_to: h", "to: [_, _]", "when: L", "width: 0", "width: -D", "width: D/3", "heads: 0", "heads: 7", "kernel: []", "stride: 0", "fold: [x]", "window: {x: 0}", "shared: true", "no_grad: true",
     "\x00", "\t", "\ufeff", "\u202e", "é", "𝒟", "\ud7ff", "\r", "\x85", "\u2028", "x" * 300, "(" * 150, "[" * 90, "- " * 90, "{a: " * 70, "-" * 200, "not " * 60, "9" * 400,
 )  # fmt: skip
