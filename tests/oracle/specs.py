@@ -34,17 +34,17 @@ def to_yaml(document: dict[str, Any]) -> str:
     yaml = YAML()
     yaml.width = 4096
     buffer = io.StringIO()
-    yaml.dump({"language": 2, **_written(json.loads(json.dumps(document)))}, buffer)
+    yaml.dump({"language": 2, **written(json.loads(json.dumps(document)))}, buffer)
     return buffer.getvalue()
 
 
-def _written(data: Any) -> Any:
+def written(data: Any) -> Any:
     """Data as it is written: an entry at the path around it, `_`, has no path."""
     if isinstance(data, list):
-        return [_written(item) for item in data]
+        return [written(item) for item in data]
     if not isinstance(data, dict):
         return data
-    return _written(data["_"]) if [*data] == ["_"] else {key: _written(value) for key, value in data.items()}
+    return written(data["_"]) if [*data] == ["_"] else {key: written(value) for key, value in data.items()}
 
 
 SIZES: dict[str, Any] = {

@@ -6,14 +6,14 @@ from hypothesis import HealthCheck, given, settings
 from ruamel.yaml import YAML
 
 from .interpreter import run
-from .specs import Case, make_case, reduced, small_specs, to_yaml
+from .specs import Case, make_case, reduced, small_specs, to_yaml, written
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(small_specs())
 def test_cases_run(case: Case) -> None:
     """A case evaluates; YAML keeps it; simple bounds hold."""
-    assert YAML(typ="safe").load(to_yaml(case.document)) == case.document
+    assert YAML(typ="safe").load(to_yaml(case.document)) == {"language": 2, **written(case.document)}
     everything = run(case.document, case.config, case.batch)
     some = run(case.document, case.config, case.batch, train=case.train)
     none = run(case.document, case.config, case.batch, train=())

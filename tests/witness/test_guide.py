@@ -55,7 +55,7 @@ def test_a_spec_with_an_empty_graph_is_told_everything_that_is_to_be_written(tmp
 
 
 def test_a_spec_that_does_not_say_what_the_model_receives_is_compared_by_its_parameters(tmp_path):
-    _, out, _ = copied(tmp_path, "half_llama", (', layout: "b x"', ""))
+    _, out, _ = copied(tmp_path, "half_llama", (", layout: b x", ""))
     assert "no passes to compare" in out and "parameters: x" in out
 
 
