@@ -10,7 +10,7 @@ from typing import Any
 from tests.mutation.trees import text
 
 VALUES = ("from", "query", "key", "value", "with", "gate", "add_to", "weights", "bias")
-DROPPED = ("with", "gate", "add_to", "when", "affine", "dim", "kv_heads", "no_grad", "shared", "split", "to", "mask", "saves", "weight")
+DROPPED = ("with", "gate", "add_to", "when", "affine", "dim", "kv_heads", "no_grad", "shared", "split", "to", "mask", "saves", "weight", "tie")
 NUMBERS = ("width", "rows", "heads", "kv_heads", "dim", "hidden", "choose", "experts", "kernel", "stride", "padding", "head_dim", "norm_dim", "repeat", "start")
 Place = tuple[Any, ...]
 
@@ -44,14 +44,16 @@ def at(tree: Any, place: Place) -> Any:
 
 
 def entries(tree: Any, place: Place = ()) -> Iterator[tuple[Place, str, Any]]:
-    """Every entry of the graphs below a tree: where, its path, its fields."""
+    """Every entry of the graphs below a tree: where its fields are, its path, its fields."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if key == "graph" and isinstance(value, list):
                 for position, item in enumerate(value):
-                    ((path, body),) = item.items()
-                    yield (*place, key, position), path, body
-                    yield from entries(body, (*place, key, position, path))
+                    ((path, body), *more) = item.items()
+                    alone = bool(more) or not isinstance(body, dict)
+                    fields, inside = (item, (*place, key, position)) if alone else (body, (*place, key, position, path))
+                    yield inside, "_" if alone else path, fields
+                    yield from entries(fields, inside)
             elif key == "blocks":
                 for name, block in value.items():
                     yield from entries(block, (*place, key, name))
@@ -83,8 +85,9 @@ def mutants(document: str, tree: Any) -> Iterator[Mutant]:
 
 def changes(place: Place, path: str, body: Any, names: list[str]) -> Iterator[Any]:
     """The changes of one entry: a class, and the edits that do it."""
-    yield "drop entry", lambda tree: at(tree, place[:-1]).pop(place[-1])
-    inside = (*place, path)
+    item = place if isinstance(place[-1], int) else place[:-1]
+    yield "drop entry", lambda tree: at(tree, item[:-1]).pop(item[-1])
+    inside = place
     for field in DROPPED:
         if field in body:
             yield f"drop {field}", lambda tree, field=field: at(tree, inside).pop(field)
@@ -92,11 +95,11 @@ def changes(place: Place, path: str, body: Any, names: list[str]) -> Iterator[An
         if field in body and not (field == "bias" and body.get("op") != "attention"):
             yield from swaps(inside, field, body[field], names)
     for field in NUMBERS:
-        if isinstance(body.get(field), str):
-            yield f"{field} + 1", put(inside, field, f"({body[field]}) + 1")
-            yield f"{field} * 2", put(inside, field, f"2 * ({body[field]})")
+        if isinstance(given := body.get(field), str):
+            yield f"{field} + 1", put(inside, field, f"({given}) + 1")
+            yield f"{field} * 2", put(inside, field, f"2 * ({given})")
             if field in ("repeat", "start"):
-                yield f"{field} - 1", put(inside, field, f"({body[field]}) - 1")
+                yield f"{field} - 1", put(inside, field, f"({given}) - 1")
     if body.get("op") in ("linear", "conv"):
         yield "bias", put(inside, "bias", "true" if body.get("bias", "true") == "false" else "false")
     elif "bias" in body and body.get("op") != "attention":
