@@ -285,6 +285,7 @@ print([name for name in ("sympy", "networkx", "jinja2", "ruamel.yaml", "numpy", 
 
 def test_the_second_run_needs_neither_yaml_nor_sympy(project):
     symflops.estimate(CONFIG, BATCH)
+    assert main(["list"]) == 0
     text = QUIET.format(config=CONFIG, batch=BATCH, text=json.dumps(BATCH))
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr

@@ -365,6 +365,8 @@ WHOLE = (
 CONSTRUCTS = (
     Law("experts", ("one: {experts: 5, choose: 2, from: a, to: r, graph: [{op: linear, from: x, width: 6, bias: false, to: y}]}",),
         lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}),
+    Law("experts", ("one: {experts: 5, routed: 2, from: a, to: r, graph: [{op: linear, from: x, width: 6, bias: false, to: y}]}",),
+        lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), lambda x: sum(prod((4, 6)) for _ in range(5 * x)), degrees={"x": 1}),
     Law("experts", ("one: {experts: 5, list: true, choose: 2, from: a, weights: b, to: r, role: experts, "
                     "graph: [{up: {op: linear, from: x, width: 6, bias: false, to: y}}]}",),
         lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}, values=(("text", 4), ("text", 5))),

@@ -37,7 +37,7 @@ from tests.sampling import amount
 from .laws import LAWS, Item, Law, each
 
 TEMPLATES = {"weight", "bias_name", "tie"}  # where a parameter is stored says nothing about its cost
-EXECUTED = Convention("executed", pairs="all")  # all that runs, whether a counter sees it or not
+EXECUTED = Convention("executed", pairs="all", experts="executed")  # all that runs, whether a counter sees it or not
 COUNTED = (*CONVENTIONS, EXECUTED.name)
 FOLDER = TemporaryDirectory()
 QUICK = settings(max_examples=amount(4, 100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -104,7 +104,7 @@ def test_mistakes():
     assert codes(SKIPS.replace("op: pop, stack", "op: pop, take: middle, stack"), config) == {"unknown-word"}
 
 
-def test_without_a_config_the_count_is_asked_for():
+def test_without_a_config_the_loops_stay_closed():
     model = Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(Source("case.yaml", SKIPS), lambda name: None))
-    with pytest.raises(SpecError, match="gives the count"):
-        model.program()
+    program = model.program()
+    assert program.fixed == () and program.requirements == ()  # both repeats have L iterations

@@ -16,7 +16,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.model.spec import SizeSpec
 from symflops.runtime.classes import class_name, of_class
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.sizes import look_up, sizes_of
+from symflops.runtime.sizes import look_up, sizes_of, unanswered
 from symflops.runtime.stored import Stored
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.class_reading import without
@@ -110,9 +110,10 @@ class Drawer:
     def sizes(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         """The sizes of a config, None if it is refused."""
         try:
-            return sizes_of(self.stored, config)
+            found = sizes_of(self.stored, config)
         except SymflopsError:
             return None
+        return None if unanswered(self.stored, config, found) else found
 
     def round_trip(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the class makes of a config, None if it refuses it."""
