@@ -11,15 +11,15 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "generated" / "diffusion" / "qwen_image.tex"
+MODEL = "qwen_image"
 PICTURE = HERE / "qwen_image.png"
 HEADING = "Closed forms"
 DPI = 110
 MARGINS = (0.085, 0.06, 0.915, 0.945)  # left, top, right, bottom of what is kept, as shares of the page
 
 
-def draw(page: Path = PAGE, picture: Path = PICTURE) -> Path:
-    """Compile ``page`` and draw the part of it that says most.
+def draw(page: Path | None = None, picture: Path = PICTURE) -> Path:
+    """Compile ``page``, by default that of Qwen-Image, and draw the part of it that says most.
 
     Raises:
         subprocess.CalledProcessError: a tool fails.
@@ -27,6 +27,9 @@ def draw(page: Path = PAGE, picture: Path = PICTURE) -> Path:
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if page is None:
+            run(sys.executable, "-m", "symflops.cli.main", "render", MODEL, "--format", "latex", "-o", str(folder))
+            page = folder / f"{MODEL}.tex"
         run("latexmk", "-pdf", "-interaction=batchmode", f"-output-directory={folder}", str(page))
         pdf = folder / f"{page.stem}.pdf"
         texts = run("pdftotext", "-layout", str(pdf), "-").split("\f")

@@ -22,6 +22,7 @@ def flops(lengths):
     return one.total(one.moments(text=lengths))
 
 
+@pytest.mark.nightly  # tests/live/test_wrappers.py has two processes, too
 def test_a_ddp_loop(tmp_path):
     words = [sys.executable, str(LOOP)]
     started = [

@@ -96,6 +96,7 @@ def run(folder, capsys, *further):
     return code, capsys.readouterr()
 
 
+@pytest.mark.nightly
 def test_both_variants_are_proven_in_one_spec(tmp_path, capsys):
     spec = tmp_path / "switched.yaml"
     code, printed = run(tmp_path, capsys, "--variant", f"gated={tmp_path / 'gated.json'}", "--json", "-o", str(spec))

@@ -38,7 +38,7 @@ RUN = """([key, asks]) => {
 }"""
 
 
-def configs_of(name: str, attributes: Iterator[str] | Any) -> Iterator[dict[str, Any]]:
+def configs_of(name: str, attributes: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The defaults, the published models, and each with another depth or width where a number may be changed."""
     measured = [dict(item.config) for item in published(find_spec(name))]
     yield {}
@@ -46,8 +46,15 @@ def configs_of(name: str, attributes: Iterator[str] | Any) -> Iterator[dict[str,
     draw = random.Random(name)
     for config in ({}, *measured[:2]):
         for key in ("num_hidden_layers", "num_layers", "vocab_size", "in_channels", "intermediate_size"):
-            if key in attributes and not isinstance(config.get(key), (list, dict)):
-                yield {**config, key: draw.randint(0, 9)}
+            if key in attributes:
+                yield with_value(config, attributes[key], draw.randint(0, 9))
+
+
+def with_value(config: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """A config with a value at a path of names, whether or not it has the parts on the way."""
+    first, _, rest = key.partition(".")
+    inner = config.get(first)
+    return {**config, first: with_value(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
 
 
 def batch_of(module: Any, draw: random.Random) -> dict[str, Any]:
@@ -60,7 +67,7 @@ def batch_of(module: Any, draw: random.Random) -> dict[str, Any]:
                 batch[name] = items
                 continue
             most = draw.choice((100, 10_000, 1_000_000))
-            rows = [[draw.choice((0, 1, draw.randint(0, most))) if len(axes) == 1 else 48 * draw.randint(0, 4) for _ in axes] for _ in range(items)]
+            rows = [[draw.choice((0, 1, draw.randint(0, most))) if len(axes) == 1 else 48 * draw.randint(1, 4) for _ in axes] for _ in range(items)]
             real = [row[0] if len(axes) == 1 else row for row in rows]
             longest = [max(column) for column in zip(*rows)]
             padded = [longest[0] if len(axes) == 1 else longest for _ in rows]
@@ -71,7 +78,7 @@ def batch_of(module: Any, draw: random.Random) -> dict[str, Any]:
 def asked(name: str, module: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Questions, and what the Python estimator answers."""
     draw = random.Random(name)
-    for config in configs_of(name, module.Sizes.__slots__):
+    for config in configs_of(name, {field[0]: field[2][0] if field[2:] and field[2] else field[0] for field in module.Sizes._fields}):
         for regime in module.REGIMES:
             for convention in module.CONVENTIONS:
                 try:
@@ -80,7 +87,10 @@ def asked(name: str, module: Any) -> Iterator[tuple[dict[str, Any], dict[str, An
                     continue  # of another structure, without a size that has no default, or deeper than a list says
                 for _ in range(BATCHES):
                     batch = batch_of(module, draw)
-                    m = one.moments(**batch)
+                    try:
+                        m = one.moments(**batch)
+                    except ValueError:
+                        continue  # an item of which the model leaves nothing
                     answer = {
                         "moments": list(m.as_dict().values()), "parameters": one.parameters, "trainable": one.trainable_parameters,
                         "tensors": one.tensors(), "passes": [one.forward(m), one.backward(m), one.recomputed(m), one.total(m)],

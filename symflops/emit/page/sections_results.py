@@ -103,7 +103,7 @@ def parameters(page: Page) -> Section:
     if page.default_parameters is not None:
         blocks.append(Paragraph(("At the default sizes this is ", Number(page.default_parameters), ".")))
     star = ("Tensor by tensor, a star standing for the index of a copy and ", Code("{0-3}"), " for the numbers 0 to 3:")
-    columns = (Column(("Tensor",), 41), Column(("Shape",), 18), Column(("Copies",), 11), Column(("Elements",), 22))
+    columns = (Column(("Tensor",), 39), Column(("Shape",), 17), Column(("Copies",), 11), Column(("Elements",), 25))
     rows = by_group(
         (tensor.group, (
             (Code(tensor.name),), series([(Math((size,)),) for size in tensor.shape], TIMES, TIMES) or (math("1"),),
