@@ -48,6 +48,7 @@ def copy(small: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__")))
 
 
+@pytest.mark.nightly  # the task check compares all
 def test_committed_files_are_what_is_derived():
     """One spec in forty; the task ``check`` compares all."""
     catalog = json.loads((ROOT / "generated" / "catalog.json").read_text())["specs"]

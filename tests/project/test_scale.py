@@ -80,6 +80,7 @@ def test_a_walk_in_a_walk_is_found():
     assert steep_lines([visits(quadratic(count)) for count in (10, 20, 40)])
 
 
+@pytest.mark.nightly
 def test_the_benchmark_tells_what_grows_too_fast(scale, monkeypatch, capsys):
     """With a clock of its own: each reading is one second after the last one, or, in the steep run, as many as there were readings."""
     seconds = [0.0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from symflops.cli.main import main
 from symflops.witness.convention_pages import compared, models, section, tools_page
 
@@ -11,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "generated" / "conventions"
 
 
+@pytest.mark.nightly  # the task check runs it, too
 def test_what_comes_out_is_what_the_page_says(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("symflops.witness.convention_pages.differences_page", lambda: "")
     assert main(["conform", "--peers", str(ROOT / "tests" / "data" / "peers"), "--pages", str(tmp_path)]) == 0
