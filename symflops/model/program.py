@@ -228,6 +228,7 @@ class Program:
     ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
     ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
     ``exceptions`` are the conventions of which an exception applies, each with its reason.
+    ``forms_only`` are conventions of which it has closed forms and no lines of work, since they count other work than the rest.
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
@@ -261,6 +262,7 @@ class Program:
     census: object = None
     exceptions: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    forms_only: tuple[str, ...] = ()
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

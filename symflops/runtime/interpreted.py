@@ -62,6 +62,10 @@ class InterpretedEstimator:
         self.unread = check_unread(stored, config)
         _check_known("regime", regime, stored.regimes)
         _check_known("convention", convention, stored.conventions)
+        if convention in stored.document.get("forms_only", ()):
+            raise SymflopsError(
+                f"this program has closed forms alone under '{convention}', which counts other work than the rest"
+            )
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit, self._side, self._pairs, self._unseen = (
             stored.of_convention(table, convention) for table in ("units", "lengths", "pairs", "unseen")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from symflops.emit.page.number_ranges import folded
@@ -27,6 +27,7 @@ def spelled(pattern: str) -> set[str]:
 NAMES = st.lists(st.builds("{}.{}.{}.{}".format, st.sampled_from(["down", "up"]), st.integers(0, 4), st.sampled_from(["a", "b1"]), st.integers(0, 3)), unique=True, max_size=40)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(NAMES, st.lists(st.integers(0, 1), min_size=40, max_size=40))
 def test_every_name_stands_once(names: list[str], alike: list[int]) -> None:
     found = folded(names, alike[: len(names)])
