@@ -39,7 +39,13 @@ def with_experts(derivation: Derivation, executed: str, useful: str) -> Derivati
 
     def counted(work: Work) -> Work:
         extent = work.contraction.extent
-        found = replace(extent, executed=per_token(extent.executed, executed), useful=per_token(extent.useful, useful))
+        tokens, pairs = extent.tokens, extent.pairs
+        if tokens is not None:
+            tokens = per_token(tokens, useful)
+        if pairs is not None:
+            fold, queries, keys = (per_token(side, useful) for side in (pairs.fold, pairs.queries, pairs.keys))
+            pairs = replace(pairs, fold=fold, queries=queries, keys=keys)
+        found = Extent(per_token(extent.executed, executed), per_token(extent.useful, useful), extent.mask, tokens, pairs)
         return work if found == extent else replace(work, contraction=replace(work.contraction, extent=found))
 
     return replace(derivation, work=tuple(map(counted, derivation.work)))

@@ -69,14 +69,14 @@ def per_token(rows: Expr, experts: str) -> Expr:
 
 
 def main_rows(graph: Graph) -> tuple[str, Expr]:
-    """The tokens of a model as index set and rows: the queries of its first attention outside of towers.
+    """The tokens of a model as index set and rows: the queries of its first attention outside of towers and of experts.
 
     If the model has no attention, the first stream that varies with the batch.
     """
     for operator in graph.operators():
         queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
         streams = [graph.values[query].stream for query in queries]
-        if streams and streams[0].items == SAMPLES and not TOWERS & set(regions_of(operator)):
+        if streams and streams[0].items == SAMPLES and not {*TOWERS, "experts"} & set(regions_of(operator)):
             return SAMPLES, Add(*(stream.rows for stream in streams))
     stream = next(stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols)
     return stream.items, stream.rows

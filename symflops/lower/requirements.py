@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer
+from sympy import Add, Expr, Integer
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.derive.iterations import all_iterations
+from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.lower.formulas import Formulas
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Pop, Push
@@ -13,22 +14,36 @@ from symflops.model.program import Requirement
 
 
 def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
-    """The differences that must be 0, without those that always are."""
-    left: dict[str, Expr] = {}
-    _count(graph.body, Integer(1), left)
-    sums = ((name, Polynomial.of(number)) for name, number in left.items())
-    return tuple(Requirement(formulas.plain(number), _text(name)) for name, number in sums if number)
+    """The differences that must be 0, without those that always are.
+
+    Raises:
+        SpecError: the lengths of a batch decide how many values are left in a sequence.
+    """
+    lengths = {length.symbol for length in graph.lengths}
+    found = []
+    for name, changes in _changes(graph).items():
+        number = Polynomial.of(Add(*(change for change, _ in changes)))
+        if number.expr.free_symbols & lengths:
+            message = f"the lengths of a batch decide how many values are left on the stack '{name}'"
+            hint = "the repeat that takes them must run as often as the one that puts them there"
+            raise SpecError([Diagnostic("stack-left", message, changes[-1][1], hint)])
+        if number:
+            found.append(Requirement(formulas.plain(number), _text(name)))
+    return tuple(found)
 
 
-def _count(nodes: tuple[Node, ...], times: Expr, left: dict[str, Expr]) -> None:
-    """Add what each sequence gains, and subtract what it loses, in a region that runs ``times`` times."""
-    for node in nodes:
-        if isinstance(node, (Push, Pop)):
-            change = times * node.guard.expr if isinstance(node, Push) else -times * node.guard.expr
-            left[node.sequence] = left.get(node.sequence, Integer(0)) + change
-        elif isinstance(node, Loop):
-            for bracket, body in node.classes:
-                _count(body, times * all_iterations(node, bracket), left)
+def _changes(graph: Graph) -> dict[str, list[tuple[Expr, Span | None]]]:
+    """What each sequence gains, or loses if negative, at each of its entries."""
+    found: dict[str, list[tuple[Expr, Span | None]]] = {}
+    regions: list[tuple[tuple[Node, ...], Expr]] = [(graph.body, Integer(1))]
+    for nodes, times in regions:
+        for node in nodes:
+            if isinstance(node, (Push, Pop)):
+                change = times * node.guard.expr if isinstance(node, Push) else -times * node.guard.expr
+                found.setdefault(node.sequence, []).append((change, node.span))
+            elif isinstance(node, Loop):
+                regions += [(body, times * all_iterations(node, bracket)) for bracket, body in node.classes]
+    return found
 
 
 def _text(name: str) -> str:

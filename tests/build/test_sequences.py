@@ -89,6 +89,36 @@ def test_as_many_are_taken_as_are_put():
             InterpretedEstimator(made.program, {"width": 8, "layers": 3, "others": others}, regime="full", convention="")
 
 
+AXES = """language: 2
+name: s
+sizes: {{D: width, L: layers}}
+streams: {{text: [x]}}
+inputs: {{h: {{stream: text, width: D}}}}
+graph:
+  - down: {{repeat: {down}, graph: [a: {{op: linear, from: h, width: D, to: h}}, put: {{op: push, from: h, stack: s}}]}}
+  - up: {{repeat: {up}, graph: [take: {{op: pop, stack: s, to: k}}, b: {{op: linear, from: k, width: D, add_to: h}}]}}
+outputs: [h]
+"""
+
+
+@pytest.mark.parametrize("up", ["L", "L + 1", "{axis: x}"])
+@pytest.mark.parametrize("down", ["L", "{axis: x}"])
+def test_a_batch_does_not_decide_what_is_left(down, up):
+    source, config = Source("s.yaml", AXES.format(down=down, up=up)), {"width": 8, "layers": 5}
+    if ("axis" in down) == ("axis" in up):
+        made = compile_spec(source, Request(config=config))
+        if up == "L + 1":
+            with pytest.raises(SymflopsError, match="does not take as many values"):
+                InterpretedEstimator(made.program, config, regime="", convention="")
+        else:
+            model = InterpretedEstimator(made.program, config, regime="", convention="")
+            assert made.graph.fixed == () and model.forward(model.moments(text=[5])) == 2 * 5 * 2 * 5 * 64
+    else:
+        with pytest.raises(SpecError, match="the lengths of a batch decide how many values are left on the stack 's'") as found:
+            compile_spec(source, Request(config=config))
+        assert found.value.diagnostics[0].span.line == 8
+
+
 def test_values_that_differ_are_written_out():
     made = stacked({"width": 8, "layers": 3, "others": 3}, Regime("late", train=("down.2.*",)))
     assert dict(made.graph.fixed).keys() == {"L", "M"}

@@ -8,7 +8,9 @@ from copy import deepcopy
 import pytest
 
 from symflops.api import convention_of
-from symflops.diagnostics.findings import SymflopsError
+from symflops.catalog.library import pages
+from symflops.compiler import Request, compile_spec
+from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.emit.emit import emit
 from symflops.model.convention import Convention
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -77,3 +79,34 @@ def test_a_program_of_conventions_with_work_of_their_own_has_no_total_of_them():
         InterpretedEstimator(program, {}, convention="verl")
     with pytest.raises(SymflopsError, match="code under 'verl'"):
         emit(program, "1", endings=("py",))
+
+
+ATTENDING = """language: 2
+name: attending
+sizes: {D: width, E: experts, K: chosen}
+streams: {text: [x]}
+inputs: {h: {stream: text, width: D}}
+graph:
+  - router: {op: linear, from: h, width: E, bias: false, role: router, to: r}
+  - moe:
+      experts: E
+      WHICH
+      from: h
+      weights: r
+      to: h
+      graph:
+        - {op: linear, from: x, width: D, weight: q, bias: false, to: q}
+        - attend: {op: attention, heads: 1, query: q, key: q, value: q, mask: causal, to: y}
+outputs: [h]
+"""
+
+
+@pytest.mark.parametrize("rules", pages("conventions"))
+def test_attention_inside_of_experts_counts_as_routed_or_executed(rules):
+    """Experts that run densely count like as many chosen ones: all of them, or those that a token is routed to."""
+    convention, config, found = convention_of(rules), {"width": 8, "experts": 6, "chosen": 2}, []
+    for which in ("routed: K", "choose: K" if convention.experts == "routed" else "choose: E"):
+        made = compile_spec(Source("attending.yaml", ATTENDING.replace("WHICH", which)), Request(conventions=(convention,)))
+        model = InterpretedEstimator(made.program, config, regime="", convention=rules)
+        found.append([model.forward(model.moments(text=[5, 3])), model.backward(model.moments(text=[5, 3]))])
+    assert found[0] == found[1] and found[0][0] > 0
