@@ -139,11 +139,13 @@ def interpreted(
     name: str,
     config: Mapping[str, Any],
     regime: str = "full",
-    convention: str = "symflops",
+    convention: Any = "symflops",
     tell: Callable[[str], object] | None = None,
     strict: bool = False,
 ) -> InterpretedEstimator:
     """The estimator that interprets the program of a config; if none is stored, one is derived and cached.
+
+    ``convention`` is a name, a path, or a convention as it is.
 
     Raises:
         SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
@@ -218,8 +220,8 @@ def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
 
 
 def is_file(*names: object) -> bool:
-    """Whether one of these is the path of a YAML file: a user's own page may change, and what it makes is not cached."""
-    return any(".yaml" in str(name) or ".yml" in str(name) for name in names)
+    """Whether one of these is no name but an object or the path of a YAML file: what these make is not cached."""
+    return any(not isinstance(name, str) or ".yaml" in name or ".yml" in name for name in names)
 
 
 def warn(text: str, level: int = 7) -> None:

@@ -74,7 +74,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     def tell(text: str) -> None:
         print(f"symflops: {text}", file=sys.stderr)
 
-    model = lookup.interpreted(catalog, name, config, args.regime, args.convention, tell, args.strict)
+    model = lookup.interpreted(catalog, name, config, args.regime, rules_of(args), tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
     found = lookup.result(model, batch)
@@ -86,6 +86,16 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     return found
 
 
+def rules_of(args: argparse.Namespace) -> Any:
+    """The convention, by name; in MACs, one that counts elements too is the convention without their work."""
+    if args.unit == "flops" or args.convention in ("symflops", "torch"):
+        return args.convention
+    from symflops.api import convention_of
+
+    rules = convention_of(args.convention)
+    return args.convention if rules.unit == "macs" or rules.has_half_macs else rules.in_macs
+
+
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of a spec file, derived on the spot."""
     import sys
@@ -94,7 +104,7 @@ def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, A
     from symflops.catalog.lookup import result
     from symflops.runtime.evidence import check_unread
 
-    model = load(args.spec).estimator(config, args.regime, args.convention)
+    model = load(args.spec).estimator(config, args.regime, rules_of(args))
     for line in check_unread(model.stored, config, args.strict):
         print(f"symflops: {line}", file=sys.stderr)
     return result(model, batch)

@@ -73,7 +73,7 @@ class _Counter:
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
 
     def counts(self, work: Work, rule: Rule) -> bool:
-        """Whether a piece of work counts: contractions do, elements if the convention says so."""
+        """Whether a piece of work counts: contractions do, elements if the convention says so and not as MACs."""
         named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
         if rule.count == "no" or not (work.contraction.seen or self.convention.unseen or named):
             return False
@@ -84,7 +84,7 @@ class _Counter:
         ):
             return False  # its elements count once
         if work.contraction.kind == "elements":
-            return named
+            return named and (rule.per_element is None or self.convention.unit == "flops")
         has_weight = any(side.is_weight for side in work.contraction.operands)
         return not (has_weight and self.convention.counts == "parameters")
 
@@ -117,7 +117,7 @@ class _Counter:
             return next(other.size for other in work.operator.contractions if other.name.startswith("scores"))
         if work.contraction.kind == "attention" and self.convention.attention_width == "model":
             return main_width(self.graph) or size
-        if rule.additions == "exact":
+        if rule.additions == "exact" and self.convention.unit == "flops":
             return size - Add(*(self.graph.values[result].width or 0 for result in work.operator.results)) / 2
         return size
 

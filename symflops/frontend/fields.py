@@ -167,7 +167,7 @@ ADDITIONS = Field("additions", Form.WORD, "whether a sum of n products has n add
 RULE = (
     Field("count", Form.WORD, "whether it counts", words=("yes", "no", "as_matmul")),
     Field("forward", Form.NUMBER, "a multiple of its forward work"),
-    Field("per_element", Form.NUMBER, "FLOPs per element, instead of its work"),
+    Field("per_element", Form.NUMBER, "FLOPs per element, instead of its work; what runs element by element has no MACs"),
     Field("rows", Form.WORD, "the role whose rows it counts on"),
     Field("backward", Form.OTHER, "its backward pass: 'derived', or multiples", fields=BACKWARD),
     ADDITIONS,

@@ -108,6 +108,20 @@ class Convention:
         return Convention(self.name, pairs, unseen, self.length, self.doc, self.unit, because=self.because)
 
     @property
+    def has_half_macs(self) -> bool:
+        """Whether its figure in MACs is half of that in FLOPs: it counts multiply-adds alone."""
+        every = [item for one in (self, *(exception.convention for exception in self.exceptions)) for item in one.roles]
+        counted = [name.rpartition(".")[2] for name, rule in every if rule.per_element is not None]
+        more = any(ROLES[name].group == "elements" for name in counted)
+        return not more and all(rule.additions != "exact" for _, rule in every)
+
+    @property
+    def in_macs(self) -> Convention:
+        """The same rules with MACs for FLOPs: work element by element has none."""
+        exceptions = tuple(replace(one, convention=replace(one.convention, unit="macs")) for one in self.exceptions)
+        return replace(self, unit="macs", exceptions=exceptions)
+
+    @property
     def elements(self) -> frozenset[str]:
         """The roles of elements that it counts."""
         counted = (name.rpartition(".")[2] for name, rule in self.roles if rule.count not in (None, "no") or rule.per_element)

@@ -56,12 +56,12 @@ def test_twice_the_experts_cost_their_router(name):
     assert all(two[module] == 2 * one[module] for module in roles)
 
 
-@pytest.mark.parametrize("rules", sorted(name for name in ("torch", "deepspeed", "calflops", "ascend-guide", "megatron", "verl", "kempnerforge", "palm")))
+@pytest.mark.parametrize("rules", sorted(name for name in ("torch", "deepspeed", "calflops", "ascend-profiler", "ascend-guide", "megatron", "verl", "kempnerforge", "palm")))
 def test_profilers_count_what_runs(rules):
     one, two = work("llama4", 1, rules), work("llama4", 2, rules)
     executed = convention_of(rules).experts == "executed"
     experts = "model.layers.*.feed_forward.experts"
-    assert executed == (rules in ("torch", "deepspeed", "calflops", "ascend-guide"))
+    assert executed == (rules in ("torch", "deepspeed", "calflops", "ascend-profiler"))
     assert two[experts] == (2 if executed else 1) * one[experts]
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import prod
 
 import pytest
 
-from symflops.api import load
+from symflops.api import convention_of, load
+from symflops.model.convention import Convention
 
 
-def modules(spec: str, config: dict, batch: dict, convention: str, regime: str = "forward") -> dict:
+def modules(spec: str, config: dict, batch: dict, convention: str | Convention, regime: str = "forward") -> dict:
     estimator = load(spec).estimator(config, regime, convention)
     return estimator.by_module(estimator.moments(**batch))
 
@@ -48,13 +50,16 @@ def rnn_flops(kind: str, inputs: int, hidden: int, layers: int, both: bool, bias
     return total * batch * length * (2 if both else 1)
 
 
-@pytest.mark.parametrize("convention", ["ascend-guide", "deepspeed", "calflops"])
+GUIDE = ["ascend-guide", "ascend-profiler"]
+
+
+@pytest.mark.parametrize("convention", [*GUIDE, "deepspeed", "calflops"])
 def test_linear(convention):
     assert forward("linear", {"in_features": 7, "out_features": 5, "bias": True}, {"source": [3, 4]}, convention) == linear_flops((7, 7), 5)
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("convention", ["ascend-guide", "deepspeed"])
+@pytest.mark.parametrize("convention", [*GUIDE, "deepspeed"])
 def test_conv(convention, bias):
     config = {"in_channels": 6, "out_channels": 4, "kernel_size": [3, 5], "stride": [2, 2], "padding": [1, 1], "groups": 2, "bias": bias}
     found = forward("conv2d", config, {"source": [[9, 11], [9, 11]]}, convention)
@@ -63,54 +68,103 @@ def test_conv(convention, bias):
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize(("layers", "both", "bias"), [(1, False, True), (2, False, False), (2, True, True)])
-def test_recurrent(kind, layers, both, bias):
+@pytest.mark.parametrize("convention", GUIDE)
+def test_recurrent(convention, kind, layers, both, bias):
     config = {"input_size": 5, "hidden_size": 7, "num_layers": layers, "bidirectional": both, "bias": bias}
-    assert forward(kind, config, {"source": [6, 6]}, "ascend-guide") == rnn_flops(kind, 5, 7, layers, both, bias, 2, 6)
+    assert forward(kind, config, {"source": [6, 6]}, convention) == rnn_flops(kind, 5, 7, layers, both, bias, 2, 6)
 
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
-def test_recurrent_cell(kind):
+@pytest.mark.parametrize("convention", GUIDE)
+def test_recurrent_cell(convention, kind):
     config = {"input_size": 5, "hidden_size": 7, "bias": True}
-    assert forward(f"{kind}_cell", config, {"sample": 4}, "ascend-guide") == rnn_flops(kind, 5, 7, 1, False, True, 4, 1)
+    assert forward(f"{kind}_cell", config, {"sample": 4}, convention) == rnn_flops(kind, 5, 7, 1, False, True, 4, 1)
 
 
-def test_routed_experts():
-    """6 L S B H E for the gate and 6 k L S B H for the weighted sum, both passes."""
-    config = {"num_hidden_layers": 3, "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2, "moe_intermediate_size": 6,
-              "num_experts": 8, "num_experts_per_tok": 2, "vocab_size": 33, "head_dim": 4}
-    found = modules("qwen3_moe", config, {"text": [10, 10]}, "ascend-guide", "full")
-    tokens, layers, width, experts, chosen = 20, 3, 16, 8, 2
-    assert found["model.layers.*.mlp.gate"].total == 6 * layers * tokens * width * experts
-    products = 6 * chosen * layers * tokens * 3 * width * 6
-    activations = 3 * chosen * layers * tokens * 6
-    experts = sum(flops.total for module, flops in found.items() if module.startswith("model.layers.*.mlp.experts"))
-    assert experts == products + activations + 6 * chosen * layers * tokens * width
+def guide_attention(layers: int, length: int, batch: int, width: int, keys: int) -> Fraction:
+    """12 L S B H^2 (1 + G/H + S/(2H)), with the width of the keys for G: both passes, projections and half of all pairs."""
+    return 12 * layers * length * batch * width**2 * (1 + Fraction(keys, width) + Fraction(length, 2 * width))
+
+
+def guide_gate(layers: int, length: int, batch: int, width: int, experts: int) -> int:
+    """6 L S B H E."""
+    return 6 * layers * length * batch * width * experts
+
+
+def guide_fusion(layers: int, length: int, batch: int, width: int, chosen: int) -> int:
+    """6 k L S B H."""
+    return 6 * chosen * layers * length * batch * width
+
+
+def guide_linears(tokens: int, *shapes: tuple[int, int]) -> int:
+    """Both passes of linears, three times their forward pass."""
+    return 3 * sum(linear_flops((tokens, inner), outer) for inner, outer in shapes)
+
+
+def guide_total(spec: str, config: dict, batch: dict) -> int:
+    return sum(flops.total for flops in modules(spec, config, batch, "ascend-guide", "full").values())
+
+
+@pytest.mark.parametrize(("heads", "groups", "length", "batch"), [(8, 8, 64, 3), (8, 2, 7, 1), (4, 1, 33, 5)])
+def test_the_guides_total_of_a_decoder(heads, groups, length, batch):
+    layers, width, hidden, words = 3, 64, 88, 101
+    config = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads, "num_key_value_heads": groups,
+              "intermediate_size": hidden, "vocab_size": words}
+    tokens = batch * length
+    expected = guide_attention(layers, length, batch, width, width * groups // heads)
+    expected += layers * guide_linears(tokens, (width, hidden), (width, hidden), (hidden, width)) + guide_linears(tokens, (width, words))
+    assert guide_total("llama", config, {"text": [length] * batch}) == expected
+
+
+@pytest.mark.parametrize(("experts", "chosen"), [(8, 2), (16, 3)])
+@pytest.mark.parametrize("spec", ["qwen3_moe", "mixtral"])
+def test_the_guides_total_of_routed_experts(spec, experts, chosen):
+    layers, width, hidden, words, length, batch = 3, 16, 6, 33, 10, 2
+    config = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
+              "num_experts_per_tok": chosen, "vocab_size": words}
+    names = {"qwen3_moe": ("moe_intermediate_size", "num_experts"), "mixtral": ("intermediate_size", "num_local_experts")}[spec]
+    config |= dict(zip(names, (hidden, experts), strict=True))
+    tokens = batch * length
+    expected = guide_attention(layers, length, batch, width, width // 2) + guide_linears(tokens, (width, words))
+    expected += guide_gate(layers, length, batch, width, experts) + guide_fusion(layers, length, batch, width, chosen)
+    expected += layers * chosen * guide_linears(tokens, (width, hidden), (width, hidden), (hidden, width))
+    assert guide_total(spec, config, {"text": [length] * batch}) == expected
 
 
 BERT_LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
 
 
+def test_the_guides_total_of_bert_large():
+    """Its attention has no mask: the other half of the pairs counts as well, and the pooler, a linear of one token."""
+    layers, width, hidden, length, batch = 24, 1024, 4096, 128, 80
+    expected = guide_attention(layers, length, batch, width, width)
+    expected += layers * guide_linears(batch * length, (width, hidden), (hidden, width))
+    other_half, pooler = 6 * layers * batch * length**2 * width, guide_linears(batch, (width, width))
+    assert guide_total("bert", BERT_LARGE, {"text": [length] * batch}) == expected + other_half + pooler
+
+
 def test_the_sample_of_bert_large():
     """80 sequences of 128 tokens: 10.74 GMACs per projection, 128.87 a layer, without the products of attention.
 
-    What exceeds the six linears of a layer (128.849) is one multiply-add for each score: the softmax. The normalisations and
-    activations of that model are kernels of their own, which the profiler does not see.
+    What exceeds the six linears of a layer (128.849) is one multiply-add for each score: the softmax. Norms and activations are
+    FLOPs without multiply-adds: 5 and 1 for each element.
     """
-    found = modules("bert", BERT_LARGE, {"text": [128] * 80}, "ascend-guide")
-    layer = "encoder.layer.*."
-
-    def gmacs(name: str) -> float:
-        return found[layer + name].forward / 2 / 24 / 1e9
-
+    batch, length, width, hidden = 80, 128, 1024, 4096
+    macs = modules("bert", BERT_LARGE, {"text": [length] * batch}, convention_of("ascend-profiler").in_macs)
+    flops = modules("bert", BERT_LARGE, {"text": [length] * batch}, "ascend-profiler")
+    layer = {name.removeprefix("encoder.layer.*."): found.forward / 24 for name, found in macs.items() if name.startswith("encoder.layer.")}
     projections = ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"]
-    for name in projections:
-        assert round(gmacs(name), 2) == 10.74
-    assert round(gmacs("attention.self"), 5) == round(80 * 16 * 128 * 128 / 1e9, 5)
-    inside = sum(gmacs(name) for name in projections[:3]) + gmacs("attention.self")
-    assert round(inside, 2) == 32.23
-    linears = ["intermediate.dense", "output.dense"]
-    assert round(inside + gmacs(projections[3]), 2) == 42.97
-    assert round(inside + gmacs(projections[3]) + sum(gmacs(name) for name in linears), 2) == 128.87
+    assert {layer[name] for name in projections} == {linear_flops((batch, length, width), width) / 2}
+    assert layer["intermediate.dense"] == layer["output.dense"] == linear_flops((batch, length, width), hidden) / 2
+    assert layer["attention.self"] == batch * 16 * length**2
+    assert set(layer) == {*projections, "attention.self", "intermediate.dense", "output.dense"}
+    attention = sum(layer[name] for name in layer if name.startswith("attention."))
+    assert [round(part / 1e9, 2) for part in (layer[projections[0]], attention, sum(layer.values()))] == [10.74, 42.97, 128.87]
+    more = {name: found.forward - 2 * (macs[name].forward if name in macs else 0) for name, found in flops.items()}
+    elements = batch * length * 24
+    assert more["encoder.layer.*.output.LayerNorm"] == 5 * elements * width
+    assert more["encoder.layer.*.intermediate.intermediate_act_fn"] == elements * hidden
+    assert all(more[name] == 0 for name in more if name.endswith((".query", ".key", ".value", ".dense", ".self")))
 
 
 LLAMA_7B = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000}

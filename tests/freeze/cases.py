@@ -14,8 +14,8 @@ SPECS = ROOT / "specs"
 ASSUMED = "assumed"
 REGIMES = ("checkpointed", "decode", "dpo", "forward", "frozen-vision", "full", "generate", "grpo", "lora", "reference", "reward")
 CONVENTIONS = (
-    "ascend-guide", "calflops", "deepspeed", "kaplan", "kempnerforge", "latte", "levanter", "linears", "litgpt", "llm-foundry",
-    "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo", "palm", "symflops", "torch", "transformers", "trl", "veomni",
+    "ascend-guide", "ascend-profiler", "calflops", "deepspeed", "kaplan", "kempnerforge", "latte", "levanter", "linears", "litgpt",
+    "llm-foundry", "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo", "palm", "symflops", "torch", "transformers", "trl", "veomni",
     "verl", "verl-omni",
 )  # fmt: skip
 CACHED = {"decode": 3, "generate": 4}  # regimes whose entries are pairs, and the second number that is given here
