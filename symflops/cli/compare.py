@@ -1,5 +1,5 @@
 """One model under several regimes: forward, backward and recomputed FLOPs, and their ratio to full training and to
-three times forward. Or under several conventions: what each counts, and why, rule by rule.
+three times forward. Or under several conventions: what each counts, and the causes of each difference with their shares.
 
 symflops compare llama --regimes full,lora,checkpointed --batch '{"text": [2048]}' --convention torch
 symflops compare llama --conventions symflops,verl,megatron --batch '{"text": [4096]}'
@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any], regime: str) -> int:
-    """Compare conventions: a table, and the rules in which each pair differs."""
+    """Compare conventions: a table, and the causes of the difference of each pair."""
     from itertools import combinations
 
     from symflops.api import load, regime_of
-    from symflops.witness.differences import Comparison
+    from symflops.witness.differences import Comparison, percent
 
     model = load(args.spec)
     names = list(dict.fromkeys(name.strip() for name in args.conventions.split(",")))
@@ -79,16 +79,17 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[st
     for pair in pairs:
         print(f"\n{pair.second} - {pair.first} = {pair.flops:+,}")
         for step in pair.steps:
-            print(f"  {step.flops:+,}  {step.sentence(pair.first, pair.second)}")
+            print(f"  {step.flops:+,}  {percent(step.share)}  {step.sentence(pair.first, pair.second)}")
     return 0
 
 
 def difference(pair: Any) -> dict[str, Any]:
-    """The difference of two conventions as JSON has it, rule by rule."""
+    """The difference of two conventions as JSON has it, cause by cause."""
     rules = [
         {
             "words": step.words,
             "flops": int(step.flops),
+            "share": None if step.share is None else float(step.share),
             "terms": dict(step.terms),
             "sentence": step.sentence(pair.first, pair.second),
         }

@@ -19,7 +19,7 @@ class Line:
     ``vector`` holds the units of work per moment, as pairs of a moment's position and a coefficient.
     """
 
-    __slots__ = ("backward", "forward", "module", "recomputed", "side", "unit", "vector", "within")
+    __slots__ = ("backward", "contraction", "forward", "module", "recomputed", "side", "unit", "vector", "within")
 
     def __init__(
         self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], side: str, kind: str, unseen: bool
@@ -27,6 +27,7 @@ class Line:
         self.module, shared, *rest = document["all_lines"][position]
         work = document["work"][shared]
         self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
+        self.contraction: str = work["contraction"]
         self.side: str = work.get("side") or side
         self.unit = value(work["unit"])
         self.forward = value(work["forward"])

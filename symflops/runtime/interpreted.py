@@ -18,7 +18,7 @@ from symflops.runtime.contraction_line import Line
 from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
-from symflops.runtime.moments import Flops, Moments
+from symflops.runtime.moments import Flops, Moments, summed
 from symflops.runtime.sizes import sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, plain, stored_of
 
@@ -256,11 +256,14 @@ class InterpretedEstimator:
                 sums[position] += size * count
         return {module: Flops(*(_whole(value) for value in sums)) for module, sums in found.items()}
 
+    def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
+        """FLOPs of both passes per contraction: module and name."""
+        work = ((line, line.once(m) * (line.forward + line.backward)) for line in self._lines)
+        return summed(((line.module, line.contraction), flops) for line, flops in work)
+
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
-        found: dict[tuple[str, ...], Any] = {}
-        for line in self._lines:
-            found[line.within] = found.get(line.within, 0) + line.once(m) * line.forward
+        found = summed((line.within, line.once(m) * line.forward) for line in self._lines)
         return {modules: _whole(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:
@@ -279,10 +282,7 @@ class InterpretedEstimator:
 
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together."""
-        found: dict[str, int] = {}
-        for name, count in self.stored.tensors(self.regime):
-            found[name] = found.get(name, 0) + self._settled(count)
-        return found
+        return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
 
 
 def _check_known(kind: str, name: str, known: Iterable[str]) -> None:

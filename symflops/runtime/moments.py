@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from symflops.runtime.batch import BatchError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TypeVar
+
+    K = TypeVar("K")
+
 
 class _Record:
     """Compares and hashes by the values of its slots; a dataclass would cost an estimate its import."""
@@ -62,3 +69,11 @@ class Flops(_Record):
 
     def __repr__(self) -> str:
         return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+
+
+def summed(parts: Iterable[tuple[K, Any]]) -> dict[K, Any]:
+    """The sum of the values of each key."""
+    found: dict[K, Any] = {}
+    for key, value in parts:
+        found[key] = found.get(key, 0) + value
+    return found

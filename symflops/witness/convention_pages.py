@@ -11,7 +11,7 @@ from symflops.api import Model, convention_of, load
 from symflops.catalog.library import PACKAGE
 from symflops.model.regime import Regime
 from symflops.system.reading import read_json
-from symflops.witness.differences import Comparison, Difference
+from symflops.witness.differences import Comparison, Difference, percent
 from symflops.witness.peers import Conformance, shares
 
 TABLES = PACKAGE / "conventions" / "tables"
@@ -59,8 +59,8 @@ def differences_page() -> str:
     lines = [
         "# How much do they differ, and why",
         "",
-        "FLOPs of one training step, both passes, in multiples of what is useful (`symflops`); every ratio leads to the rules",
-        "that make the difference.",
+        "FLOPs of one training step, both passes, in multiples of what is useful (`symflops`); every ratio leads to the causes",
+        "of the difference, each with its share.",
         "",
         "| convention | " + " | ".join(model["title"] for model in shown) + " |",
         "|---|" + "---:|" * len(shown),
@@ -76,7 +76,9 @@ def section(model: dict[str, Any], results: Mapping[str, tuple[float, int, Diffe
     lines = ["", f"## {model['title']}", "", f"Batch `{json.dumps(model['batch'])}`."]
     for name, (_, total, difference) in results.items():
         lines += ["", f'<a id="{anchor(model["title"], name)}"></a>', f"**{name}**: {total:,} FLOPs", ""]
-        lines += [f"- {step.flops:+,}: {step.sentence(BASE, name)}" for step in difference.steps] or ["- the same"]
+        lines += [f"- {step.flops:+,}, {percent(step.share)}: {step.sentence(BASE, name)}" for step in difference.steps] or [
+            "- the same"
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,59 +1,37 @@
-"""Explains why two conventions differ: changes one rule at a time, and gives each step's difference as formula and words.
+"""Explains why two conventions differ: what each counts is compared piece by piece, and pieces with the same cause are summed.
 
-The rules that differ are changed in a fixed order, from the first convention to the second, so that the differences of the
-steps add up to the total difference.
+What cancels within a piece is gone before causes are looked for, so the shares of the causes add up to the total difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sympy import Add
-
-from symflops.algebra.masks import bound_of
-from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.algebra.functions import Whole
+from symflops.algebra.polynomial import Polynomial
 from symflops.api import Model, convention_of
 from symflops.emit.python.printer import PythonPrinter
-from symflops.lower.formulas import Formulas
-from symflops.lower.lower import count_atoms
-from symflops.model.convention import Backward, Convention, Rule
-from symflops.model.derivation import Derivation
+from symflops.model.convention import Convention
+from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.regime import Regime
-from symflops.model.roles import ROLES
-
-NOTHING = Rule()
-WORDS = {
-    "useful": "the pairs that a mask leaves", "all": "all pairs", "half": "half of all pairs",
-    "band": "as many pairs a query as the window is wide", "half_band": "half of the window's width for each query",
-    "half_within": "half of all pairs where the window is no bound, and those that it leaves where it is",
-}  # fmt: skip
-PLAIN: dict[str, dict[Any, str]] = {
-    "unit": {"flops": "two FLOPs for a multiply-add", "macs": "one for a multiply-add"},
-    "counts": {"work": "the work of weights", "parameters": "each parameter once a token"},
-    "experts": {
-        "routed": "the experts that a token is routed to", "executed": "the experts that the class runs", "all": "all experts",
-    },
-    "tied": {"each": "a tied weight each time", "once": "a tied weight once"},
-    "unseen": {True: "work that profilers do not see", False: "no work that profilers do not see"},
-    "attention_width": {
-        "own": "attention as wide as its heads", "queries": "both products of attention as wide as queries",
-        "model": "attention as wide as the model",
-    },
-    "attention_backward": {4: "four products in the backward pass of attention", 5: "scores again in the backward pass"},
-    "length": {"real": "real lengths", "padded": "padded lengths"},
-}  # fmt: skip
+from symflops.witness.causes import Cause, Causes
+from symflops.witness.pieces import Key, Piece, Pieces
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule that differs: its words, the difference as pairs of moment and coefficient, and its FLOPs on the batch."""
+    """One cause: its words, the difference as pairs of moment and coefficient, its FLOPs on the batch, its share of all.
+
+    ``share`` is None if the conventions count the same in all.
+    """
 
     words: str
     terms: tuple[tuple[str, str], ...]
     flops: Any
+    share: Fraction | None = None
 
     def sentence(self, first: str, second: str) -> str:
         """The step as a sentence: how much more or less the second convention counts, and why."""
@@ -64,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two conventions: the steps that change the count, and their sum."""
+    """The difference of two conventions: its causes, the largest first, and their sum."""
 
     first: str
     second: str
@@ -77,148 +55,66 @@ class Comparison:
 
     def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
         self.model = model
-        self.config = config
-        self.batch = batch
-        self.regime = regime
-        self.totals: dict[Convention, Any] = {}
-        self.costs: dict[Convention, dict[Monomial, Polynomial]] = {}
+        self.pieces = Pieces(model, config, batch, regime)
 
     def difference(self, first: str, second: str) -> Difference:
         """The difference between two conventions, by name."""
         one, two = (convention_of(name).of(self.model.spec.called) for name in (first, second))
-        steps, now = [], one
-        self.cost(one)
-        for words, after in between(one, two, self.masks):
-            flops = self.total(after) - self.total(now)
-            if terms := self.terms(self.cost(now), self.cost(after), bool(flops < 0)):
-                steps.append(Step(words, terms, flops))
-            now = after
-        return Difference(first, second, self.total(two) - self.total(one), tuple(steps))
+        before, after = self.pieces.flops(one), self.pieces.flops(two)
+        total = self.total(two) - self.total(one)
+        changed = {piece: after.get(piece, 0) - before.get(piece, 0) for piece in {**before, **after}}
+        groups = self.netted({piece: flops for piece, flops in changed.items() if flops})
+        by_cause: dict[Cause, list[Piece]] = {}
+        for main, cause in Causes(self.pieces, one, two).of(groups).items():
+            by_cause.setdefault(cause, []).extend(groups[main])
+        steps = []
+        for cause, pieces in by_cause.items():
+            flops = sum(changed[piece] for piece in pieces)
+            roles = [role for _, role in sorted(pieces, key=lambda piece: -abs(changed[piece]))]
+            terms = self.terms(one, two, pieces, flops < 0)
+            steps.append(Step(cause.words(roles, first, second), terms, flops, Fraction(flops) / total if total else None))
+        return Difference(first, second, total, tuple(sorted(steps, key=lambda step: -abs(step.flops))))
 
     def total(self, convention: Convention) -> Any:
-        """Forward and backward on the batch."""
-        if convention not in self.totals:
-            estimator = self.model.estimator(self.config, self.regime, convention)
-            self.totals[convention] = estimator.total(estimator.moments(**self.batch))
-        return self.totals[convention]
+        """FLOPs of both passes on the batch."""
+        return sum(self.pieces.flops(convention).values())
 
-    def cost(self, convention: Convention) -> dict[Monomial, Polynomial]:
-        """Both passes as a polynomial: coefficients over sizes, by monomial of lengths."""
-        if convention not in self.costs:
-            derivation = self.model.derivation(self.regime, convention, self.config)
-            found = (work.contraction.extent.pairs for work in derivation.work)
-            self.masks = dict.fromkeys(bound_of(mask) for pairs in found if pairs for mask, _ in pairs.masks if mask.name)
-            self.formulas, self.streams = formulas_of(derivation), derivation.graph.streams
-            lengths = frozenset(length.symbol for length in derivation.graph.lengths)
-            total = Polynomial({})
-            for work in derivation.work:
-                if not (work.contraction.seen or convention.unseen or not convention.is_plain):
-                    continue
-                extent = work.contraction.extent
-                pairs = extent.useful if convention.pairs == "useful" or not convention.is_plain else extent.executed
-                times = Add(work.forward, *(gradient.count for gradient in work.gradients))
-                total = total + Polynomial.of(2 * work.contraction.size) * Polynomial.of(pairs) * Polynomial.of(times)
-            self.costs[convention] = total.split_whole(lambda atom: bool(atom.free_symbols & lengths))
-        return self.costs[convention]
+    def netted(self, changed: Mapping[Piece, Any]) -> dict[Piece, tuple[Piece, ...]]:
+        """The pieces that differ, by the one that differs most of those that read the same weight with opposite signs."""
+        groups: dict[Piece, tuple[Piece, ...]] = {}
+        for piece in sorted(changed, key=lambda piece: -abs(changed[piece])):
+            weights = self.pieces.weights(piece)
+            other = next(
+                (main for main in groups if changed[main] * changed[piece] < 0 and weights & self.pieces.weights(main)), None
+            )
+            groups[other or piece] = (*groups.get(other or piece, ()), piece)
+        return {main: group for main, group in groups.items() if sum(changed[piece] for piece in group)}
 
-    def terms(
-        self, before: Mapping[Monomial, Polynomial], after: Mapping[Monomial, Polynomial], negative: bool
-    ) -> tuple[tuple[str, str], ...]:
+    def terms(self, one: Convention, two: Convention, pieces: Sequence[Piece], negative: bool) -> tuple[tuple[str, str], ...]:
         """The difference by moments, as text; with ``negative`` the signs are turned, since the words say "less"."""
-        found = []
-        for moment in dict.fromkeys([*before, *after]):
-            change = after.get(moment, Polynomial({})) - before.get(moment, Polynomial({}))
-            if change:
-                formula = self.formulas.factored(change.scale(Fraction(-1 if negative else 1)))
-                found.append((self.moment_in_words(moment), PythonPrinter().text(formula)))
-        return tuple(found)
+        before, after = self.pieces.cost(one, pieces), self.pieces.cost(two, pieces)
+        formulas, found = self.pieces.formulas(one, two), []
+        for key in dict.fromkeys([*after, *before]):
+            change = after.get(key, Polynomial({})) - before.get(key, Polynomial({}))
+            if change := self.pieces.settled(change).scale(Fraction(-1 if negative else 1)):
+                found.append((self.moment_in_words(key), PythonPrinter().text(formulas.factored(change))))
+        return tuple(sorted(found, key=lambda term: term[1].startswith("-")))
 
-    def moment_in_words(self, moment: Monomial) -> str:
-        """A moment in words: a token or a pair of tokens of a stream, a sample, or a function of lengths."""
-        if not moment:
-            return "a sample"
-        for name, stream in self.streams:
+    def moment_in_words(self, key: Key) -> str:
+        """A moment in words: a token or a pair of tokens of a stream, an item, or a function of lengths."""
+        side, items, monomial = key
+        product = Polynomial({monomial: Fraction(1)})
+        if not monomial:
+            return {ONCE: "a step", SAMPLES: "a sample"}.get(items, f"an item of {items}")
+        for name, stream in self.pieces.graph.streams:
             rows = Polynomial.of(stream.rows)
-            for words, product in (("a token", rows), ("a pair of tokens", rows * rows)):
-                if product == Polynomial({moment: Fraction(1)}):
-                    return f"{words} of {name}"
-        return f"* {Polynomial({moment: Fraction(1)}).expr}"
+            for words, wanted in (("token", rows), ("pair of tokens", rows * rows)):
+                if product == wanted:
+                    return " ".join(filter(None, ("a", side, words, "of", name)))
+        lengths = product.expr if product.expr.has(Whole) else PythonPrinter().text(self.pieces.plain.plain(product))
+        return f"times {lengths}" + (f" of {side} lengths" if side else "")
 
 
-def formulas_of(derivation: Derivation) -> Formulas:
-    """The writer of coefficients."""
-    graph = derivation.graph
-    letters = [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
-    return Formulas({letter: rank for rank, letter in enumerate(letters)}, count_atoms([derivation]))
-
-
-def between(one: Convention, two: Convention, masks: Iterable[str]) -> Iterator[tuple[str, Convention]]:
-    """The conventions between ``one`` and ``two``, changing one rule at a time, each with the change in words."""
-    now = one
-    if now.backward != two.backward:
-        now = replace(now, backward=two.backward)
-        yield f"a backward pass {backward_in_words(two.backward)}, not {backward_in_words(one.backward)}", now
-    for key, words in PLAIN.items():
-        if getattr(now, key) != getattr(two, key):
-            now = replace(now, **{key: getattr(two, key)})
-            yield f"{words[getattr(two, key)]}, not {words[getattr(one, key)]}", now
-    rules, wanted = dict(one.roles), dict(two.roles)
-    for role in sorted({*rules, *wanted}):
-        if rules.get(role, NOTHING) != wanted.get(role, NOTHING):
-            kept = {name: rule for name, rule in dict(now.roles).items() if name != role}
-            now = replace(now, roles=tuple(sorted({**kept, **({role: wanted[role]} if role in wanted else {})}.items())))
-            yield change_in_words(role, rules.get(role, NOTHING), wanted.get(role, NOTHING)), now
-    if (now.pairs, now.masks) != (two.pairs, two.masks):
-        now = replace(now, pairs=two.pairs, masks=two.masks)
-        yield f"{pairs_in_words(two, masks)}, not {pairs_in_words(one, masks)}", now
-    if now.lengths != two.lengths:
-        now = replace(now, lengths=two.lengths)
-        yield "other lengths for linears and attention", now
-    rest = {name.name: getattr(two, name.name) for name in fields(two)}
-    if replace(now, name=two.name, doc=two.doc, links=two.links) != Convention(**rest):
-        yield "what is left", two
-
-
-def change_in_words(role: str, before: Rule, after: Rule) -> str:
-    """How a role counts in the second convention and in the first."""
-    region, _, own = role.rpartition(".")
-    doc = ROLES[own].doc.partition(",")[0] + (f" in {ROLES[region].doc}" if region else "")
-    return f"{doc} {rule_in_words(after, role)}, before: {rule_in_words(before, role)}"
-
-
-def rule_in_words(rule: Rule, role: str) -> str:
-    """One rule."""
-    words = []
-    if rule.count == "no":
-        return "not at all"
-    if rule.count == "as_matmul":
-        words.append("as a matmul")
-    if rule.per_element is not None:
-        words.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
-    if rule.rows is not None:
-        words.append(f"on the rows of {rule.rows.replace('_', ' ')}")
-    if rule.forward is not None:
-        words.append(f"{rule.forward} times")
-    if rule.backward is not None:
-        words.append(f"with a backward pass {backward_in_words(rule.backward)}")
-    elements = ROLES[role.rpartition(".")[2]].group == "elements"
-    return " and ".join(words) or ("not at all" if elements and rule.count is None else "counted")
-
-
-def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
-    """Which pairs of queries and keys count, for the masks of a model."""
-    words = {mask: WORDS[dict(convention.masks).get(mask, convention.pairs)] for mask in masks}
-    if len(set(words.values())) == 1:
-        return next(iter(words.values()))
-    return "; ".join(f"{mask}: {text}" for mask, text in words.items()) or WORDS[convention.pairs]
-
-
-def backward_in_words(backward: Backward | None) -> str:
-    """The cost of a backward pass."""
-    if backward is None:
-        return "as derived"
-    if len({backward.trained, backward.frozen, backward.other}) == 1:
-        return f"of {backward.trained} x forward"
-    return (
-        f"of {backward.trained} x forward for trained weights, {backward.frozen} x for frozen ones and {backward.other} x else"
-    )
+def percent(share: Fraction | None) -> str:
+    """A share for people; ``-`` if there is no difference to have a share of."""
+    return "-" if share is None else f"{float(100 * share):.2f} %"

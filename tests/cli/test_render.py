@@ -40,7 +40,7 @@ def test_other_conventions_are_told_with_their_reasons(capsys: pytest.CaptureFix
     code, out, _ = run(capsys, "llama", "--format", "markdown", "--against", "torch,palm")
     rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d.]+) \| (.*?) \|$", out.partition("What other conventions")[2], re.MULTILINE)
     assert code == 0 and [row[0] for row in rows[:3]] == ["symflops", "torch", "palm"]
-    assert rows[0][2] == "1.0000" and rows[1][3] == "all pairs, not the pairs that a mask leaves"
+    assert rows[0][2] == "1.0000" and rows[1][3] == "attention on all pairs, not on the pairs that a mask leaves"
 
 
 def test_an_unknown_convention_is_told(capsys: pytest.CaptureFixture[str]) -> None:

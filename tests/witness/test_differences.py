@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import combinations
+from pathlib import Path
+from random import Random
 
 import pytest
 
 from symflops.cli.main import main
 from symflops.model.regime import Regime
-from symflops.witness.differences import Comparison
+from symflops.witness.differences import Comparison, Difference
+from tests.sampling import NIGHTLY
 from tests.shipped import load
+
+PACKAGE = Path(__file__).parents[2] / "symflops"
 
 CONFIG = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "vocab_size": 100}
 BATCH = {"text": [5, 9]}
@@ -35,6 +41,56 @@ def test_the_embedding_in_words(comparison):
     assert step.terms == (("a token of text", "6*D*V"),)
     assert step.flops == 6 * 14 * 32 * 100
     assert step.sentence("megatron", "verl").startswith("verl counts 6*D*V a token of text more than megatron: the input embedding as a matmul")
+    assert step.share == 1
+
+
+def test_the_cause_comes_first_and_what_cancels_is_gone():
+    at_length = Comparison(load("llama"), {}, {"text": [4096]}, Regime("full"))
+    for second, words in (("palm", "attention on all pairs, not on the pairs that a mask leaves"), ("transformers", "attention, which transformers leaves out")):
+        found = at_length.difference("symflops", second)
+        assert found.steps[0].words == words and abs(found.steps[0].flops) < 1.4e13
+    tied = Comparison(load("llama"), {"tie_word_embeddings": True}, {"text": [4096]}, Regime("full"))
+    assert not any("head" in step.words or "embedding" in step.words for step in tied.difference("symflops", "palm").steps)
+
+
+MODELS: dict[str, tuple[dict, dict]] = {
+    "llama": ({"tie_word_embeddings": True}, {"text": [512, 300]}),
+    "mixtral": ({}, {"text": [4096]}),
+    "gemma2": ({}, {"text": [8192, 100]}),
+    "deepseek_v3": ({}, {"text": [4096, 4096]}),
+    "qwen2_5_vl": ({}, {"text": [1024, 300], "images": [[1, 16, 16]]}),
+    "qwen_image": ({}, {"latent": [4096, 1024], "prompt": [77, 20]}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_sentences_of_all_pairs_of_conventions(name):
+    config, batch = MODELS[name]
+    comparison = Comparison(load(name), config, batch, Regime("full"))
+    pairs = list(combinations(sorted(path.stem for path in (PACKAGE / "conventions").glob("*.yaml")), 2))
+    pairs = pairs if NIGHTLY else Random(name).sample(pairs, 6)
+    for first, second in pairs:
+        found = comparison.difference(first, second)
+        estimators = [comparison.model.estimator(config, "full", convention) for convention in (first, second)]
+        before, after = (estimator.total(estimator.moments(**batch)) for estimator in estimators)
+        assert sum(step.flops for step in found.steps) == found.flops == after - before
+        check_steps(found)
+
+
+def check_steps(found: Difference) -> None:
+    """Every step says something of its own, has a share, and is not undone by another one; the largest comes first."""
+    steps = found.steps
+    sentences = [step.sentence(found.first, found.second) for step in steps]
+    assert len({step.words for step in steps}) == len(set(sentences)) == len(steps), sentences
+    assert list(steps) == sorted(steps, key=lambda step: -abs(step.flops))
+    assert not found.flops or sum(step.share for step in steps) == 1
+    for step in steps:
+        what, _, rest = step.words.partition(", not ")
+        assert step.flops and step.terms and (found.flops == 0) == (step.share is None)
+        assert rest or ", which " in step.words, step.words
+        assert not rest or not what.endswith(rest), step.words
+        assert "not at all" not in step.words
+    assert not any(one.flops == -two.flops and one.terms == two.terms for one, two in combinations(steps, 2)), sentences
 
 
 def test_half_of_the_pairs_is_a_formula(comparison):
@@ -57,6 +113,7 @@ def test_the_command(capsys, tmp_path):
     assert len(found["differences"]) == 3
     for pair in found["differences"]:
         assert sum(rule["flops"] for rule in pair["rules"]) == pair["flops"]
+        assert sum(rule["share"] for rule in pair["rules"]) == pytest.approx(1)
 
 
 def test_a_picture_is_drawn(tmp_path):
