@@ -174,7 +174,7 @@ class _Walker:
                 return is_null(other)
             case Choice(), _:
                 return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
-            case Setting(kind="text" | "item"), str():
+            case Setting(kind="text" | "item" | "number, list, same or valid"), str():
                 return Truth.of(fn.Equal(a.symbol, Str(b)))
             case (str() | tuple(), _) | (_, str() | tuple()):
                 return YES if same(a, b) else NO

@@ -81,7 +81,7 @@ def _per(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     count = walker.integer(args[1], node.args[1])
     if not 0 <= count <= MAX_ITEMS:
         raise ValueError(f"a list has at most {MAX_ITEMS} items")
-    if getattr(args[0], "kind", "") == "number or list":
+    if getattr(args[0], "kind", "") in ("number or list", "number, list, same or valid"):
         return tuple(fn.Each(args[0].symbol, Integer(place)) for place in range(count))
     return (walker.value(node.args[0]),) * count
 

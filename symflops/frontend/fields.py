@@ -11,6 +11,7 @@ from symflops.ops.fields import COMMON, ROLE, Field, Form, words_of
 TYPES = {
     "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
     "entries": "entries", "each": "number or list", "any": "any",
+    "padding": "number, list, same or valid",
     "ints": "list", "positions": "list", "texts": "list", "flags": "list",
 }  # fmt: skip
 """The words for the type of a size, and what each means."""

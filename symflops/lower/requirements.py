@@ -1,6 +1,8 @@
-"""What the sizes of a model must fulfil: a sequence that loops fill is emptied by as many iterations as fill it."""
+"""What the sizes of a model must fulfil: a sequence is emptied as often as it is filled, and operators fit each other."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from sympy import Add, Expr, Integer
 
@@ -29,7 +31,17 @@ def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
             raise SpecError([Diagnostic("stack-left", message, changes[-1][1], hint)])
         if number:
             found.append(Requirement(formulas.plain(number), _text(name)))
-    return tuple(found)
+    found += [Requirement(formulas.plain(number), text) for number, text in _fits(graph)]
+    return tuple(dict.fromkeys(found))
+
+
+def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
+    """What operators demand of the sizes, where they exist."""
+    for operator in graph.operators():
+        for number, text in operator.fits:
+            demanded = Polynomial.of(number * operator.guard.expr)
+            if demanded:
+                yield demanded, text
 
 
 def _changes(graph: Graph) -> dict[str, list[tuple[Expr, Span | None]]]:

@@ -145,12 +145,12 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
 """Integer functions, of numbers and of whole columns alike."""
 ON_LISTS: dict[str, Callable[..., Any]] = {
     "item": lambda values, index: values[index],
-    "each": lambda values, index: values[index] if isinstance(values, tuple) else values,
+    "each": lambda values, index: 0 if isinstance(values, str) else values[index] if isinstance(values, tuple) else values,
     "len": lambda values: len(values),
     "count": lambda values, value: list(values).count(value),
     "total": lambda values: sum(values),
 }
-"""Functions of lists. ``each`` also takes a number, which then stands for all items."""
+"""Functions of lists. ``each`` also takes a number, which then stands for all items; a word counts 0."""
 CONDITIONS: dict[str, Callable[..., bool]] = {
     "?at_least": lambda one, two: (one or 0) >= two,
     "?equal": lambda one, two: one == two,

@@ -134,7 +134,7 @@ class Operator:
     ``factors``, each for the gradient of the other one. ``visits`` are the calls that run it from outside of its parent module.
     ``role`` and ``regions`` are what conventions count it under, as the spec says it; ``inferred`` and ``shown`` are the
     role and the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not
-    run.
+    run, ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not.
     """
 
     id: int
@@ -155,6 +155,7 @@ class Operator:
     needs: tuple[Need, ...] = ()
     inferred: str = ""
     shown: tuple[str, ...] = ()
+    fits: tuple[tuple[Expr, str], ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sympy import Dummy, Expr, Integer, Mul, expand
+from sympy.core.symbol import Str
 
-from symflops.algebra.functions import FloorDiv, Reading, text_of
+from symflops.algebra.domain import Setting
+from symflops.algebra.functions import Each, Equal, FloorDiv, Reading, text_of
 from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.truth import NO, YES, Truth
 from symflops.model.contraction import Operand
 from symflops.model.nodes import Need, Part, Stream, Value
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
+
+WORD_OR_ROWS = "number, list, same or valid"
 
 
 @operator_kind(
@@ -21,7 +26,13 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("width", Form.EXPRESSION, "channels of the result", required=True),
     Field("kernel", Form.EXPRESSION, "sides of the kernel, a list or one number", required=True),
     Field("stride", Form.EXPRESSION, "steps, per axis or one for all", default="1"),
-    Field("padding", Form.EXPRESSION, "rows added on both sides, or a word", default="0", words=("same", "valid")),
+    Field(
+        "padding",
+        Form.EXPRESSION,
+        "rows added on both sides, a word, or a size of type 'padding'",
+        default="0",
+        words=("same", "valid"),
+    ),
     Field("dilation", Form.EXPRESSION, "distance of kernel entries, per axis or one for all", default="1"),
     Field("groups", Form.EXPRESSION, "groups of channels that do not mix", default="1"),
     Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
@@ -101,12 +112,12 @@ def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need
     """What one axis of a convolution needs: padded rows for the whole kernel, which has at least one."""
     if transposed:
         return (need, Need(need.of, need.of, keeps=True))
-    if call.fields["padding"] == "same":
+    if is_same(call) is YES:
         return (replace(need, keeps=True),)
     further = Dummy(integer=True, nonnegative=True)
     rows = call.numbers("kernel")[position]
     side = rows if rows.is_Number else 1 + further
-    grown = expand(2 * padding(call, position).subs(rows, side) - along(call, "dilation", position) * (side - 1))
+    grown = expand(added(call, position).subs(rows, side) - along(call, "dilation", position) * (side - 1))
     if grown.is_positive or (grown.is_nonnegative and grown != 0 and along(call, "stride", position) == 1):
         return ()
     return (replace(need, implied=bool(grown.is_nonpositive), keeps=grown == 0),)
@@ -114,12 +125,13 @@ def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need
 
 def plain_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
     """``(n + 2p - d(k-1) - 1) // s + 1``, with multiples of ``s`` taken out of the division."""
-    stride = along(call, "stride", position)
-    if call.fields["padding"] == "same":
+    stride, same = along(call, "stride", position), is_same(call)
+    if same is YES:
         if stride != 1:
             call.fail("bad-field", "'same' padding goes with a stride of 1", "padding", "say the padding as a number")
         return length
-    border = 2 * padding(call, position) - along(call, "dilation", position) * (side - 1) - 1
+    call.fits.append((same.expr * (stride - 1), "'same' padding goes with a stride of 1"))
+    border = added(call, position) - along(call, "dilation", position) * (side - 1) - 1
     steps, all_of_it = (exact_quotient(call, amount, stride) for amount in (border, length))
     if steps is not None:
         return (FloorDiv(length, stride) if all_of_it is None else all_of_it) + steps + 1
@@ -135,16 +147,37 @@ def exact_quotient(call: Call, amount: Expr, stride: Expr) -> Expr | None:
 
 def transposed_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
     """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
-    if call.fields["padding"] == "same":
+    if is_same(call) is not NO:
         call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding", "say the padding as a number")
     stride, dilation, extra = (along(call, field, position) for field in ("stride", "dilation", "output_padding"))
     grown = (length - 1) * stride - 2 * padding(call, position) + dilation * (side - 1) + extra + 1
     return Polynomial.of(grown).expr
 
 
+def is_same(call: Call) -> Truth:
+    """Whether the padding makes the result as long as the operand: the word ``same``."""
+    size, given = padding_size(call), call.fields["padding"]
+    return Truth.of(Equal(size, Str("same"))) if size is not None else YES if given == "same" else NO
+
+
+def added(call: Call, position: int) -> Expr:
+    """Rows added to one axis, on both sides together."""
+    grown = along(call, "dilation", position) * (call.numbers("kernel")[position] - 1)
+    return 2 * padding(call, position) + is_same(call).expr * grown
+
+
 def padding(call: Call, position: int) -> Expr:
-    """Rows added on each side of one axis."""
-    return Integer(0) if call.fields["padding"] == "valid" else along(call, "padding", position)
+    """Rows added on each side of one axis, as a number says it; a word counts 0."""
+    size = padding_size(call)
+    if size is not None:
+        return Each(size, Integer(position))
+    return Integer(0) if call.fields["padding"] in ("same", "valid") else along(call, "padding", position)
+
+
+def padding_size(call: Call) -> Expr | None:
+    """The symbol of the size that says the padding as a number, a list or a word; None if the padding is written out."""
+    given = call.fields["padding"]
+    return given.symbol if isinstance(given, Setting) and given.kind == WORD_OR_ROWS else None
 
 
 def along(call: Call, field: str, position: int) -> Expr:

@@ -55,6 +55,7 @@ class Call:
         self.contractions: list[Contraction] = []
         self.results: list[tuple[Stream, Expr | None]] = []
         self.needs: list[Need] = []
+        self.fits: list[tuple[Expr, str]] = []  # must be 0, each with what it means if it is not
         self.saves: str | None = None
         self.flows = True
         self.caption = ""

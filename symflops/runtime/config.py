@@ -152,6 +152,8 @@ def is_size(kind: str, value: Any, items: str = "") -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
     if kind == "position":
         return is_whole(value, 100_000, -100_000)
+    if kind == "number, list, same or valid":
+        return value in ("same", "valid") if isinstance(value, str) else is_size("number or list", value)
     if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
         items = "number" if kind == "number or list" else items
         return kind == "entries" or all(

@@ -113,7 +113,9 @@ class NullList(tuple[object, ...]):
 
 
 def each(size: Any, place: int) -> int:
-    """The number at ``place`` of a list, or the one that stands at every place."""
+    """The number at ``place`` of a list, or the one that stands at every place; a word counts 0."""
+    if isinstance(size, str):
+        return 0
     found: int = size[place] if isinstance(size, (list, tuple)) else size
     return found
 

@@ -17,7 +17,7 @@ from symflops.witness.modes import with_value
 
 EXAMPLES = {
     "number": 1, "count": 1, "entries": 1, "position": 0, "rational": 1, "flag": False, "text": "", "list": [],
-    "number or list": 1, "any": 1,
+    "number or list": 1, "any": 1, "number, list, same or valid": 1,
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ EMPTY = ("()", "{}", "False")
 TYPES = {
     "number": "int", "count": "int", "entries": "int", "position": "int", "rational": "Fraction", "flag": "bool",
     "text": "str", "list": "tuple[Any, ...]", "number or list": "Any", "any": "Any",
+    "number, list, same or valid": "Any",
 }  # fmt: skip
 
 
