@@ -15,6 +15,7 @@ from sympy import Add, Expr, Integer, Rational
 from symflops.algebra.masks import bound_of, pairs_by
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.count.per_parameter import main_width, parameter_work, per_token
+from symflops.derive.seen import sides
 from symflops.model.contraction import Extent
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.derivation import Derivation, Gradient, Work
@@ -62,7 +63,7 @@ class _Counter:
         self.users: dict[object, int] = {}  # path and shape of a tied parameter -> the operator that counts it
 
     def works(self) -> Iterator[Work]:
-        for work in self.derivation.work:
+        for work in self.seen():
             rule = self.convention.rule(work.contraction.role or role_of(work.operator), regions_of(work.operator))
             if self.counts(work, rule):
                 yield self.run(self.sized(work, rule), rule, self.kind(work), self.first_use(work).expr)
@@ -71,6 +72,11 @@ class _Counter:
                 rule = self.convention.rule(role, regions)
                 if rule.count != "no":
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
+
+    def seen(self) -> Iterator[Work]:
+        """The derived work; what PyTorch's counter sees of it apart from what it misses, if only that counts."""
+        for work in self.derivation.work:
+            yield from (work,) if self.convention.unseen else sides(work)
 
     def counts(self, work: Work, rule: Rule) -> bool:
         """Whether a piece of work counts: contractions do, elements if the convention says so and not as MACs."""
@@ -172,8 +178,15 @@ class _Counter:
             executions = work.forward * when * fraction(multiple * self.trained_share)
             gradient = Gradient("all operands", "assumed", executions, f"{multiple} x forward in this convention")
             return replace(changed, gradients=(gradient,))
-        gradients = (*work.gradients, *self.scores_again(work))
+        gradients = (*self.as_counted(work), *self.scores_again(work))
         return replace(changed, gradients=tuple(replace(gradient, count=gradient.count * times) for gradient in gradients))
+
+    def as_counted(self, work: Work) -> tuple[Gradient, ...]:
+        """The derived gradients; with the errors of PyTorch's counter, as often as it counts them."""
+        if self.convention.counter_errors == "corrected":
+            return work.gradients
+        pairs = zip(work.gradients, work.contraction.operands, strict=True)
+        return tuple(replace(gradient, count=gradient.count * operand.counted) for gradient, operand in pairs)
 
     def multiple(self, assumed: Backward, kind: str, work: Work) -> Fraction:
         """The assumed backward pass of a piece of work as a multiple of its forward pass."""

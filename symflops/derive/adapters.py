@@ -86,7 +86,8 @@ class _Insertion:
         base_name, down_name, up_name = self.adapter.names
         (contraction,) = node.contractions
         source = next(operand for operand in contraction.operands if operand.values)
-        weights = next(operand for operand in contraction.operands if operand.parameters).parameters
+        side = next(operand for operand in contraction.operands if operand.parameters)
+        weights = side.parameters
         weight = node.parameters[weights[0]]
         plain = tuple(self.value(self.values[result], self.values[result].width) for result in node.results)
         exists = any_of(node.parameters[position].exists for position in weights)  # a tied weight has one of several names
@@ -99,9 +100,10 @@ class _Insertion:
         nodes: list[Node] = [replace(base, results=tuple(v.id for v in plain))]
         size, ones = contraction.size, (Integer(1),) * (len(inner) - 1)
         outer = replace(node, path=module)
-        down = self.projection(outer, down_name, (rank, *inner), exists, source, low, size / out * rank, contraction)
-        low_side = Operand("low", (low.id,))
-        up = self.projection(outer, up_name, (out, rank, *ones), exists, low_side, high, rank * out, contraction)
+        reads = (source, replace(side, parameters=(0,)))
+        down = self.projection(outer, down_name, (rank, *inner), exists, reads, low, size / out * rank, contraction)
+        reads = (Operand("low", (low.id,)), Operand("W", parameters=(0,)))
+        up = self.projection(outer, up_name, (out, rank, *ones), exists, reads, high, rank * out, contraction)
         nodes += [down, up]
         results = [*plain, high]
         if self.adapter.kind == "dora":
@@ -138,16 +140,16 @@ class _Insertion:
         name: str,
         shape: tuple[Expr, ...],
         exists: Truth,
-        source: Operand,
+        reads: tuple[Operand, Operand],
         result: Value,
         size: Expr,
         like: Contraction,
     ) -> Operator:
         path = node.path.join(name)
         parameter = Parameter(path.join("weight"), shape, exists, span=node.span, adapter=True, lists=node.parameters[0].lists)
-        contraction = Contraction(like.name, (source, Operand("W", parameters=(0,))), size, like.items, like.extent, like.kind)
+        contraction = Contraction(like.name, reads, size, like.items, like.extent, like.kind)
         return Operator(
-            self.number(), node.kind, path, source.values, (result.id,), (parameter,), (contraction,), node.guard,
+            self.number(), node.kind, path, reads[0].values, (result.id,), (parameter,), (contraction,), node.guard,
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
             node.regions, inferred=node.inferred, shown=node.shown,
         )  # fmt: skip

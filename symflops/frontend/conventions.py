@@ -59,6 +59,7 @@ class _Reader:
             self.shapes.prose(given.get("doc"), "'doc'"), self.word(given, "unit", "flops"), counts,
             self.experts(given, counts), self.word(given, "tied", "each"), self.backward(given.get("backward")),
             int(self.attention_backward(given)), self.word(given, "attention_width", "own"),
+            self.word(given, "counter_errors", "corrected"),
             tuple(masks), tuple(lengths), tuple(self.roles(given.get("roles"), counts)), tuple(links),
             compared=self.word(given, "compared", "false") == "true",
         )  # fmt: skip

@@ -194,6 +194,7 @@ CONVENTION = (
     Field("backward", Form.OTHER, "the backward pass: 'derived', or multiples of the forward work", fields=BACKWARD),
     Field("attention_backward", Form.WORD, "products of attention's backward pass", words=("4", "5")),
     Field("attention_width", Form.WORD, "the assumed width of attention", words=("own", "queries", "model")),
+    Field("counter_errors", Form.WORD, "what PyTorch's counter counts too often", words=("corrected", "kept")),
     Field("compared", Form.WORD, "whether the pages of models compare it with others", words=("true", "false")),
     Field("exceptions", Form.OTHER, "classes with rules of their own"),
 )  # fmt: skip

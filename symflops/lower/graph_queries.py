@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
 
-from sympy import Integer, Symbol
+from sympy import Symbol
 
 from symflops.derive.decode import variables
-from symflops.derive.token_loops import added, executions, spread
+from symflops.derive.seen import sides
+from symflops.derive.token_loops import added, spread
 from symflops.lower.batch_statistics import without_padding
 from symflops.model.derivation import Derivation, Work
 from symflops.model.graph import Graph, Length
@@ -57,24 +57,6 @@ def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
 def pieces(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
     """``work`` as the lines of a program: without lengths in its counts, and split by whether PyTorch's counter sees it."""
     return [side for part in spread(work, lengths) for side in sides(part)]
-
-
-def sides(work: Work) -> list[Work]:
-    """``work``, split in two if PyTorch's counter misses some of its gradients; the forward pass stays with its kind."""
-    own = [operand.seen in (None, work.contraction.seen) for operand in work.contraction.operands]
-    if all(own):
-        return [work]
-    other = _side(work, [not mine for mine in own])
-    contraction = replace(other.contraction, seen=not work.contraction.seen)
-    other = replace(other, contraction=contraction, forward=Integer(0), recomputed=Integer(0))
-    return [_side(work, own), *([other] if any(count != 0 for count in executions(other)) else [])]
-
-
-def _side(work: Work, kept: Sequence[bool]) -> Work:
-    operands = tuple(compress(work.contraction.operands, kept))
-    return replace(
-        work, contraction=replace(work.contraction, operands=operands), gradients=tuple(compress(work.gradients, kept))
-    )
 
 
 def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:

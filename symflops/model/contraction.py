@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symflops.algebra.masks import Mask
 from symflops.algebra.truth import Truth
+
+ONE = Integer(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,7 @@ class Operand:
     """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions.
 
     ``seen`` says whether PyTorch's counter sees the work of this operand's gradient; None takes the contraction's ``seen``.
+    ``counted`` is how often it counts that work, by mistake more than once.
     """
 
     label: str
@@ -22,6 +25,7 @@ class Operand:
     parameters: tuple[int, ...] = ()
     inner: tuple[str, ...] = ()
     seen: bool | None = None
+    counted: Expr = ONE
 
     @property
     def is_weight(self) -> bool:

@@ -61,11 +61,12 @@ class Convention:
 
     ``pairs`` applies to all masks: ``useful`` or ``all`` (masked pairs and padding too). ``masks`` overrides it for single
     masks, and also allows ``half``, ``band``, ``half_band`` and ``half_within``. ``unseen`` says whether work counts that
-    PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work (``linear``
-    or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add per token, in
-    place of the work that reads it. ``experts`` are those that a token is ``routed`` to, those that the class ``executed`` for
-    it, or, of parameters, ``all``. ``tied`` parameters count for ``each`` use, or
-    ``once``. Pages of models compare one that is ``compared``. ``because`` is the reason of the exception that applies.
+    PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work
+    (``linear`` or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add
+    per token, in place of the work that reads it. ``experts`` are those that a token is ``routed`` to, those that the class
+    ``executed`` for it, or, of parameters, ``all``. ``tied`` parameters count for ``each`` use, or ``once``.
+    ``counter_errors`` are what PyTorch's counter counts too often: ``corrected``, or ``kept``. Pages of models compare one
+    that is ``compared``. ``because`` is the reason of the exception that applies.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Convention:
     backward: Backward | None = None
     attention_backward: int = 4
     attention_width: str = "own"
+    counter_errors: str = "corrected"
     masks: tuple[tuple[str, str], ...] = ()
     lengths: tuple[tuple[str, str], ...] = ()
     roles: tuple[tuple[str, Rule], ...] = ()

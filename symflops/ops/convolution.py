@@ -55,7 +55,8 @@ def conv(call: Call) -> None:
     stream = result_stream(call, x, kernel, transposed)
     rows = x.stream.rows if transposed else stream.rows
     size = Mul(inner, per_group_out, *kernel)
-    call.contract("y = xW", whole(x), Operand("W", parameters=weight), size, x.stream.items, rows, "conv")
+    side = Operand("W", parameters=weight, counted=call.number("groups"))  # PyTorch's counter takes the full width twice
+    call.contract("y = xW", whole(x), side, size, x.stream.items, rows, "conv")
     call.caption = f"{text_of(inner)} -> {text_of(outer)}, {' x '.join(map(text_of, kernel))}"
     call.result(stream, outer)
 

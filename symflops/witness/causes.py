@@ -15,6 +15,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "roles": ("roles",), "counts": ("counts",), "experts": ("experts",), "pairs": ("pairs", "masks"), "unseen": ("unseen",),
     "length": ("length", "lengths"), "attention_width": ("attention_width",), "unit": ("unit",), "tied": ("tied",),
     "backward": ("backward",), "attention_backward": ("attention_backward",),
+    "counter_errors": ("counter_errors",),
 }  # fmt: skip
 """The fields of a convention that make a rule together, the most specific rule first."""
 PAIRS = {
@@ -34,6 +35,10 @@ PLAIN: dict[str, dict[Any, str]] = {
     },
     "unit": {"flops": "in FLOPs, two a multiply-add", "macs": "in MACs, one a multiply-add"},
     "tied": {"each": "with a tied weight each time", "once": "with a tied weight once"},
+    "counter_errors": {
+        "corrected": "with one weight gradient for all groups",
+        "kept": "with a weight gradient for each group, an error of PyTorch's counter",
+    },
     "attention_backward": {4: "with four products in the backward pass", 5: "with the scores again in the backward pass"},
 }  # fmt: skip
 TOLD_ALONE = ("roles", "counts")

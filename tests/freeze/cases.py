@@ -15,7 +15,7 @@ ASSUMED = "assumed"
 REGIMES = ("checkpointed", "decode", "dpo", "forward", "frozen-vision", "full", "generate", "grpo", "lora", "reference", "reward")
 CONVENTIONS = (
     "ascend-guide", "ascend-profiler", "calflops", "deepspeed", "kaplan", "kempnerforge", "latte", "levanter", "linears", "litgpt",
-    "llm-foundry", "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo", "palm", "symflops", "torch", "transformers", "trl", "veomni",
+    "llm-foundry", "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo", "palm", "symflops", "torch", "torch-raw", "transformers", "trl", "veomni",
     "verl", "verl-omni",
 )  # fmt: skip
 CACHED = {"decode": 3, "generate": 4}  # regimes whose entries are pairs, and the second number that is given here

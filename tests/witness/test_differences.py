@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -11,7 +12,9 @@ from random import Random
 import pytest
 
 from symflops.cli.main import main
+from symflops.model.convention import Convention
 from symflops.model.regime import Regime
+from symflops.witness.causes import FIELDS, PLAIN
 from symflops.witness.differences import Comparison, Difference
 from tests.sampling import NIGHTLY
 from tests.shipped import load
@@ -26,6 +29,12 @@ NAMES = ("symflops", "torch", "verl", "veomni", "megatron", "palm", "levanter", 
 @pytest.fixture(scope="module")
 def comparison():
     return Comparison(load("llama"), CONFIG, BATCH, Regime("full"))
+
+
+def test_every_rule_of_a_convention_may_be_a_cause():
+    named = {name for names in FIELDS.values() for name in names}
+    assert named == {item.name for item in fields(Convention) if item.compare} - {"name", "doc", "exceptions"}
+    assert PLAIN.keys() <= FIELDS.keys()
 
 
 @pytest.mark.parametrize("second", NAMES[1:])

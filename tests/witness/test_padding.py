@@ -1,12 +1,14 @@
-"""Convolutions with every padding that their class takes: numbers, lists, ``same`` and ``valid``."""
+"""Convolutions with every padding that their class takes, under PyTorch's counter as it is and as it is corrected."""
 
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from symflops.api import load
 from symflops.diagnostics.errors import SymflopsError
@@ -29,18 +31,22 @@ def drawn(chance: random.Random) -> tuple[int, dict[str, Any], list[int]]:
     return axes, config, [chance.randint(7, 12) for _ in range(axes)]
 
 
-def counted(axes: int, config: dict[str, Any], lengths: list[int]) -> tuple[int, int, int] | None:
-    """Parameters and FLOPs of both passes of two items in the real class; None if it refuses the config."""
+def counted(axes: int, config: dict[str, Any], lengths: list[int]) -> dict[str, tuple[int, int, int]] | None:
+    """Parameters and FLOPs of both passes of two items in the real class, by convention; None if it refuses the config."""
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in config.items()}
     try:
         module = getattr(torch.nn, f"Conv{axes}d")(**given, device="meta")
     except ValueError:
         return None
-    with counter() as forward:
-        result = module(torch.empty(2, config["in_channels"], *lengths, device="meta")).sum()
-    with counter() as backward:
-        result.backward()
-    return sum(item.numel() for item in module.parameters()), forward.get_total_flops(), backward.get_total_flops()
+    found = {}
+    for convention, made in (("torch", counter), ("torch-raw", partial(FlopCounterMode, display=False))):
+        with made() as forward:
+            result = module(torch.empty(2, config["in_channels"], *lengths, device="meta")).sum()
+        with made() as backward:
+            result.backward()
+        parameters = sum(item.numel() for item in module.parameters())
+        found[convention] = parameters, forward.get_total_flops(), backward.get_total_flops()
+    return found
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
@@ -52,9 +58,10 @@ def test_a_convolution_takes_the_padding_that_its_class_takes(seed):
         with pytest.raises(FAULTS, match="'same' padding goes with a stride of 1"):
             model.estimator(config, "full", "torch")
         return
-    estimator = model.estimator(config, "full", "torch")
-    m = estimator.moments(source=[lengths if axes > 1 else lengths[0]] * 2)
-    assert (estimator.parameters, estimator.forward(m), estimator.backward(m)) == real
+    for convention, figures in real.items():
+        estimator = model.estimator(config, "full", convention)
+        m = estimator.moments(source=[lengths if axes > 1 else lengths[0]] * 2)
+        assert (estimator.parameters, estimator.forward(m), estimator.backward(m)) == figures
 
 
 def test_a_generated_module_takes_the_words():

@@ -9,7 +9,16 @@ import pytest
 
 from symflops.catalog.library import shipped, specs_in
 from symflops.records.inexact import known_inexact
-from symflops.witness.records import arguments_of, config_of_record, loss_of, read_records, verify_record
+from symflops.witness.records import (
+    arguments_of,
+    batch_of,
+    config_of_record,
+    expected_of,
+    loss_of,
+    read_records,
+    regime_of_record,
+    verify_record,
+)
 from symflops.witness.verdicts import judged
 from tests.sampling import sampled
 from tests.shipped import load
@@ -33,6 +42,24 @@ def test_every_shipped_class_has_a_record_or_live_cases():
 def test_a_record_is_exact_or_differs_as_is_known(name):
     verdict = judged(verify_record(MODELS[RECORDS[name]["class"]], RECORDS[name]), RECORDS[name], INEXACT)
     assert verdict.status == ("inexact" if name in INEXACT else "exact"), verdict.why
+
+
+REPEATED = [name for name, record in RECORDS.items() if record.get("bwd_flops_grouped_conv_fixed") not in (None, record["bwd_flops"])]
+
+
+def test_records_tell_the_counters_error_on_grouped_convolutions():
+    assert len(REPEATED) >= 52
+
+
+@pytest.mark.parametrize("name", sampled(REPEATED, 3))
+def test_the_counter_as_it_is_counts_a_grouped_weight_gradient_once_for_each_group(name):
+    record = RECORDS[name]
+    model, missed = MODELS[record["class"]], (record.get("uncounted_ops") or {}).get("bwd", {})
+    printed = record["bwd_flops"] + sum(op["flops"] or 0 for op in missed.values())
+    estimator = model.estimator(config_of_record(model, record), regime_of_record(model, record), "torch-raw")
+    moments = estimator.moments(**batch_of(estimator.stored, arguments_of(model, record)))
+    assert estimator.backward(moments) + estimator.recomputed(moments) == printed
+    assert estimator.forward(moments) == expected_of(record)["forward"]
 
 
 def test_every_known_inexact_record_is_stored_and_there_are_few():
