@@ -192,7 +192,7 @@ class _Counter:
         """The assumed backward pass of a piece of work as a multiple of its forward pass."""
         if not any(self.trains.values()):
             return Fraction(0)
-        idle = work.contraction.kind != "parameters" and all(gradient.count == 0 for gradient in work.gradients)
+        idle = work.contraction.kind != "parameters" and all(one.count == 0 and not one.is_dead for one in work.gradients)
         if idle and assumed.idle is not None:
             return assumed.idle
         return {"trained": assumed.trained, "frozen": assumed.frozen}.get(kind, assumed.other)

@@ -29,7 +29,7 @@ from symflops.derive.reentrant import reentrant
 from symflops.derive.regime_checks import check_patterns, check_size
 from symflops.derive.token_loops import spread
 from symflops.model.contraction import Contraction
-from symflops.model.derivation import Derivation, Gradient, Work
+from symflops.model.derivation import DEAD_END, Derivation, Gradient, Work
 from symflops.model.graph import Graph
 from symflops.model.needs_size import or_needs_size
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator
@@ -123,7 +123,7 @@ class _Entry:
         if needed == 0:
             return "frozen weight" if kind == "weight" else "nothing trainable upstream"
         if lived == 0:
-            return "dead end: the loss does not depend on it"
+            return f"{DEAD_END}: the loss does not depend on it"
         where = f" of {self.loops[-1].path}" if self.loops else ""
         reasons = []
         if needed != forward:
@@ -131,7 +131,7 @@ class _Entry:
                 f"nothing trainable upstream in the first pass{where}" if self.loops else "only where something trains"
             )
         if lived != forward:
-            reasons.append(f"dead end: unused in the last pass{where}" if self.loops else "only where the loss depends on it")
+            reasons.append(f"{DEAD_END}: unused in the last pass{where}" if self.loops else "only where the loss depends on it")
         return "; ".join(reasons) or "only where both hold"
 
 

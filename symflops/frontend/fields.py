@@ -162,7 +162,7 @@ BACKWARD = (
     Field("trained", Form.NUMBER, "work on weights that train, in multiples of its forward work", required=True),
     Field("frozen", Form.NUMBER, "work on weights that do not", required=True),
     Field("other", Form.NUMBER, "work without weights", required=True),
-    Field("idle", Form.NUMBER, "work without a gradient"),
+    Field("idle", Form.NUMBER, "work without a gradient, since nothing trains there or before it"),
 )
 ADDITIONS = Field("additions", Form.WORD, "whether a sum of n products has n additions, or n - 1", words=("all", "exact"))
 RULE = (

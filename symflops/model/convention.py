@@ -15,7 +15,7 @@ class Backward:
     """An assumed backward pass, in multiples of the forward work.
 
     ``trained`` is for work with trained weights, ``frozen`` for work with frozen ones, ``other`` for work without weights.
-    ``idle`` is for work without a gradient; None uses the multiple of its class.
+    ``idle`` is for work without a gradient, since nothing trains there or before it; None uses the multiple of its class.
     """
 
     trained: Fraction

@@ -13,6 +13,7 @@ from symflops.model.nodes import Operator, Parameter
 from symflops.model.regime import Regime
 
 NONE = Integer(0)
+DEAD_END = "dead end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Gradient:
     kind: str
     count: Expr
     reason: str
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is needed, and the loss does not depend on its operator."""
+        return self.reason.startswith(DEAD_END)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 
 from symflops.api import convention_of, load
 from symflops.model.convention import Convention
+from tests import shipped
 
 
 def modules(spec: str, config: dict, batch: dict, convention: str | Convention, regime: str = "forward") -> dict:
@@ -129,6 +130,30 @@ def test_the_guides_total_of_routed_experts(spec, experts, chosen):
     expected += guide_gate(layers, length, batch, width, experts) + guide_fusion(layers, length, batch, width, chosen)
     expected += layers * chosen * guide_linears(tokens, (width, hidden), (width, hidden), (hidden, width))
     assert guide_total(spec, config, {"text": [length] * batch}) == expected
+
+
+VISION = {
+    "llava": ("multi_modal_projector", "vision_tower"), "llava_next": ("multi_modal_projector", "vision_tower"),
+    "qwen2_vl": ("merger", "visual"), "qwen2_5_vl": ("merger", "visual"), "qwen3_vl": ("merger", "visual"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", VISION)
+def test_a_frozen_tower_counts_forward_only(spec):
+    connector, tower = VISION[spec]
+    case = shipped.cases_of(shipped.FILES[spec])[0]
+
+    def backward(regime: str) -> dict[str, set[Fraction]]:
+        """By part, its backward pass in multiples of the forward pass."""
+        found: dict[str, set[Fraction]] = {"connector": set(), "tower": set(), "rest": set()}
+        for name, flops in modules(spec, case.config, case.batch, "ascend-guide", regime).items():
+            part = "connector" if connector in name else "tower" if tower in name else "rest"
+            found[part].add(Fraction(flops.backward, flops.forward))
+        return found
+
+    assert backward("full") == {"connector": {2}, "tower": {2}, "rest": {2}}
+    assert backward("frozen-tower") == {"connector": {2}, "tower": {0}, "rest": {2}}
+    assert backward("frozen-vision") == {"connector": {0}, "tower": {0}, "rest": {2}}
 
 
 BERT_LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}

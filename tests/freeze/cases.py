@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = ROOT / "specs"
 ASSUMED = "assumed"
-REGIMES = ("checkpointed", "decode", "dpo", "forward", "frozen-vision", "full", "generate", "grpo", "lora", "reference", "reward")
+REGIMES = ("checkpointed", "decode", "dpo", "forward", "frozen-tower", "frozen-vision", "full", "generate", "grpo", "lora", "reference", "reward")
 CONVENTIONS = (
     "ascend-guide", "ascend-profiler", "calflops", "deepspeed", "kaplan", "kempnerforge", "latte", "levanter", "linears", "litgpt",
     "llm-foundry", "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo", "palm", "symflops", "torch", "torch-raw", "transformers", "trl", "veomni",
