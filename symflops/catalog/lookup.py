@@ -15,6 +15,7 @@ from symflops.runtime.classes import class_in, class_name, named_classes
 from symflops.runtime.config import as_json
 from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.per_token import tokens_of
 from symflops.runtime.stored import Stored
 from symflops.system.reading import read_json
 
@@ -259,6 +260,7 @@ def estimate(
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object of an estimate, in FLOPs."""
     m = model.moments(**batch)
+    tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
     return {
         "schema": 1,
         "spec": model.name,
@@ -267,11 +269,14 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, A
         "regime": model.regime,
         "unit": model.unit,
         "parameters": model.parameters,
+        "parameters_active": model.parameters_active,
         "trainable_parameters": model.trainable_parameters,
         "forward": model.forward(m),
         "backward": model.backward(m),
         "recomputed": model.recomputed(m),
-        "total": model.total(m),
+        "total": total,
+        "tokens": tokens,
+        "flops_per_token": total / tokens if tokens else None,
         "moments": m.as_dict(),
         "notes": model.notes(batch),
         "evidence": model.evidence,

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         found["unit"] = "macs"
         for key in ("forward", "backward", "recomputed", "total"):
             found[key] //= 2
+        found["flops_per_token"] = found["total"] / found["tokens"] if found["tokens"] else None
     print(json.dumps(found) if args.json else table(found))
     return 0
 
@@ -115,10 +116,16 @@ def table(found: dict[str, Any]) -> str:
     unit = {"flops": "FLOPs", "macs": "MACs"}[found["unit"]]
     spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
     lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}"]
-    for key in ("parameters", "trainable_parameters"):
-        lines.append(f"  {key.replace('_', ' '):<22} {found[key]:>26,}")
+    for name in ("parameters", "active parameters", "trainable parameters"):
+        key = {"active parameters": "parameters_active"}.get(name, name.replace(" ", "_"))
+        if found[key] is not None:
+            lines.append(f"  {name:<22} {found[key]:>26,}")
     for key in ("forward", "backward", "recomputed", "total"):
         lines.append(f"  {key:<22} {found[key]:>26,} {unit:<6} {scaled(found[key])}{unit}")
+    if found["tokens"]:
+        each = round(found["flops_per_token"])
+        lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")
+        lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
     lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
     return "\n".join(lines)
 

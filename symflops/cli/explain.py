@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     moments = estimator.moments(**batch)
     root = tree(estimator, moments)
     print(f"{derived.program.title or derived.program.name}")
-    print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}\n")
+    print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}")
+    print(per_token(estimator, moments) + "\n")
     print("\n".join(rows(root, args.depth)))
     print("\n".join(["", *roles(derived.program, args.regime)]))
     print("\n" + "\n".join(summary(estimator.evidence)))
@@ -66,6 +67,20 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot(args, derived, config, batch)
     return 0
+
+
+def per_token(estimator: Any, moments: Any) -> str:
+    """The parameters that one token goes through, the tokens of the batch, and FLOPs per token."""
+    from symflops.runtime.per_token import tokens_of
+
+    tokens = tokens_of(estimator.stored, estimator.regime, estimator.sizes, moments)
+    told = f"parameters {estimator.parameters:,}"
+    if estimator.parameters_active is not None:
+        told += f", active per token {estimator.parameters_active:,}"
+    unit = {"flops": "FLOPs", "macs": "MACs"}[estimator.unit]
+    return (
+        f"{told}; {tokens:,} tokens, {scaled(estimator.total(moments) // tokens).strip()}{unit} per token" if tokens else told
+    )
 
 
 def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: dict[str, Any]) -> None:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
 
-from symflops.algebra.functions import PerToken
+from symflops.algebra.functions import PerToken, unpadded
 from symflops.algebra.polynomial import Polynomial
 from symflops.derive.decode import tokens_run
 from symflops.derive.elementwise_work import is_bias
 from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.derivation import Derivation, Gradient, Work
+from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
 from symflops.model.graph import Graph
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Operator
@@ -34,14 +34,9 @@ class ParameterWork(NamedTuple):
 def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
     """One piece of work per parameter, with all its copies; ``experts`` that count are ``all``, ``routed`` or ``executed``."""
     graph = derivation.graph
-    readers: dict[object, tuple[Operator, int]] = {}
-    for operator in graph.operators():
-        for position, parameter in enumerate(operator.parameters):
-            readers.setdefault((parameter.path, parameter.shape), (operator, position))
     items, rows = main_rows(graph)
     rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
-    for entry in derivation.parameters:
-        operator, position = readers[entry.parameter.path, entry.parameter.shape]
+    for entry, operator, position in first_readers(derivation):
         bias = operator.kind in ("linear", "conv") and is_bias(operator, position)
         role = ("conv_bias" if operator.kind == "conv" else "bias") if bias else role_of(operator)
         extent = Extent(rows, rows)
@@ -52,6 +47,31 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         times = entry.copies * entry.exists.expr * derivation.regime.passes.runs
         gradient = Gradient("W", "weight", times if entry.trains else Integer(0), "")
         yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
+
+
+def first_readers(derivation: Derivation) -> Iterator[tuple[ParameterCount, Operator, int]]:
+    """Each parameter with the first operator that reads it, and its position there."""
+    readers: dict[object, tuple[Operator, int]] = {}
+    for operator in derivation.graph.operators():
+        for position, parameter in enumerate(operator.parameters):
+            readers.setdefault((parameter.path, parameter.shape), (operator, position))
+    for entry in derivation.parameters:
+        yield entry, *readers[entry.parameter.path, entry.parameter.shape]
+
+
+def shares(derivation: Derivation) -> Iterator[tuple[ParameterCount, Expr]]:
+    """Each parameter with the share of it that one token goes through: that of the experts that it is routed to, or 1."""
+    for entry, operator, _ in first_readers(derivation):
+        yield entry, share(derivation.graph, operator, "routed")
+
+
+def tokens(derivation: Derivation) -> tuple[str, Expr] | None:
+    """The tokens that run in one pass, as index set and rows without padding; None if no stream varies with the batch."""
+    if not any(name != ONCE and stream.rows.free_symbols for name, stream in derivation.graph.streams):
+        return None
+    items, rows = main_rows(derivation.graph)
+    rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
+    return items, unpadded(rows, items != ONCE)
 
 
 def share(graph: Graph, operator: Operator, experts: str) -> Expr:

@@ -18,6 +18,7 @@ from typing import TypeVar
 from sympy import Expr
 
 from symflops.algebra.polynomial import Polynomial
+from symflops.count.per_parameter import tokens
 from symflops.derive.parameter_readers import ParameterReaders
 from symflops.derive.token_loops import executions
 from symflops.lower.formulas import Formulas
@@ -145,8 +146,16 @@ class _Lowering:
             tuple(entry.trains for entry in entries),
             self.parameters.total(entries),
             self.parameters.total([entry for entry in entries if entry.trains]),
-            derivation.regime.recompute,
+            derivation.regime.recompute, self.parameters.active(derivation), self.tokens(derivation),
         )  # fmt: skip
+
+    def tokens(self, derivation: Derivation) -> tuple[tuple[int, Formula], ...]:
+        """The tokens of a batch in multiples of moments; empty if no work runs over them."""
+        found = tokens(derivation)
+        vector, places = self.moments.vector(*found) if found else {}, self.moments.index
+        if not vector.keys() <= places.keys():
+            return ()
+        return tuple((places[key], self.formulas.plain(part)) for key, part in vector.items())
 
     def cases(self) -> Iterator[Case]:
         """The closed forms of each regime under each convention."""

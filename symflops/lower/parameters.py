@@ -9,9 +9,10 @@ from typing import NamedTuple
 from sympy import Expr
 
 from symflops.algebra.polynomial import Polynomial
+from symflops.count.per_parameter import shares
 from symflops.derive.parameter_readers import ParameterReaders
 from symflops.lower.formulas import Formulas
-from symflops.model.derivation import ParameterCount
+from symflops.model.derivation import Derivation, ParameterCount
 from symflops.model.formula import ONE, ZERO, Formula
 from symflops.model.nodes import Loop
 from symflops.model.program import Tensor
@@ -50,6 +51,14 @@ class Parameters:
         times = Counter(map(identity, entries))
         some = {identity(entry): entry for entry in entries}
         elements = (self.measure(some[equal]).elements.scale(number) for equal, number in times.items())
+        return self.formulas.factored(Polynomial.total(elements))
+
+    def active(self, derivation: Derivation) -> Formula:
+        """The elements that one token goes through: of routed experts, those that it is routed to."""
+        parts = list(shares(derivation))
+        alike = Counter((identity(entry), times) for entry, times in parts)
+        some = {identity(entry): entry for entry, _ in parts}
+        elements = (self.measure(some[equal]).elements * Polynomial.of(times).scale(n) for (equal, times), n in alike.items())
         return self.formulas.factored(Polynomial.total(elements))
 
     def measure(self, entry: ParameterCount) -> Measure:

@@ -197,7 +197,9 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
-    """The work of one regime, its tensors (adapters among them), which of them train, and what is recomputed."""
+    """The work of one regime, its tensors (adapters among them), which of them train, what is recomputed, the parameters that
+    one token goes through (``active``, None if unknown), and the ``tokens`` of a batch in multiples of moments.
+    """
 
     name: str
     doc: str
@@ -207,6 +209,8 @@ class RegimeLines:
     parameters: Formula
     trainable: Formula
     recompute: Recompute | None = None
+    active: Formula | None = None
+    tokens: tuple[tuple[int, Formula], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +290,8 @@ class Program:
 
     def case(self, regime: str, convention: str) -> Case:
         """The closed forms of one regime under one convention; KeyError if there are none."""
-        for case in self.cases:
-            if (case.regime, case.convention) == (regime, convention):
-                return case
-        raise KeyError((regime, convention))
+        return {(case.regime, case.convention): case for case in self.cases}[regime, convention]
 
     def regime(self, name: str) -> RegimeLines:
         """The work of one regime; KeyError if there is none."""
-        for regime in self.regimes:
-            if regime.name == name:
-                return regime
-        raise KeyError(name)
+        return {regime.name: regime for regime in self.regimes}[name]

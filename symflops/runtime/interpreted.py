@@ -19,6 +19,7 @@ from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.moments import Flops, Moments, summed
+from symflops.runtime.per_token import active_of
 from symflops.runtime.sizes import sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, plain, stored_of
 
@@ -92,6 +93,7 @@ class InterpretedEstimator:
         self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
         self.parameters: int = _whole(self._settled(chosen["parameters"]))
         self.trainable_parameters: int = _whole(self._settled(chosen["trainable"]))
+        self.parameters_active = active_of(stored, regime, self.sizes)
 
     @cached_property
     def _lines(self) -> list[Line]:
@@ -258,8 +260,7 @@ class InterpretedEstimator:
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
-        work = ((line, line.once(m) * (line.forward + line.backward)) for line in self._lines)
-        return summed(((line.module, line.contraction), flops) for line, flops in work)
+        return summed(((line.module, line.contraction), line.once(m) * (line.forward + line.backward)) for line in self._lines)
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""

@@ -33,8 +33,8 @@ def test_estimate_json_is_one_object_with_the_agreed_keys(run):
     found = json.loads(out)
     assert code == 0 and err == ""
     assert list(found) == [
-        "schema", "spec", "variant", "convention", "regime", "unit", "parameters", "trainable_parameters", "forward", "backward",
-        "recomputed", "total", "moments", "notes", "evidence",
+        "schema", "spec", "variant", "convention", "regime", "unit", "parameters", "parameters_active", "trainable_parameters",
+        "forward", "backward", "recomputed", "total", "tokens", "flops_per_token", "moments", "notes", "evidence",
     ]  # fmt: skip
     assert found["schema"] == 1
     assert (found["parameters"], found["forward"], found["backward"]) == (20430401088, 73128218198016, 146167851122688)

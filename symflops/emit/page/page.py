@@ -46,6 +46,7 @@ def page(
     sizes = default_sizes(program)
     found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
+    active = next((regime.active for regime in program.regimes[:1] if regime.active != regime.parameters), None)
     return Page(
         program=program,
         streams=tuple(stream_rows(program)),
@@ -55,6 +56,8 @@ def page(
         regimes=tuple(regime_pages(program, sizes)),
         tensors=tuple(tensor_rows(program)),
         default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
+        active=active,
+        default_active=None if sizes is None or active is None else int(evaluate(active, sizes)),
         pairs_differ=any(row.useful != row.executed for row in amounts),
         unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         verified=tuple(verified),

@@ -83,6 +83,8 @@ def facts(page: Page) -> Iterator[Fact]:
     """The key figures of a page."""
     if page.default_parameters is not None:
         yield Fact("Parameters", (Number(page.default_parameters),), "at the default sizes")
+    if page.default_active is not None:
+        yield Fact("Active parameters", (Number(page.default_active),), "that one token goes through")
     first = page.worked.regimes[0] if page.worked else None
     if first and first.forward and first.backward:
         yield Fact("Backward over forward", (Number(Fraction(first.backward, first.forward)),), f"regime {first.name}")
@@ -99,11 +101,16 @@ def glance(page: Page, worked: Worked) -> Section:
     rows: list[tuple[Words, Words]] = []
     if page.default_parameters is not None:
         rows.append((("Parameters",), (Number(page.default_parameters),)))
+    if page.default_active is not None:
+        rows.append((("Active parameters, those that one token goes through",), (Number(page.default_active),)))
     rows.append((("Forward FLOPs",), (Number(first.forward),)))
     if first.backward:
         rows.append((("Backward FLOPs",), (Number(first.backward),)))
         if first.forward:
             rows.append((("Backward over forward",), (Number(Fraction(first.backward, first.forward)),)))
+    if first.tokens:
+        each = Fraction(first.forward + first.backward, first.tokens)
+        rows.append((("FLOPs per token, both passes",), (Number(each if each.denominator > 1 else int(each)),)))
     for items in page.analysis.items:
         for grown in items.growth:
             rows += grown_rows(grown)

@@ -102,6 +102,11 @@ def parameters(page: Page) -> Section:
     blocks: list[Block] = [Equation((Line("parameters", (Scaled(page.program.parameters),)),))]
     if page.default_parameters is not None:
         blocks.append(Paragraph(("At the default sizes this is ", Number(page.default_parameters), ".")))
+    if page.active is not None:
+        blocks.append(Paragraph(("A token goes through these, of routed experts through those that it is routed to:",)))
+        blocks.append(Equation((Line("active", (Scaled(page.active),)),)))
+        if page.default_active is not None:
+            blocks.append(Paragraph(("At the default sizes this is ", Number(page.default_active), ".")))
     star = ("Tensor by tensor, a star standing for the index of a copy and ", Code("{0-3}"), " for the numbers 0 to 3:")
     columns = (Column(("Tensor",), 39), Column(("Shape",), 17), Column(("Copies",), 11), Column(("Elements",), 25))
     rows = by_group(

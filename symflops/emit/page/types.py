@@ -132,6 +132,7 @@ class Page:
     """The contents of a derivation page, in order; streams come with the inputs that carry them and their layouts.
 
     ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
+    ``active`` are the parameters that one token goes through, None for all.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
     ``offered`` are all regimes of the model, with their docs.
     """
@@ -144,6 +145,8 @@ class Page:
     regimes: tuple[RegimePage, ...]
     tensors: tuple[TensorRow, ...]
     default_parameters: int | None
+    active: Formula | None
+    default_active: int | None
     pairs_differ: bool
     unseen: bool
     verified: tuple[Verification, ...]

@@ -17,7 +17,10 @@ from symflops.runtime.stored import stored_of
 
 @dataclass(frozen=True, slots=True)
 class RegimeFigures:
-    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to three times its forward pass."""
+    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to three times its forward pass.
+
+    ``tokens`` are those of the batch, 0 if the program does not say.
+    """
 
     name: str
     doc: str
@@ -27,6 +30,7 @@ class RegimeFigures:
     recomputed: int
     to_first: Fraction | None
     to_three_forward: Fraction | None
+    tokens: int = 0
 
     @property
     def executed(self) -> int:
@@ -94,6 +98,7 @@ class _Figures:
             yield RegimeFigures(
                 regime.name, regime.doc, int(evaluate(regime.trainable, self.sizes)), forward, backward, again,
                 Fraction(executed, first) if first else None, Fraction(executed, 3 * forward) if forward else None,
+                sum(int(evaluate(part, self.sizes)) * self.moments["lengths"][place] for place, part in regime.tokens),
             )  # fmt: skip
 
     def conventions(self) -> Iterator[ConventionFigures]:
