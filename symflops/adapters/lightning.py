@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.meter.batches import streams_of
 from symflops.runtime.lengths import plain
+from symflops.runtime.units import in_flops
 
 
 class FlopsMixin:
@@ -36,4 +37,4 @@ def flops_of_batch(estimator: Any, batch: Mapping[str, Any]) -> int:
         LengthError: the batch does not tell the lengths.
     """
     streams = {name: plain(entry) for name, entry in streams_of(estimator, batch).items()}
-    return int(estimator.total(estimator.moments(**streams)))
+    return in_flops(estimator, int(estimator.total(estimator.moments(**streams))))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from symflops.runtime.units import in_flops
+
 # lengths below and above any window: a moment is identified by its values at these
 POINTS = ((1, 1), (2, 3), (5, 7), (1009, 2003), (10**6 + 3, 10**5 + 3), (10**15 + 37, 10**14 + 31))
 SUMS = {
@@ -37,4 +39,4 @@ def flops_of_sums(estimator: Any, sums: Mapping[str, int], kind: str = "total") 
             if known is None:
                 raise ValueError(f"this model needs the sum '{moment}' of the lengths, which is not given")
             total += coefficient * int(known)
-    return total
+    return in_flops(estimator, total)

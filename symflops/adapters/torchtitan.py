@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from symflops.meter.mfu import MFUMeter
+from symflops.runtime.units import in_flops
 
 
 def nparams_and_flops(estimator: Any, seq_len: int) -> tuple[int, int]:
@@ -20,7 +21,7 @@ def nparams_and_flops(estimator: Any, seq_len: int) -> tuple[int, int]:
     if seq_len < 1:
         raise ValueError(f"a sequence of {seq_len} tokens")
     name = next(iter(estimator.streams))
-    return estimator.parameters, estimator.total(estimator.moments(**{name: [seq_len]})) // seq_len
+    return estimator.parameters, in_flops(estimator, estimator.total(estimator.moments(**{name: [seq_len]}))) // seq_len
 
 
 class FlopsMixin:

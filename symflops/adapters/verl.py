@@ -14,6 +14,7 @@ from typing import Any
 
 from symflops.catalog import lookup
 from symflops.meter.mfu import MFUMeter
+from symflops.runtime.units import in_flops
 
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
 
@@ -32,7 +33,7 @@ def estimate_function(regime: str = "full", convention: str = "symflops") -> Cal
                 known[id(config)] = (config, estimator_of(config, regime, convention))
             one = known[id(config)][1]
             batch = batch_of(one, [int(length) for length in batch_seqlens], kargs.get("images_seqlens"))
-            return float(one.total(one.moments(**batch))) / delta_time / 1e12
+            return float(in_flops(one, one.total(one.moments(**batch)))) / delta_time / 1e12
         except Exception as error:
             reason = f"symflops: no FLOPs for verl: {type(error).__name__}: {error}"
             if reason not in warned:

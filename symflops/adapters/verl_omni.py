@@ -14,6 +14,7 @@ from symflops.catalog import lookup
 from symflops.meter.batches import prompts, streams_of
 from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import Lengths, plain
+from symflops.runtime.units import in_flops
 
 VARIABLES = ("VERL_OMNI_DEVICE_FLOPS_TFLOPS",)
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
@@ -72,7 +73,7 @@ class DiffusionFlops:
             for name, axes, _absent in members:
                 if name not in batch and not axes:
                     batch[name] = len(rows)
-        one = self.estimator.total(self.estimator.moments(**batch))
+        one = in_flops(self.estimator, self.estimator.total(self.estimator.moments(**batch)))
         return float(one * num_timesteps * num_forward_passes) / delta_time / 1e12
 
 

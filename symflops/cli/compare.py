@@ -14,6 +14,7 @@ from typing import Any
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
 from symflops.cli.estimate import aligned, batch_of, scaled
 from symflops.cli.explain import default_batch
+from symflops.runtime.units import NAMES
 
 configure = arguments_of(
     SPEC,
@@ -77,7 +78,9 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[st
         return 0
     print("\n".join(convention_table(model.spec.name, regime, rows)))
     for pair in pairs:
-        print(f"\n{pair.second} - {pair.first} = {pair.flops:+,}")
+        units = [NAMES[estimators[name].unit] for name in (pair.second, pair.first)]
+        told = f" ({units[0]} less {units[1]})" if units[0] != units[1] else ""
+        print(f"\n{pair.second} - {pair.first} = {pair.flops:+,}{told}")
         for step in pair.steps:
             print(f"  {step.flops:+,}  {percent(step.share)}  {step.sentence(pair.first, pair.second)}")
     return 0
@@ -100,11 +103,14 @@ def difference(pair: Any) -> dict[str, Any]:
 
 def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
-    lines = [("convention", "forward FLOPs", "backward FLOPs", "total FLOPs", "to the first")]
+    passes = ("forward", "backward", "total")
+    units = {NAMES[found["unit"]] for found in rows}
+    shared = f" {units.pop()}" if len(units) == 1 else ""
+    lines = [("convention", *(name + shared for name in passes), "to the first")]
     for found in rows:
         ratio = "-" if found["ratio"] is None else f"{found['ratio']:.4f}x"
-        figures = [scaled(found[key]).strip() for key in ("forward", "backward", "total")]
-        lines.append((found["convention"], figures[0], figures[1], figures[2], ratio))
+        own = "" if shared else NAMES[found["unit"]]
+        lines.append((found["convention"], *(scaled(found[key]).strip() + own for key in passes), ratio))
     return [f"{spec}, regime {regime}", *aligned(lines)]
 
 
@@ -120,16 +126,17 @@ def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, 
         totals = [estimator.total(m) + (estimator.recomputed(m) if executed else 0) for m in moments]
         first = first or totals
         lines[name] = [total / base if base else None for total, base in zip(totals, first, strict=True)]
-    title = f"{args.spec}: FLOPs of a step under {'regimes' if executed else 'conventions'}"
+    title = f"{args.spec}: a step under {'regimes' if executed else 'conventions'}"
     tokens = [grown.tokens(side) for side in grown.sides]
     save(ratios(title, grown.label, tokens, lines, next(iter(estimators))), args.plot)
 
 
 def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:
-    """The figures of one regime, FLOPs of one step."""
+    """The figures of one regime: the work of one step, in the unit of the convention."""
     m = estimator.moments(**batch)
     return {
         "regime": name,
+        "unit": estimator.unit,
         "trainable_parameters": estimator.trainable_parameters,
         "forward": estimator.forward(m),
         "backward": estimator.backward(m),
@@ -140,9 +147,11 @@ def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:
 
 def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
-    lines = [("regime", "trains", "forward FLOPs", "backward FLOPs", "recomputed FLOPs", "to full", "to 3 x forward")]
+    passes = ("forward", "backward", "recomputed")
+    unit = NAMES[rows[0]["unit"]] if rows else NAMES["flops"]
+    lines = [("regime", "trains", *(f"{name} {unit}" for name in passes), "to full", "to 3 x forward")]
     for found in rows:
-        trains, *figures = [scaled(found[key]).strip() for key in ("trainable_parameters", "forward", "backward", "recomputed")]
+        trains, *figures = [scaled(found[key]).strip() for key in ("trainable_parameters", *passes)]
         full, three = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
         lines.append((found["regime"], trains, figures[0], figures[1], figures[2], full, three))
     return [f"{spec}, convention {convention}; ratios count recomputed work", *aligned(lines)]

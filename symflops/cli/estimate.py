@@ -13,6 +13,7 @@ import sys
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.units import NAMES
 from symflops.system.reading import parse_json, read_json
 
 TYPE_CHECKING = False
@@ -113,7 +114,7 @@ def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, A
 
 def table(found: dict[str, Any]) -> str:
     """The estimate for people: exact numbers with units, and a rounded reading of the FLOPs."""
-    unit = {"flops": "FLOPs", "macs": "MACs"}[found["unit"]]
+    unit = NAMES[found["unit"]]
     spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
     lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}"]
     for name in ("parameters", "active parameters", "trainable parameters"):

@@ -9,6 +9,7 @@ from typing import Any
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, OVER, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.cli.estimate import aligned, batch_of, scaled
 from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.units import unit_of
 
 BAR = 20
 
@@ -60,10 +61,11 @@ def run(args: argparse.Namespace) -> int:
     print(f"{derived.program.title or derived.program.name}")
     print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}")
     print(per_token(estimator, moments) + "\n")
-    print("\n".join(rows(root, args.depth)))
+    unit = unit_of(estimator)
+    print("\n".join(rows(root, args.depth, unit)))
     print("\n".join(["", *roles(derived.program, args.regime)]))
     print("\n" + "\n".join(summary(estimator.evidence)))
-    print("\n" + closed_form(derived))
+    print("\n" + closed_form(derived, unit))
     if args.plot:
         plot(args, derived, config, batch)
     return 0
@@ -77,10 +79,8 @@ def per_token(estimator: Any, moments: Any) -> str:
     told = f"parameters {estimator.parameters:,}"
     if estimator.parameters_active is not None:
         told += f", active per token {estimator.parameters_active:,}"
-    unit = {"flops": "FLOPs", "macs": "MACs"}[estimator.unit]
-    return (
-        f"{told}; {tokens:,} tokens, {scaled(estimator.total(moments) // tokens).strip()}{unit} per token" if tokens else told
-    )
+    rate = scaled(estimator.total(moments) // tokens).strip() + unit_of(estimator) if tokens else ""
+    return f"{told}; {tokens:,} tokens, {rate} per token" if tokens else told
 
 
 def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: 
     rows = [figures(grown.at(side)) for side in grown.sides]
     parts = {name: [row[name] for row in rows] for name in estimators}
     tokens = [grown.tokens(side) for side in grown.sides]
-    title = f"{derived.program.name}: where the FLOPs go"
+    title = f"{derived.program.name}: where the work goes"
     save(breakdown(title, grown.label, tokens, parts, grown.first(half)), args.plot)
 
 
@@ -140,9 +140,9 @@ def path_to(root: Module, path: str) -> list[Module]:
     return found
 
 
-def rows(root: Module, depth: int) -> list[str]:
+def rows(root: Module, depth: int, unit: str) -> list[str]:
     """The table of the tree."""
-    lines = [("module", "parameters", "forward FLOPs", "backward FLOPs", "share of the total")]
+    lines = [("module", "parameters", f"forward {unit}", f"backward {unit}", "share of the total")]
 
     def visit(node: Module, level: int, indent: str) -> None:
         share = node.total / root.total if root.total else 0.0
@@ -175,11 +175,11 @@ def roles(program: Any, regime: str) -> list[str]:
     return ["roles:", *(f"  {name.ljust(width)}  {text}" for name, text in rows)] if rows else ["roles: those of the operators"]
 
 
-def closed_form(derived: Any) -> str:
+def closed_form(derived: Any, unit: str) -> str:
     """The closed forms, a line per moment, and what the letters mean."""
     from symflops.emit.python.closed_forms import symbol_table, wrapped
 
-    lines = ["closed form, FLOPs per batch:"]
+    lines = [f"closed form, {unit} per batch:"]
     for name, form in (("forward", derived.forward), ("backward", derived.backward)):
         lines += ["  " + line for line in wrapped(name, [f"({text}) * {moment}" for moment, text in form.items()])]
     lines.append("where")

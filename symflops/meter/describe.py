@@ -9,6 +9,7 @@ from symflops.meter.accumulate import Accumulator
 from symflops.runtime.evidence import summary
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.lengths import Lengths
+from symflops.runtime.units import unit_of
 
 FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts recomputation and padding too"
 
@@ -31,7 +32,9 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
             pairs = zip(one.moment_sets, one.coefficients[name], strict=True)
             terms = [f"{value:,} {moment}" for moment, value in pairs if value]
             if terms:
-                lines.append(f"  FLOPs {label} = {' + '.join(terms)}, summed over the items of the {whose}")
+                lines.append(f"  {unit_of(one)} {label} = {' + '.join(terms)}, summed over the items of the {whose}")
+        if unit_of(one) == "MACs":
+            lines.append("  rates and totals are logged in FLOPs, two a MAC")
         if one.whole:
             lines.append(f"  {', '.join(one.whole)}: of each micro-batch as a whole, then summed")
         if isinstance(one, InterpretedEstimator):
@@ -44,13 +47,13 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
 
 
 def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
-    """The line about one batch: FLOPs per sample forward, and of a step."""
+    """The line about one batch: its work per sample forward, and of a step."""
     sums = Accumulator(estimator)
     sums.add(**streams)
     found = sums.read(reduce=False)
     forward, total = (found.flops(estimator.coefficients[kind], estimator.padded) for kind in ("forward", "total"))
     entry = next(iter(streams.values()))
     count = max(entry.count if isinstance(entry, Lengths) else len(entry["lengths"] if isinstance(entry, dict) else entry), 1)
-    return (
-        f"  this batch: {count} samples, {forward // count:,} FLOPs forward per sample, {total:,} FLOPs a step of this process"
-    )
+    unit = unit_of(estimator)
+    per_sample = f"{forward // count:,} {unit} forward per sample"
+    return f"  this batch: {count} samples, {per_sample}, {total:,} {unit} a step of this process"

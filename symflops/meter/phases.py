@@ -12,6 +12,7 @@ from symflops.meter.keys import PRESETS
 from symflops.meter.processes import lowest_of_group
 from symflops.meter.types import Sums
 from symflops.runtime.protocol import Estimator
+from symflops.runtime.units import in_flops
 
 
 class Waiting:
@@ -65,7 +66,8 @@ class Phase:
     def flops(self, sums: Sums) -> tuple[int, int]:
         """The FLOPs of the model, and those that were executed: on padded lengths, with recomputation."""
         total, again = (self.estimator.coefficients[kind] for kind in ("total", "recomputed"))
-        return sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
+        found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
+        return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
 
     def receive(self, estimator: Estimator) -> Accumulator:
         """Take the estimator that was awaited; the sums of earlier windows."""

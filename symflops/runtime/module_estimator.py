@@ -57,6 +57,7 @@ class BoundEstimator(Generic[S, M]):
     _sized = False  # whether moments depend on sizes
     _fixed: tuple[tuple[str, Any], ...] = ()  # the sizes that decide the structure
     _conventions: Mapping[str, tuple[str, str, bool]] = {}  # pairs, lengths, whether unseen work counts
+    _macs: tuple[str, ...] = ()  # the conventions that count MACs
     _hidden: Mapping[str, tuple[int, ...]] = {}  # per regime the lines that it does not see
     _regimes: Mapping[str, tuple[Any, ...]] = {}  # work, column, gradients, recomputed, parameters, those of adapters
     _inner_sets: tuple[str, ...] = ()  # the index set of each inner length
@@ -85,6 +86,11 @@ class BoundEstimator(Generic[S, M]):
             self._settle(sizes, regime, convention)
         except ZeroDivisionError as error:
             raise ValueError(f"the config does not fit the model: {error}") from None
+
+    @property
+    def unit(self) -> str:
+        """The unit of what it counts: ``flops``, or ``macs`` of two FLOPs each."""
+        return "macs" if self.convention in self._macs else "flops"
 
     def _settle(self, sizes: S, regime: str, convention: str) -> None:
         """Evaluate what depends on the sizes alone."""

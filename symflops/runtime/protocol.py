@@ -38,6 +38,10 @@ class Estimator(Protocol):
         """FLOPs per moment, by pass."""
 
     @property
+    def unit(self) -> str:
+        """The unit of what it counts: ``flops``, or ``macs`` of two FLOPs each."""
+
+    @property
     def padded(self) -> bool:
         """Whether the convention counts padded lengths."""
 
