@@ -179,10 +179,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     program = lower(made.derivations, [convention.plain for convention in conventions], own)
     if isinstance(program, NeedsSize):
         return program
-    program = replace(
-        program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census),
-        forms_only=tuple(own) if len(conventions) > 1 else (),
-    )  # fmt: skip
+    program = replace(program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census))
     texts = emit(program, request.version, request.verified, request.targets) if request.goal is Goal.TEXTS else {}
     return replace(made, program=program, texts=texts)
 

@@ -27,6 +27,9 @@ class RuntimeStatsMixin:
     ) -> int:
         """FLOPs of the global batch, forward and backward.
 
+        Bridge sums padded lengths, and squares and products of real ones. A convention that counts both takes each as it is;
+        the sums of one that counts real lengths alone are those of the padded ones.
+
         Raises:
             ValueError: a sum that the model needs is not given, or the model needs others.
         """
@@ -35,6 +38,8 @@ class RuntimeStatsMixin:
             "x": seqlen_sum,
             "xx": seqlen_squared_sum,
             "y": cross_seqlen_sum,
+            "x_padded": seqlen_sum,
+            "y_padded": cross_seqlen_sum,
             "xy": cross_seqlen_product_sum,
         }
         return flops_of_sums(self.symflops_estimator, {name: value for name, value in sums.items() if value is not None})
@@ -43,8 +48,8 @@ class RuntimeStatsMixin:
 def num_floating_point_operations(estimator: Any) -> Any:
     """A replacement for ``megatron.training.training.num_floating_point_operations``.
 
-    Without sums of variable lengths every sequence counts as ``args.seq_length``. The sums are those of the data-parallel
-    ranks, already divided by Megatron-LM by its model-parallel size.
+    Without sums of variable lengths every sequence counts as ``args.seq_length``, and so does every padded one. The sums are
+    those of the data-parallel ranks, already divided by Megatron-LM by its model-parallel size.
     """
 
     def count(
@@ -56,7 +61,8 @@ def num_floating_point_operations(estimator: Any) -> Any:
         length = int(args.seq_length)
         tokens = batch_size * length if total_real_tokens_in_batch is None else round(total_real_tokens_in_batch)
         squares = batch_size * length**2 if seqlen_squared_sum_in_batch is None else round(seqlen_squared_sum_in_batch)
-        return flops_of_sums(estimator, {"n": batch_size, "x": tokens, "xx": squares})
+        padded = {"x_padded": batch_size * length, "xx_padded": batch_size * length**2}
+        return flops_of_sums(estimator, {"n": batch_size, "x": tokens, "xx": squares, **padded})
 
     return count
 

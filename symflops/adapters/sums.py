@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from symflops.model.index_sets import padded_name
 from symflops.runtime.units import in_flops
 
 # lengths below and above any window: a moment is identified by its values at these
@@ -22,7 +23,8 @@ def flops_of_sums(estimator: Any, sums: Mapping[str, int], kind: str = "total") 
     Args:
         estimator: The estimator of the model.
         sums: ``n`` sequences; ``x`` and ``xx`` the sums of the first stream's lengths and of their squares; ``y``, ``yy`` those
-            of a second stream; ``xy`` the sum of products.
+            of a second stream; ``xy`` the sum of products. ``x_padded`` and so on are those of padded lengths; without one,
+            the lengths are not padded, and it is ``x``.
         kind: The coefficients: ``total``, ``forward``, ...
 
     Raises:
@@ -35,7 +37,9 @@ def flops_of_sums(estimator: Any, sums: Mapping[str, int], kind: str = "total") 
     total = 0
     for moment, coefficient, values in zip(estimator.moment_sets, estimator.coefficients[kind], columns, strict=True):
         if coefficient:
-            known = sums.get(SUMS.get(values, ""))
+            name = SUMS.get(values, "")
+            padded = estimator.padded or moment in getattr(estimator, "padded_sums", ())
+            known = sums.get(padded_name(name), sums.get(name)) if padded else sums.get(name)
             if known is None:
                 raise ValueError(f"this model needs the sum '{moment}' of the lengths, which is not given")
             total += coefficient * int(known)

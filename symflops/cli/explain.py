@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     print(per_token(estimator, moments) + "\n")
     unit = unit_of(estimator)
     print("\n".join(rows(root, args.depth, unit)))
-    print("\n".join(["", *roles(derived.program, args.regime)]))
+    print("\n".join(["", *roles(derived)]))
     print("\n" + "\n".join(summary(estimator.evidence)))
     print("\n" + closed_form(derived, unit))
     if args.plot:
@@ -158,12 +158,12 @@ def rows(root: Module, depth: int, unit: str) -> list[str]:
     return [f"{text}  {line[4]}" for text, line in zip(texts, lines, strict=True)]
 
 
-def roles(program: Any, regime: str) -> list[str]:
+def roles(derived: Any) -> list[str]:
     """The modules that conventions may count apart, by role and by region; what the spec leaves open is inferred."""
     from symflops.runtime.evidence import shortened
 
     found: dict[tuple[str, bool], list[str]] = {}
-    for line in next((one for one in program.regimes if one.name == regime), program.regimes[0]).lines:
+    for line in derived.program.regime(derived.case.regime).under(derived.case.convention):
         own = () if line.role in (line.operator, "product") else (line.role,)
         for name in (*own, *line.regions):
             found.setdefault((name, name in line.inferred), []).append(line.module)

@@ -102,7 +102,8 @@ class _Counter:
         extent = self.extent(contraction.extent)
         rows = self.rows_of(rule.rows, contraction.items) if rule.rows is not None else None
         extent = extent if rows is None else Extent(rows, rows)
-        side = dict(self.convention.lengths).get("attention" if contraction.extent.pairs else "linear", "")
+        kind = "attention" if contraction.extent.pairs else "linear"
+        side = dict(self.convention.lengths).get(kind, self.convention.length) if self.convention.lengths else ""
         changed = replace(contraction, size=self.size(work, rule), extent=extent, side=side)
         return self.in_unit(replace(work, contraction=changed))
 

@@ -24,11 +24,12 @@ class Derived(Shown):
     case: Case
 
     def _texts(self, form: Sequence[tuple[int, Any]]) -> dict[str, str]:
-        return {self.program.moments[position].name: PythonPrinter().text(formula) for position, formula in form}
+        name = self.case.convention
+        return {self.program.sum_name(position, name): PythonPrinter().text(formula) for position, formula in form}
 
     @property
     def forward(self) -> dict[str, str]:
-        """FLOPs of the forward pass, as moment -> coefficient."""
+        """FLOPs of the forward pass, as moment -> coefficient; ``Moments.sums`` has the moments by these names."""
         return self._texts(self.case.forward)
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
@@ -33,8 +32,6 @@ def emit(
     program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = ENDINGS
 ) -> dict[str, str]:
     """The text of each target by file ending; ``verified`` is what the spec was checked against."""
-    if program.forms_only and CODE.keys() & set(endings):
-        raise SymflopsError(f"code under '{program.forms_only[0]}' is of no other convention: it counts other work")
     texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE}
     if PAGES.keys() & set(endings):
         shown = document(page_of(program, verified))
@@ -49,4 +46,4 @@ def page_of(
     conventions: Sequence[ConventionFigures] = (),
 ) -> Page:
     """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
-    return page(abbreviated(program.showing(regimes)), verified, worked(program, conventions), program)
+    return page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)

@@ -12,7 +12,7 @@ from symflops.lower.names import Names, moment_name, sum_name
 from symflops.model.derivation import Work
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE
-from symflops.model.program import Statistic
+from symflops.model.sums import Statistic
 
 
 def without_padding(work: Work) -> Work:
@@ -25,7 +25,7 @@ def without_padding(work: Work) -> Work:
 
 
 def statistics(
-    moments: Iterable[tuple[str, Monomial]],
+    moments: Iterable[Monomial],
     lengths: Iterable[Length],
     rows: Mapping[Monomial, str],
     taken: Collection[str],
@@ -36,7 +36,7 @@ def statistics(
     ``rows`` names products of lengths; ``taken`` are letters that no statistic may have.
     """
     sets = {length.symbol: length.items for length in lengths}
-    found = {whole for _, monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
+    found = {whole for monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
     made: list[Statistic] = []
     names = Names(taken)
     for whole in sorted(found, key=lambda atom: (len(atom.atoms(Whole)), str(atom))):

@@ -13,7 +13,7 @@ from symflops.lower.inputs import Inputs
 from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Need
-from symflops.model.program import InnerLength
+from symflops.model.sums import InnerLength
 
 Measures = Mapping[Symbol, tuple[Length, ...]]
 Key = tuple[Truth, Expr]

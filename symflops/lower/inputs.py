@@ -12,8 +12,8 @@ from symflops.lower.graph_queries import has_default
 from symflops.model.formula import ZERO
 from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
-from symflops.model.program import InputInfo, StreamInfo
 from symflops.model.spec import InputSpec
+from symflops.model.sums import InputInfo, StreamInfo
 from symflops.syntax.expression import names as letters
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import lcm
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TypeVar
@@ -53,7 +54,7 @@ def lower(
     Args:
         derivations: the graph under each regime.
         conventions: how closed forms count the work.
-        counted: the derivations, one per regime, of conventions that count other work than ``derivations``; by name.
+        counted: the derivations, one per regime, of conventions with rules of their own, by name; ``derivations`` may be one.
     """
     return _Lowering(derivations[0].graph, derivations, conventions, counted).program()
 
@@ -69,7 +70,10 @@ class _Lowering:
         self.graph = graph
         symbols = frozenset(length.symbol for length in graph.lengths)
         self.derivations = [spread_all(derivation, symbols) for derivation in derivations]
-        self.counted = {name: [spread_all(one, symbols) for one in ones] for name, ones in counted.items()}
+        self.counted = {
+            name: [spread_all(one, symbols) for one in ones] for name, ones in counted.items() if ones[0] is not derivations[0]
+        }
+        self.plain = len(self.counted) == len(counted)  # whether ``derivations`` are as derived, with whole numbers of FLOPs
         self.conventions = conventions
         every = [*self.derivations, *(one for ones in self.counted.values() for one in ones)]
         atoms = count_atoms(every)
@@ -78,29 +82,44 @@ class _Lowering:
         self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
         self.parameters = Parameters(self.formulas)
-        self.moments = Moments(graph, every, lengths, self.formulas, letters)
+        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
         self.units: dict[tuple[Expr, Fraction], Formula] = {}
+        self.shares: dict[str, int] = {}  # parts of a FLOP, by convention
 
     # lines and closed forms
 
-    def line(self, work: Work) -> Line:
-        """One contraction in both passes."""
+    def lines(self, derivations: Sequence[Derivation], plain: bool) -> tuple[list[tuple[Line, ...]], int]:
+        """The work of each regime, and into how many parts a FLOP is divided so that all counts are whole.
+
+        Work as derived (``plain``) is in whole FLOPs.
+        """
+        works = [merged(derivation.work) for derivation in derivations]
+        if plain:
+            return [tuple(map(self.line, some)) for some in works], 1
+        times = [[lcm(1, *map(denominator, executions(work))) for work in some] for some in works]
+        pairs = [list(zip(some, numbers, strict=True)) for some, numbers in zip(works, times, strict=True)]
+        factors = {(work.contraction.size, 2 * self.amounts.of(work)[1] / number) for some in pairs for work, number in some}
+        parts = lcm(1, *(denominator(size, factor) for size, factor in factors))
+        return [tuple(self.line(work, number, parts) for work, number in some) for some in pairs], parts
+
+    def line(self, work: Work, times: int = 1, parts: int = 1) -> Line:
+        """One contraction in both passes; ``times`` as many executions of a ``parts / times`` of the work."""
         amount, factor = self.amounts.of(work)
-        size = (work.contraction.size, factor)
+        size = (work.contraction.size, factor * Fraction(parts, times))
         if size not in self.units:
-            self.units[size] = self.formulas.plain(Polynomial.of(size[0]).scale(2 * factor))
+            self.units[size] = self.formulas.plain(Polynomial.of(size[0]).scale(2 * size[1]))
         gradients = tuple(
-            GradientLine(gradient.operand, gradient.kind, self.count(gradient.count), gradient.reason)
+            GradientLine(gradient.operand, gradient.kind, self.count(gradient.count * times), gradient.reason)
             for gradient in work.gradients
         )
         return Line(
             str(work.operator.path), work.contraction.name, work.operator.kind, work.operator.caption,
-            self.units[size], amount, self.count(work.forward), gradients,
-            self.count(work.recomputed),
+            self.units[size], amount, self.count(work.forward * times), gradients,
+            self.count(work.recomputed * times),
             work.contraction.seen,
-            running_texts(work.operator.path, work.operator.visits), work.contraction.side,
+            running_texts(work.operator.path, work.operator.visits),
             role_of(work.operator), regions_of(work.operator), inferred_of(work.operator),
         )  # fmt: skip
 
@@ -112,16 +131,16 @@ class _Lowering:
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
         """A closed form: the sum of ``size * extent * executions``, by moment."""
-        alike: Counter[tuple[Expr, Expr, str, Expr]] = Counter()
+        alike: Counter[tuple[Expr, Expr, str, Expr, str]] = Counter()
         for work, times in works:
             contraction = work.contraction
             if contraction.seen or convention.unseen:
                 extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
-                alike[times, contraction.size, contraction.items, extent] += 1
+                alike[times, contraction.size, contraction.items, extent, contraction.side] += 1
         parts: dict[Key, list[Polynomial]] = {}
-        for (times, size, items, extent), number in alike.items():
+        for (times, size, items, extent, side), number in alike.items():
             cost = Polynomial.of(times) * Polynomial.of(size).scale(2 * number)
-            for key, part in self.moments.vector(items, extent).items():
+            for key, part in self.moments.vector(items, extent, side).items():
                 parts.setdefault(key, []).append(part * cost)
         totals = {self.moments.index[key]: Polynomial.total(some) for key, some in parts.items()}
         formulas = {position: self.formulas.factored(total) for position, total in totals.items() if total}
@@ -137,11 +156,11 @@ class _Lowering:
 
     # the program
 
-    def regime(self, derivation: Derivation) -> RegimeLines:
+    def regime(self, derivation: Derivation, lines: tuple[Line, ...]) -> RegimeLines:
         """The work and the parameters of one regime."""
         entries, readers = derivation.parameters, ParameterReaders(derivation.graph.body)
         return RegimeLines(
-            derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in merged(derivation.work)),
+            derivation.regime.name, derivation.regime.doc, lines,
             tuple(self.parameters.tensor(readers, entry) for entry in entries),
             tuple(entry.trains for entry in entries),
             self.parameters.total(entries),
@@ -157,6 +176,19 @@ class _Lowering:
             return ()
         return tuple((places[key], self.formulas.plain(part)) for key, part in vector.items())
 
+    def regimes(self) -> tuple[RegimeLines, ...]:
+        """The work and the parameters of each regime; conventions that count equal work share its lines."""
+        lines, parts = self.lines(self.derivations, self.plain)
+        found = list(map(self.regime, self.derivations, lines))
+        if parts > 1:
+            self.shares = {convention.name: parts for convention in self.conventions if convention.name not in self.counted}
+        for name, derivations in self.counted.items():
+            own, parts = self.lines(derivations, False)
+            if parts > 1:
+                self.shares[name] = parts
+            found = [replace(regime, own=(*regime.own, (name, some))) for regime, some in zip(found, own, strict=True)]
+        return tuple(found)
+
     def cases(self) -> Iterator[Case]:
         """The closed forms of each regime under each convention."""
         for position in range(len(self.derivations)):
@@ -170,7 +202,7 @@ class _Lowering:
     def program(self) -> Program:
         """The whole program."""
         spec, graph = self.graph.spec, self.graph
-        regimes = tuple(map(self.regime, self.derivations))
+        regimes = self.regimes()
         cases = tuple(self.cases())
         program = Program(
             name=spec.name, title=spec.title, references=spec.alike,
@@ -195,9 +227,15 @@ class _Lowering:
             reading=spec.reading or None,
             inner=inner_lengths(graph, self.formulas, self.measures),
             requirements=requirements(graph, self.formulas),
+            shares=tuple(self.shares.items()),
             exceptions=tuple((convention.name, convention.because) for convention in self.conventions if convention.because),
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program
+
+
+def denominator(expr: Expr, factor: Fraction = Fraction(1)) -> int:
+    """The least number that makes ``expr * factor`` whole."""
+    return lcm(1, *(part.denominator for part in Polynomial.of(expr).scale(factor).terms.values()))
 
 
 def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:

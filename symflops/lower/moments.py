@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
+from typing import NamedTuple
 
 from sympy import Expr
 
@@ -16,11 +17,18 @@ from symflops.lower.names import Names, distinct, last_words, moment_name, row_n
 from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import Graph, Length
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.program import Amount, Moment
+from symflops.model.index_sets import ONCE, PADDED, SAMPLES, padded_name
+from symflops.model.program import Amount
+from symflops.model.sums import Moment
 
-Key = tuple[str, Monomial]
-"""A moment: an index set, and the product of lengths that is summed over its items."""
+
+class Key(NamedTuple):
+    """A moment: an index set, the product of lengths that is summed over its items, and whether they are always padded."""
+
+    items: str
+    monomial: Monomial
+    side: str = ""
+
 
 Vector = dict[Key, Polynomial]
 """A multiple of each moment."""
@@ -30,9 +38,10 @@ class Moments:
     """The moments of ``derivations``, of one graph; from here on ``formulas`` prints statistics of a batch as letters.
 
     Args:
-        derivations: all work of a program; names follow the first derivation.
+        derivations: the work that most conventions count; names follow the first derivation.
         lengths: the batch variables.
         taken: letters that no statistic may have.
+        own: the derivations of conventions that count other work; what they alone need comes last.
     """
 
     def __init__(
@@ -42,55 +51,75 @@ class Moments:
         lengths: Sequence[Length],
         formulas: Formulas,
         taken: Collection[str],
+        own: Mapping[str, Sequence[Derivation]],
     ) -> None:
         self.formulas = formulas
         self.lengths = frozenset(length.symbol for length in lengths)
         sets = dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)])
         self.sets = {items: position for position, items in enumerate(sets)}
-        self.vectors: dict[tuple[str, Expr], Vector] = {}
+        self.vectors: dict[tuple[str, Expr, str], Vector] = {}
         self.keys = self.collect(derivations)
+        self.only = self.further(own)
+        self.keys += sorted(self.only, key=self.order)
         self.index = {key: position for position, key in enumerate(self.keys)}
-        self.rows = row_names(derivations[0].work, self.vector, graph.values)
-        self.statistics = statistics(self.keys, lengths, self.rows, taken, formulas)
+        self.rows = row_names(derivations[0].work, self.products, graph.values)
+        self.statistics = statistics((key.monomial for key in self.keys), lengths, self.rows, taken, formulas)
 
-    def vector(self, items: str, extent: Expr) -> Vector:
+    def vector(self, items: str, extent: Expr, side: str = "") -> Vector:
         """``extent`` in multiples of moments: lengths of the batch go into the moment, sizes into its factor."""
-        if (items, extent) not in self.vectors:
+        if (items, extent, side) not in self.vectors:
             parts = Polynomial.of(extent).split_whole(self.varies)
-            self.vectors[items, extent] = {(items, monomial): coefficient for monomial, coefficient in parts.items()}
-        return self.vectors[items, extent]
+            padded = PADDED if side == PADDED else ""
+            self.vectors[items, extent, side] = {
+                Key(items, monomial, padded if monomial else ""): coefficient for monomial, coefficient in parts.items()
+            }
+        return self.vectors[items, extent, side]
+
+    def products(self, items: str, extent: Expr) -> list[Monomial]:
+        """The products of lengths in ``extent``."""
+        return [key.monomial for key in self.vector(items, extent)]
+
+    def further(self, own: Mapping[str, Sequence[Derivation]]) -> dict[Key, list[str]]:
+        """The moments that only some conventions have, with their names."""
+        found: dict[Key, list[str]] = {}
+        for name, derivations in own.items():
+            for key in set(self.collect(derivations)).difference(self.keys):
+                found.setdefault(key, []).append(name)
+        return found
 
     def varies(self, atom: Expr) -> bool:
         """Whether ``atom`` depends on the batch."""
         return bool(atom.free_symbols & self.lengths) or atom.has(Whole)
 
-    def collect(self, derivations: Sequence[Derivation]) -> list[Key]:
+    def collect(self, derivations: Iterable[Derivation]) -> list[Key]:
         """The moments of all work, and the number of items of each index set among them, in order."""
         found: set[Key] = set()
         extents = {
-            (work.contraction.items, extent)
+            (work.contraction.items, extent, work.contraction.side)
             for derivation in derivations
             for work in derivation.work
             for extent in (work.contraction.extent.executed, work.contraction.extent.useful)
         }
-        for items, extent in extents:
-            found |= self.vector(items, extent).keys()
-        found |= {(items, CONSTANT) for items in {items for items, _ in found}.intersection(self.sets) - {ONCE}}
+        for items, extent, side in extents:
+            found |= self.vector(items, extent, side).keys()
+        found |= {Key(items, CONSTANT) for items in {key.items for key in found}.intersection(self.sets) - {ONCE}}
         return sorted(found, key=self.order)
 
-    def order(self, key: Key) -> tuple[int, int, list[str]]:
+    def order(self, key: Key) -> tuple[int, int, list[str], str]:
         """By index set, then by degree, then by letters."""
-        items, monomial = key
+        items, monomial, side = key
         names = [str(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
         degree = sum(exponent for _, exponent in monomial)
-        return (self.sets.get(items, len(self.sets)), degree, names)
+        return (self.sets.get(items, len(self.sets)), degree, names, side)
 
     def moment(self, key: Key) -> Moment:
         """One moment as a program lists it."""
-        items, monomial = key
+        items, monomial, side = key
         free = {symbol.name for atom, _ in monomial for symbol in atom.free_symbols - self.lengths}
         formula = self.formulas.term(monomial, Fraction(1))
-        return Moment(moment_name(items, monomial, self.rows), items, formula, tuple(sorted(free)))
+        name = moment_name(items, monomial, self.rows)
+        name = padded_name(name) if side else name
+        return Moment(name, items, formula, tuple(sorted(free)), side, tuple(self.only.get(key, ())))
 
     def listed(self) -> tuple[Moment, ...]:
         """All moments as a program lists them, under distinct names."""
@@ -103,7 +132,7 @@ class Amounts:
     def __init__(self, graph: Graph, moments: Moments, formulas: Formulas) -> None:
         self.moments = moments
         self.formulas = formulas
-        self.known: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
+        self.known: dict[tuple[str, Expr, Expr, str], tuple[Amount, Fraction]] = {}
         self.names = Names()
         self.streams: dict[tuple[str, Polynomial], str] = {}
         for name, stream in graph.streams:
@@ -112,9 +141,9 @@ class Amounts:
     def of(self, work: Work) -> tuple[Amount, Fraction]:
         """What a contraction runs over, in whole multiples of moments, and the fraction taken out to make them whole."""
         contraction = work.contraction
-        key = (contraction.items, contraction.extent.executed, contraction.extent.useful)
+        key = (contraction.items, contraction.extent.executed, contraction.extent.useful, contraction.side)
         if key not in self.known:
-            vectors = [self.moments.vector(contraction.items, extent) for extent in (key[2], key[1])]
+            vectors = [self.moments.vector(contraction.items, extent, contraction.side) for extent in (key[2], key[1])]
             denominators = [f.denominator for vector in vectors for part in vector.values() for f in part.terms.values()]
             factor = Fraction(1, lcm(1, *denominators))
             useful, executed = (self.terms(vector, factor) for vector in vectors)
@@ -132,11 +161,11 @@ class Amounts:
         contraction = work.contraction
         rows = contraction.items, Polynomial.of(contraction.extent.executed)
         if contraction.kind == "linear" and rows in self.streams:
-            self.names.taken.add(self.streams[rows])
-            return self.streams[rows]
+            return self.names.unused(padded_name(self.streams[rows]) if contraction.side == PADDED else self.streams[rows])
         last = last_words(str(work.operator.path)) or work.operator.kind
         last = last if last.isidentifier() else f"{work.operator.kind}_{last}".strip("_")
-        return self.names.unused(f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}")
+        name = f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}"
+        return self.names.unused(padded_name(name) if contraction.side == PADDED else name)
 
     def listed(self) -> tuple[Amount, ...]:
         """All amounts as a program lists them."""

@@ -35,8 +35,9 @@ from symflops.model.formula import Formula, symbols
 from symflops.model.graph import Graph
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Value
-from symflops.model.program import Definition, Field, Moment, Program
+from symflops.model.program import Definition, Field, Program
 from symflops.model.spec import Spec
+from symflops.model.sums import Moment
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import latex_symbol
 
@@ -59,16 +60,16 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
 
 
 def row_names(
-    works: Iterable[Work], vector: Callable[[str, Expr], Collection[tuple[str, Monomial]]], values: Sequence[Value]
+    works: Iterable[Work], products_in: Callable[[str, Expr], Collection[Monomial]], values: Sequence[Value]
 ) -> dict[Monomial, str]:
     """Names for products of lengths that are the rows of a value: the value's name, short products first."""
     rows: dict[Monomial, str] = {}
     taken: set[str] = set()
     for work in works:
         items = work.contraction.items
-        products = vector(items, unpadded(work.contraction.extent.executed, items != ONCE))
+        products = products_in(items, unpadded(work.contraction.extent.executed, items != ONCE))
         value = values[work.operator.results[0]].name.replace(".", "_")
-        for _, product in products:
+        for product in products:
             plain = all(atom.is_Symbol for atom, _ in product)
             if not plain and len(products) == 1 and value.isidentifier() and product not in rows:
                 rows[product] = value if value not in taken else f"{value}_{len(rows)}"

@@ -12,7 +12,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from symflops.meter.columns import clipped, first_below, listed, nothing
+from symflops.meter.columns import Vector, clipped, first_below, listed, nothing, with_rows
 from symflops.meter.processes import distributed_of, reduced
 from symflops.meter.types import Sums
 from symflops.runtime.bounds import safe_bits
@@ -40,6 +40,8 @@ class Accumulator:
         self.example = partial(example_of, estimator)
         self.moments = estimator.moments
         self.moment_sets = tuple(estimator.moment_sets.values())
+        always = getattr(estimator, "padded_sums", ())
+        self.always = tuple(place for place, name in enumerate(estimator.moment_sets) if name in always)
         self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
         self.needed = tuple(name for name, optional in estimator.streams.items() if not optional)
         self.axes = tuple(len(axes) for streams in self.sets.values() for _, axes, _ in streams)
@@ -73,6 +75,8 @@ class Accumulator:
         batch = self._batch(streams)
         sides = (False, True) if any(entry.padded is not None for entry in batch.values()) else (False,)
         found = [self._measured(batch, side) for side in sides]
+        if len(found) > 1 and self.always:
+            found[0] = with_rows(found[0], found[1], self.always, self._places)
         for side, (host, device) in enumerate((*found, *found)[:2]):
             for position, value in enumerate(host):
                 self._host[side][position] += value * times
@@ -108,8 +112,8 @@ class Accumulator:
         if missing:
             raise LengthError(f"the batch lacks the stream '{missing[0]}'")
 
-    def _measured(self, batch: Mapping[str, Lengths], padded: bool) -> tuple[list[int], Any]:
-        """The vector of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
+    def _measured(self, batch: Mapping[str, Lengths], padded: bool) -> Vector:
+        """The vector of one batch."""
         columns: list[Any] = []
         real: list[Any] = []
         marks: dict[str, Any] = {}

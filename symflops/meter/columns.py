@@ -1,8 +1,22 @@
-"""Columns of lengths: an int for all items, a list, an array or a tensor."""
+"""Columns of lengths: an int for all items, a list, an array or a tensor; and the vectors of their sums."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+Vector = tuple[list[int], Any]
+"""The sums of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
+
+
+def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callable[..., Any]) -> Vector:
+    """The vector of real lengths, with ``rows`` of that of padded ones; ``places`` makes a tensor of positions."""
+    host = [padded[0][place] if place in rows else value for place, value in enumerate(real[0])]
+    if padded[1] is None:  # if a length is on a device, so is the vector of padded ones
+        return host, None
+    index = places("padded", tuple(rows), padded[1].device)
+    kept = padded[1] * 0 if real[1] is None else real[1]
+    return host, kept.index_copy(0, index, padded[1].index_select(0, index))
 
 
 def nothing(*columns: Any) -> tuple[Any, ...]:

@@ -107,7 +107,8 @@ class Convention:
     def plain(self) -> Convention:
         """The rules that remain once the counted work has been selected: count all of it, on its lengths."""
         pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
-        return Convention(self.name, pairs, unseen, self.length, self.doc, self.unit, because=self.because)
+        length = "real" if self.lengths else self.length  # each piece of work says its own side
+        return Convention(self.name, pairs, unseen, length, self.doc, self.unit, because=self.because)
 
     @property
     def has_half_macs(self) -> bool:

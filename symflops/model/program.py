@@ -1,14 +1,14 @@
 """The one program that every target prints: sizes, moments, work and closed forms, as formulas in a fixed order."""
 
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symflops.model.formula import ZERO, Formula, Num, symbols
-from symflops.model.index_sets import ONCE
-from symflops.model.layout import Layout
+from symflops.model.formula import ZERO, Formula, symbols
+from symflops.model.index_sets import ONCE, PADDED, padded_name
 from symflops.model.regime import Recompute
+from symflops.model.sums import InnerLength, InputInfo, Moment, Statistic, StreamInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,83 +41,6 @@ class Definition:
     letter: str
     formula: Formula
     latex: str
-
-
-@dataclass(frozen=True, slots=True)
-class StreamInfo:
-    """A declared stream: its index set, its batch variables (the axes of a batch entry), and its rows per item.
-
-    An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too. Where no stream of an
-    index set has batch variables, one of them ``counts``: a batch gives the number of its items. A stream that is left out has
-    the length ``absent``, which a layout may set to 1.
-    """
-
-    name: str
-    items: str
-    variables: tuple[str, ...]
-    rows: Formula
-    optional: bool = False
-    counts: bool = False
-    absent: int = 0
-
-    @property
-    def given(self) -> bool:
-        """Whether a batch gives it."""
-        return bool(self.variables) or self.counts
-
-
-@dataclass(frozen=True, slots=True)
-class InputInfo:
-    """How an argument of the model carries lengths.
-
-    ``width`` is None for a carrier of indices; ``when`` says, as 0 or 1, whether the model has the argument at all.
-    """
-
-    name: str
-    stream: str
-    layout: Layout | None
-    over: str = ""
-    width: Formula | None = None
-    when: Formula | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A sum over the items of an index set, of a function of one item's lengths.
-
-    ``sizes`` are the letters that the function needs beside the lengths; where there are none, moments need no sizes.
-    """
-
-    name: str
-    items: str
-    formula: Formula
-    sizes: tuple[str, ...] = ()
-
-    @property
-    def constant(self) -> bool:
-        """Whether it is 1, whatever the batch is."""
-        return self.items == ONCE and isinstance(self.formula, Num)
-
-
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """What belongs to a batch as a whole: the ``sum`` or the ``max`` (its ``kind``) of ``formula`` over an index set.
-
-    Moments read it by its name, as a letter. Those that do are of one batch, and do not add.
-    """
-
-    name: str
-    kind: str
-    items: str
-    formula: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class InnerLength:
-    """A function of one item's lengths that must be at least 1, or the model cannot run the item."""
-
-    items: str
-    formula: Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +79,7 @@ class Line:
     """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands.
 
     ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place;
-    ``side`` are the lengths that it counts on, ``real`` or ``padded``, where they are not those of the convention; ``role`` and
-    ``regions`` are what it is there for (``model/roles.py``), of which ``inferred`` are not given by the spec.
+    ``role`` and ``regions`` are what it is there for (``model/roles.py``), of which ``inferred`` are not given by the spec.
     """
 
     module: str
@@ -171,7 +93,6 @@ class Line:
     recomputed: Formula = ZERO
     seen: bool = True
     within: tuple[str, ...] = ()
-    side: str = ""
     role: str = ""
     regions: tuple[str, ...] = ()
     inferred: tuple[str, ...] = ()
@@ -199,6 +120,8 @@ class Tensor:
 class RegimeLines:
     """The work of one regime, its tensors (adapters among them), which of them train, what is recomputed, the parameters that
     one token goes through (``active``, None if unknown), and the ``tokens`` of a batch in multiples of moments.
+
+    ``lines`` are the work of all conventions but those that count other work: ``own`` has theirs, by name.
     """
 
     name: str
@@ -211,6 +134,11 @@ class RegimeLines:
     recompute: Recompute | None = None
     active: Formula | None = None
     tokens: tuple[tuple[int, Formula], ...] = ()
+    own: tuple[tuple[str, tuple[Line, ...]], ...] = ()
+
+    def under(self, convention: str) -> tuple[Line, ...]:
+        """The lines of a convention."""
+        return dict(self.own).get(convention, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +160,7 @@ class Program:
     ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
     ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
     ``exceptions`` are the conventions of which an exception applies, each with its reason.
-    ``forms_only`` are conventions of which it has closed forms and no lines of work, since they count other work than the rest.
+    ``shares`` are conventions whose lines are in parts of a FLOP, each with how many parts make one.
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
@@ -266,7 +194,7 @@ class Program:
     census: object = None
     exceptions: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
-    forms_only: tuple[str, ...] = ()
+    shares: tuple[tuple[str, int], ...] = ()
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -274,6 +202,40 @@ class Program:
         """The moments that are of one batch as a whole."""
         names = {statistic.name for statistic in self.statistics}
         return tuple(moment.name for moment in self.moments if not names.isdisjoint(symbols(moment.formula)))
+
+    def sum_name(self, position: int, convention: str) -> str:
+        """The name of a moment as a convention counts it: of padded lengths or of real ones."""
+        moment = self.moments[position]
+        padded = dict(self.lengths)[convention] == PADDED and not moment.side and any(True for _ in symbols(moment.formula))
+        return padded_name(moment.name) if padded else moment.name
+
+    def sum_key(self, position: int, convention: str) -> str:
+        """The letter of a moment in the closed forms of a convention: ``moment@`` on the lengths of the first convention."""
+        lengths = dict(self.lengths)
+        same = lengths[convention] == lengths[self.conventions[0]]
+        return f"{'moment' if same else lengths[convention]}@{position}"
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The conventions with rules of their own beside those that count lines as they are derived."""
+        return tuple(dict.fromkeys(name for regime in self.regimes for name, _ in regime.own))
+
+    def first(self) -> "Program":
+        """The program with the lines that its first convention counts."""
+        name = self.conventions[0]
+        regimes = (replace(regime, lines=regime.under(name)) for regime in self.regimes)
+        return replace(self, regimes=tuple(regimes)) if name in self.own else self
+
+    def works(self) -> Iterator[tuple[str, RegimeLines]]:
+        """The work of each regime by its name; then by its name and that of a convention with rules of its own."""
+        yield from ((regime.name, regime) for regime in self.regimes)
+        for name in self.own:
+            yield from ((f"{regime.name} {name}", replace(regime, lines=regime.under(name), own=())) for regime in self.regimes)
+
+    @property
+    def padded_sums(self) -> tuple[str, ...]:
+        """The moments that are of padded lengths in any case."""
+        return tuple(moment.name for moment in self.moments if moment.side)
 
     @property
     def padded(self) -> bool:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from symflops.model.program import Program, StreamInfo
+    from symflops.model.program import Program
+    from symflops.model.sums import StreamInfo
     from symflops.runtime.stored import Stored, Stream
 
     Item = dict[str, int]
@@ -156,8 +157,23 @@ def _owners(program: Stored, items: str) -> dict[str, tuple[str, int]]:
     return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 
 
-def moments_of(program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str = "lengths") -> tuple[int, ...]:
-    """The moments of a batch, in the order of the program.
+def sides_of(
+    program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], places: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The moments of a batch that are at ``places``: of real lengths but where they are always padded, and all of padded ones.
+
+    Raises:
+        BatchError: as :func:`moments_of`.
+    """
+    real, padded = (moments_of(program, batch, sizes, side, places) for side in ("lengths", "padded"))
+    rows = [program.moments[place] for place in places]
+    return tuple(two if row.get("side") else one for row, one, two in zip(rows, real, padded, strict=True)), padded
+
+
+def moments_of(
+    program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str, places: Sequence[int]
+) -> tuple[int, ...]:
+    """The moments of a batch on one side, at ``places`` of the program.
 
     Raises:
         BatchError: as :func:`items_of` and :func:`check_inner`; or a division of the model leaves a remainder.
@@ -169,7 +185,7 @@ def moments_of(program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, An
         values = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
         known[row["name"]] = sum(values) if row["kind"] == "sum" else max(values, default=0)
     found = []
-    for row in program.moments:
+    for row in (program.moments[place] for place in places):
         if row["items"] == ONCE:
             found.append(value(row["formula"], known))
         else:

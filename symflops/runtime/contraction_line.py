@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from symflops.model.format import leading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
-
-    from symflops.runtime.moments import Moments
 
 
 class Line:
     """One contraction, with every formula of sizes evaluated for one model.
 
-    ``value`` evaluates the formula at a position. ``side``, ``kind`` (of pairs) and ``unseen`` are those of the convention.
-    ``vector`` holds the units of work per moment, as pairs of a moment's position and a coefficient.
+    ``value`` evaluates the formula at a position. ``places`` are those of moments in a batch's. ``kind`` (of pairs), ``unseen``
+    and ``shares`` (parts of a FLOP) are those of the convention. ``vector`` holds the units of work per moment, as pairs of a
+    moment's place and a coefficient.
     """
 
-    __slots__ = ("backward", "contraction", "forward", "module", "recomputed", "side", "unit", "vector", "within")
+    __slots__ = ("backward", "contraction", "forward", "module", "recomputed", "unit", "vector", "within")
 
     def __init__(
-        self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], side: str, kind: str, unseen: bool
-    ) -> None:
+        self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], places: Mapping[int, int],
+        kind: str, unseen: bool, shares: int = 1,
+    ) -> None:  # fmt: skip
         self.module, shared, *rest = document["all_lines"][position]
         work = document["work"][shared]
         self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
         self.contraction: str = work["contraction"]
-        self.side: str = work.get("side") or side
-        self.unit = value(work["unit"])
+        self.unit = value(work["unit"]) if shares == 1 else Fraction(value(work["unit"]), shares)
         self.forward = value(work["forward"])
         self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
         self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0
         counts = work.get("seen", True) or unseen
         pairs = document["all_amounts"][work["amount"]]["useful" if kind == "useful" else "executed"]
-        self.vector = [(moment, value(formula)) for moment, formula in pairs] if counts else []
+        self.vector = [(places[moment], value(formula)) for moment, formula in pairs] if counts else []
 
-    def once(self, m: Moments) -> Any:
+    def once(self, values: Sequence[int]) -> Any:
         """FLOPs of one execution, on the moments of a batch."""
-        values = m.padded if self.side == "padded" else m.values
         return self.unit * sum(part * values[position] for position, part in self.vector)

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import ConfigError
-from symflops.model.index_sets import ONCE
-from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, listed, moments_of
+from symflops.model.index_sets import ONCE, PADDED
+from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, listed, sides_of
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
@@ -25,7 +25,7 @@ from symflops.runtime.stored import DamageTold, plain, stored_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from symflops.model.program import Program
@@ -61,16 +61,9 @@ class InterpretedEstimator:
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
         self.records, self.proven = 0, False
         self.unread = check_unread(stored, config)
-        _check_known("regime", regime, stored.regimes)
-        _check_known("convention", convention, stored.conventions)
-        if convention in stored.document.get("forms_only", ()):
-            raise SymflopsError(
-                f"this program has closed forms alone under '{convention}', which counts other work than the rest"
-            )
+        stored.check(regime, convention)
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
-        self.unit, self._side, self._pairs, self._unseen = (
-            stored.of_convention(table, convention) for table in ("units", "lengths", "pairs", "unseen")
-        )
+        self.unit = stored.of_convention("units", convention)
         self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
         self.sizes = sizes_of(stored, config)
         for letter, value in stored.fixed:
@@ -78,10 +71,12 @@ class InterpretedEstimator:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         chosen = stored.regimes[regime]
         self._values: dict[int, Any] = {}
+        self.padded = stored.of_convention("lengths", convention) == PADDED
+        self.places = stored.places(convention)
+        self._rows = [stored.moments[place] for place in self.places]
         self._unanswered = unanswered(stored, config, self.sizes)
         if not self._unanswered:
             _ = self._lines
-        self.padded = self._side == "padded"
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         self.sets = sets_of(stored)
         self.implied = tuple(
@@ -89,8 +84,9 @@ class InterpretedEstimator:
             for name, conditions in implied_streams(stored)
             if any(condition is None or self._settled(condition) for condition in conditions)
         )
-        self.whole = stored.whole
-        self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
+        self.padded_sums = tuple(row["name"] for row in self._rows if row.get("side"))
+        self.moment_sets = {row["name"]: row["items"] for row in self._rows}
+        self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
         self.parameters: int = _whole(self._settled(chosen["parameters"]))
         self.trainable_parameters: int = _whole(self._settled(chosen["trainable"]))
         self.parameters_active = active_of(stored, regime, self.sizes)
@@ -100,8 +96,11 @@ class InterpretedEstimator:
         """The work, with every formula of sizes evaluated."""
         if self._unanswered:
             raise ConfigError(self._unanswered)
-        how = self._settled, self._side, self._pairs, self._unseen
-        return [Line(self.stored.document, position, *how) for position in self.stored.regimes[self.regime]["lines"]]
+        stored, name = self.stored, self.convention
+        places = {place: number for number, place in enumerate(self.places)}
+        kind, unseen = (stored.of_convention(table, name) for table in ("pairs", "unseen"))
+        how = self._settled, places, kind, unseen, stored.shares(name)
+        return [Line(stored.document, position, *how) for position in stored.lines(self.regime, name)]
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -123,15 +122,7 @@ class InterpretedEstimator:
 
     @cached_property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
-        """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed.
-
-        Raises:
-            SymflopsError: the convention counts real lengths in some work and padded ones in other.
-        """
-        if any(line.side != self._side for line in self._lines):
-            raise SymflopsError(
-                f"the convention '{self.convention}' counts real and padded lengths: it has no FLOPs per moment"
-            )
+        """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed."""
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
         for line in self._lines:
             counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
@@ -152,13 +143,13 @@ class InterpretedEstimator:
         """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
         self._not_whole()
         over = self._over(columns)
-        return tuple(over.value(row["formula"]) for row in self.stored.moments)
+        return tuple(over.value(row["formula"]) for row in self._rows)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
         self._not_whole()
         over = self._over(columns)
-        for row in self.stored.moments:
+        for row in self._rows:
             over.value(row["formula"])
         return tuple(over.rests)
 
@@ -178,10 +169,14 @@ class InterpretedEstimator:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
         batch = {name: listed(given) for name, given in batch.items()}
         try:
-            values, padded = (moments_of(self.stored, batch, self.sizes, side) for side in ("lengths", "padded"))
+            values, padded = sides_of(self.stored, batch, self.sizes, self.places)
         except FormError as error:
             raise self._explained(error) from None
-        return Moments(tuple(self.moment_sets), values, padded, self.whole)
+        return Moments(tuple(self.moment_sets), values, padded, self.whole, self.padded_sums)
+
+    def _of(self, m: Moments) -> tuple[int, ...]:
+        """The moments that the convention counts on."""
+        return m.padded if self.padded else m.values
 
     def _explained(self, error: FormError) -> BatchError:
         """``error`` with an example of a batch that fits."""
@@ -207,12 +202,15 @@ class InterpretedEstimator:
         """
         self._not_whole()
         try:
-            sets = items_of(self.stored, {name: listed(given) for name, given in batch.items()}, self._side)
+            given = {name: listed(entries) for name, entries in batch.items()}
+            real, padded = (items_of(self.stored, given, side) for side in ("lengths", PADDED))
         except FormError as error:
             raise self._explained(error) from None
-        check_inner(self.stored, sets, self.sizes)
-        costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in sets.items()}
-        for moment, cost in zip(self.stored.moments, self.coefficients["total"], strict=True):
+        for sets in (real, padded):
+            check_inner(self.stored, sets, self.sizes)
+        costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in real.items()}
+        for moment, cost in zip(self._rows, self.coefficients["total"], strict=True):
+            sets = padded if self.padded or moment.get("side") else real
             items, formula = moment["items"], moment["formula"]
             if items == ONCE:
                 costs[ONCE] = [costs.get(ONCE, [0])[0] + cost * self._settled(formula)]
@@ -232,17 +230,21 @@ class InterpretedEstimator:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
+    def _pass(self, m: Moments, kind: str) -> int:
+        values = self._of(m)
+        return _whole(sum(line.once(values) * getattr(line, kind) for line in self._lines))
+
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
-        return _whole(sum(line.once(m) * line.forward for line in self._lines))
+        return self._pass(m, "forward")
 
     def backward(self, m: Moments) -> int:
         """FLOPs of the backward pass, recomputation apart."""
-        return _whole(sum(line.once(m) * line.backward for line in self._lines))
+        return self._pass(m, "backward")
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return _whole(sum(line.once(m) * line.recomputed for line in self._lines))
+        return self._pass(m, "recomputed")
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -251,8 +253,9 @@ class InterpretedEstimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, list[Any]] = {}
+        values = self._of(m)
         for line in self._lines:
-            size = line.once(m)
+            size = line.once(values)
             sums = found.setdefault(line.module, [0, 0, 0])
             for position, count in enumerate((line.forward, line.backward, line.recomputed)):
                 sums[position] += size * count
@@ -260,22 +263,21 @@ class InterpretedEstimator:
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
-        return summed(((line.module, line.contraction), line.once(m) * (line.forward + line.backward)) for line in self._lines)
+        work = ((line, line.once(self._of(m))) for line in self._lines)
+        return summed(((line.module, line.contraction), flops * (line.forward + line.backward)) for line, flops in work)
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
-        found = summed((line.within, line.once(m) * line.forward) for line in self._lines)
+        values = self._of(m)
+        found = summed((line.within, line.once(values) * line.forward) for line in self._lines)
         return {modules: _whole(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:
-        """What notebooks show; no table where the convention has no FLOPs per moment."""
+        """What notebooks show."""
         trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
         head = f"**{self.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
+        kinds = [self.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
         lines = [f"{head}, of which {trained} train.", ""]
-        try:
-            kinds = [self.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
-        except SymflopsError:
-            return lines[0]
         lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
         for name, *costs in zip(self.moment_sets, *kinds, strict=True):
             lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
@@ -284,11 +286,6 @@ class InterpretedEstimator:
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together."""
         return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
-
-
-def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
 
 
 def _whole(value: Any) -> int:

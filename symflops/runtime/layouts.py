@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.model import layout as model
-    from symflops.model.program import InputInfo, Program
+    from symflops.model.program import Program
+    from symflops.model.sums import InputInfo
     from symflops.runtime.stored import Input, Layout, Stored
 
     AnyLayout = Layout | model.Layout

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TypeVar
 
+    from symflops.runtime.module_batch import Columns
+
     S = TypeVar("S")
     M = TypeVar("M", bound=ModelMoments)
 else:
@@ -83,32 +85,46 @@ class ModelEstimator(BoundEstimator[S, M]):
     def _costs(self, batch: dict[str, Any]) -> dict[str, Any]:
         """FLOPs of each item, per index set: lists of ints, or integer arrays for arrays."""
         self._not_whole()
-        real, padded = self._read(self.sizes, batch)
-        columns = padded if self.padded else real
+        found = self._costs_by_side(*self._read(self.sizes, batch))
+        return {items: costs if hasattr(costs, "dtype") else list(map(total_of, costs)) for items, costs in found.items()}
+
+    def _costs_by_side(self, real: Columns, padded: Columns) -> dict[str, Any]:
+        """FLOPs of each item: of real lengths, of padded ones, or of both."""
+        if not self.padded_sums or self.padded:
+            return self._costs_on(padded if self.padded else real, self._total)
+        always = [name in self.padded_sums for name in self.moment_sets]
+        sides = (real, [not side for side in always]), (padded, always)
+        one, two = (
+            self._costs_on(columns, [c * mine for c, mine in zip(self._total, kept, strict=True)]) for columns, kept in sides
+        )
+        return {items: added(costs, two[items]) for items, costs in one.items()}
+
+    def _costs_on(self, columns: Columns, total: Sequence[int]) -> dict[str, Any]:
+        """FLOPs of each item, as ``total`` says per moment."""
         if self._inner_sets:
             self._check(self.sizes, columns)
         found = vectors_here() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
         if found is not None:
             of = self._terms, self._rests, self.sizes, self.sets, self.moment_sets
-            return dict(found.per_item(*of, columns, self._total))
+            return dict(found.per_item(*of, columns, total))
         costs: dict[str, Any] = {}
         first = 0
         for items, streams in self.sets.items():
             width = sum(len(axes) or 1 for _, axes, _ in streams)
             before, after = [0] * first, [0] * (len(columns) - first - width)
             rows = zip(*columns[first : first + width], strict=True)
-            costs[items] = [total_of(self._cost(items, [*before, *row, *after])) for row in rows]
+            costs[items] = [self._cost(total, items, [*before, *row, *after]) for row in rows]
             first += width
         if "once" in self.moment_sets.values():
-            costs["once"] = [self._cost("once", [0] * len(columns))]
+            costs["once"] = [self._cost(total, "once", [0] * len(columns))]
         return costs
 
-    def _cost(self, items: str, lengths: Sequence[int]) -> int:
+    def _cost(self, total: Sequence[int], items: str, lengths: Sequence[int]) -> int:
         """FLOPs of the moments of one index set, for one item."""
         if items != "once" and any(self._rests(self.sizes, *lengths)):
             raise ValueError("a length of the batch does not divide as the model divides it")
         terms = self._terms(self.sizes, *lengths)
-        return sum([c * term for c, term, of in zip(self._total, terms, self.moment_sets.values(), strict=True) if of == items])
+        return sum([c * term for c, term, of in zip(total, terms, self.moment_sets.values(), strict=True) if of == items])
 
     def per_item(self, *_: Any, **batch: Any) -> dict[str, Any]:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
@@ -183,8 +199,7 @@ class ModelEstimator(BoundEstimator[S, M]):
         found = self._sums(self.sizes, *m.lengths)
         if not self.whole:
             found += self._moments(*m._as_sums())
-        found.padded = padded
-        return found
+        return found._with(padded)
 
     def _repr_markdown_(self) -> str:
         """What notebooks show."""
@@ -196,3 +211,10 @@ class ModelEstimator(BoundEstimator[S, M]):
         for name, *costs in zip(self.moment_sets, *(self.coefficients[kind] for kind in kinds), strict=True):
             lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
         return "\n".join(lines)
+
+
+def added(one: Any, two: Any) -> Any:
+    """The sums of two lists or arrays, entry by entry; Python's integers, since a sum may be too wide for others."""
+    if hasattr(one, "dtype") and hasattr(two, "dtype"):
+        return one.astype(object) + two
+    return [int(left) + int(right) for left, right in zip(one, two, strict=True)]

@@ -16,7 +16,7 @@ from symflops.runtime.module_batch import (
     vectors_here,
 )
 from symflops.runtime.module_moments import ModelMoments
-from symflops.runtime.module_sizes import OtherStructure, as_tuple, lines_of, tensors_of, total_of
+from symflops.runtime.module_sizes import OtherStructure, as_tuple, in_flops, lines_of, tensors_of, total_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class BoundEstimator(Generic[S, M]):
     sets: Mapping[str, tuple[Axes, ...]] = {}
     moment_sets: Mapping[str, str] = {}
     whole: tuple[str, ...] = ()
+    padded_sums: tuple[str, ...] = ()
 
     _moments: Any = ModelMoments
     _sized = False  # whether moments depend on sizes
@@ -60,6 +61,8 @@ class BoundEstimator(Generic[S, M]):
     _macs: tuple[str, ...] = ()  # the conventions that count MACs
     _hidden: Mapping[str, tuple[int, ...]] = {}  # per regime the lines that it does not see
     _regimes: Mapping[str, tuple[Any, ...]] = {}  # work, column, gradients, recomputed, parameters, those of adapters
+    _own: Mapping[str, Mapping[str, tuple[Any, int, bool, bool]]] = {}  # by convention with rules of its own
+    _shares: Mapping[str, int] = {}  # per convention into how many parts its lines divide a FLOP
     _inner_sets: tuple[str, ...] = ()  # the index set of each inner length
     _inner_sized = False  # whether inner lengths depend on sizes
     _growing = False  # whether every inner length grows with each length
@@ -97,7 +100,11 @@ class BoundEstimator(Generic[S, M]):
         pairs, lengths, unseen = self._conventions[convention]
         work, column, gradients, recomputed, *counts = self._regimes[regime]
         self.padded = lengths == "padded"
+        own = self._own.get(convention, {}).get(regime)
+        work, column, gradients, recomputed = own or (work, column, gradients, recomputed)
         self._lines = lines_of(work(sizes, pairs), column, gradients, recomputed)
+        if convention in self._shares:
+            self._lines = in_flops(self._lines, self._shares[convention])
         if not unseen and self._hidden:
             hidden = self._hidden[regime]
             self._lines = [line for position, line in enumerate(self._lines) if position not in hidden]
@@ -175,7 +182,8 @@ class BoundEstimator(Generic[S, M]):
         waits = sizes is None and cls._sized
         result: M = cls._moments(lengths=[listed(column) for column in real]) if waits else cls._summed(sizes, real)
         if any(map(differ, real, padded)):
-            result.padded = cls._moments(lengths=[listed(one) for one in padded]) if waits else cls._summed(sizes, padded)
+            more = cls._moments(lengths=[listed(one) for one in padded]) if waits else cls._summed(sizes, padded)
+            return result._with(more)
         return result
 
     @classmethod

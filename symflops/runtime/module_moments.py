@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 class ModelMoments:
     """Sums over the items of a batch, which add, unless some (``whole``) are of the batch as a whole.
 
-    ``padded`` holds the moments of the padded lengths if a batch gives both, ``lengths`` what waits for sizes.
+    ``padded`` holds the moments of the padded lengths if a batch gives both, ``lengths`` what waits for sizes. Names in
+    ``_always`` are of padded lengths in any case.
     """
 
     __slots__ = ("lengths", "padded")
 
     _names: tuple[str, ...] = ()
     _whole: tuple[str, ...] = ()
+    _always: tuple[str, ...] = ()
 
     def __init__(self, *values: int, padded: Any = None, lengths: Columns | None = None) -> None:
         self.padded, self.lengths = padded, lengths
@@ -62,6 +64,20 @@ class ModelMoments:
         if self.lengths is not None:
             raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {name: getattr(self, name) for name in self._names}
+
+    def sums(self) -> dict[str, int]:
+        """The moments of real and of padded lengths by name, as closed forms call them: ``x`` and ``x_padded``."""
+        padded = (self if self.padded is None else self.padded).as_dict()
+        more = {f"{name}_padded": value for name, value in padded.items() if name not in self._always}
+        return {**more, **self.as_dict()}
+
+    def _with(self: Sum, padded: Sum | None) -> Sum:
+        """The moments of real lengths, with those of padded ones."""
+        if padded is not None:
+            self.padded = padded
+            for name in self._always:
+                setattr(self, name, getattr(padded, name))
+        return self
 
 
 class Flops:

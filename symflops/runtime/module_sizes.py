@@ -146,6 +146,17 @@ def lines_of(rows: Rows, column: int, gradients: bool, recomputed: bool, path: s
     return found
 
 
+def in_flops(lines: Sequence[Line], shares: int) -> list[Line]:
+    """Lines whose FLOPs are in so many parts, in whole FLOPs or fractions."""
+    from fractions import Fraction
+
+    found: list[Line] = []
+    for name, amount, unit, forward, gradients, again in lines:
+        part: Any = Fraction(unit, shares)
+        found.append((name, amount, int(part) if part.denominator == 1 else part, forward, gradients, again))
+    return found
+
+
 def elements_of(counts: Counts, path: str = "") -> list[tuple[str, int]]:
     """The parameters of a table in which an entry may be a module with parameters of its own."""
     found: list[tuple[str, int]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.model.index_sets import padded_name
 from symflops.runtime.batch import BatchError
 
 TYPE_CHECKING = False
@@ -27,16 +28,19 @@ class _Record:
 class Moments(_Record):
     """Sums over the items of a batch. Moments of two batches add, unless some (``whole``) belong to one batch as a whole.
 
+    ``values`` are of real lengths, but for those that are ``always`` of padded ones; ``padded`` are all of padded lengths.
+
     Raises:
         BatchError: a sum of moments that do not add.
     """
 
-    __slots__ = ("names", "padded", "values", "whole")
+    __slots__ = ("always", "names", "padded", "values", "whole")
 
     def __init__(
-        self, names: tuple[str, ...], values: tuple[int, ...], padded: tuple[int, ...], whole: tuple[str, ...] = ()
-    ) -> None:
-        self.names, self.values, self.padded, self.whole = names, values, padded, whole
+        self, names: tuple[str, ...], values: tuple[int, ...], padded: tuple[int, ...], whole: tuple[str, ...] = (),
+        always: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.names, self.values, self.padded, self.whole, self.always = names, values, padded, whole, always
 
     def __add__(self, other: Moments) -> Moments:
         if self.whole:
@@ -44,7 +48,7 @@ class Moments(_Record):
             raise BatchError(f"moments of one batch as a whole do not add ({', '.join(self.whole)}): {hint}")
         pairs = ((self.values, other.values), (self.padded, other.padded))
         values, padded = (tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in pairs)
-        return Moments(self.names, values, padded)
+        return Moments(self.names, values, padded, (), self.always)
 
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
@@ -52,6 +56,11 @@ class Moments(_Record):
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
         return dict(zip(self.names, self.values, strict=True))
+
+    def sums(self) -> dict[str, int]:
+        """The moments of real and of padded lengths by name, as closed forms call them: ``x`` and ``x_padded``."""
+        padded = zip(self.names, self.padded, strict=True)
+        return {padded_name(name): value for name, value in padded if name not in self.always} | self.as_dict()
 
 
 class Flops(_Record):

@@ -46,6 +46,10 @@ class Estimator(Protocol):
         """Whether the convention counts padded lengths."""
 
     @property
+    def padded_sums(self) -> tuple[str, ...]:
+        """The moments that are of padded lengths, whatever the convention counts else."""
+
+    @property
     def whole(self) -> tuple[str, ...]:
         """The moments that belong to one batch as a whole, and do not add."""
 

@@ -6,6 +6,7 @@ jobs do it.
 
 from __future__ import annotations
 
+from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import Formulas
 from symflops.model.format import FormatError, check_format
 
@@ -110,6 +111,31 @@ class Stored:
     def of_convention(self, table: str, convention: str) -> Any:
         """The entry of a convention in the table ``pairs``, ``lengths``, ``unseen`` or ``units``."""
         return dict(self.document[table])[convention]
+
+    def check(self, regime: str, convention: str) -> None:
+        """Refuse a regime or a convention that is not stored.
+
+        Raises:
+            SymflopsError: with those that are.
+        """
+        for kind, name, known in (("regime", regime, self.regimes), ("convention", convention, self.conventions)):
+            if name not in known:
+                raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
+
+    def lines(self, regime: str, convention: str) -> list[int]:
+        """The positions of the work of a regime that a convention counts."""
+        row = self.regimes[regime]
+        found: list[int] = dict(row.get("own", ())).get(convention, row["lines"])
+        return found
+
+    def shares(self, convention: str) -> int:
+        """Into how many parts the lines of a convention divide a FLOP."""
+        return dict(self.document.get("shares", ())).get(convention, 1)  # type: ignore[no-any-return]
+
+    def places(self, convention: str) -> list[int]:
+        """The positions of the moments of a convention."""
+        only = [row.get("only", ()) for row in self.moments]
+        return [place for place, names in enumerate(only) if not names or convention in names]
 
     @property
     def fixed(self) -> list[tuple[str, Any]]:

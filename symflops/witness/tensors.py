@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import evaluate
 from symflops.model.index_sets import SAMPLES
-from symflops.model.program import InputInfo, Program
+from symflops.model.program import Program
+from symflops.model.sums import InputInfo
 from symflops.runtime.batch import BatchError, items_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 from symflops.api import convention_of
 from symflops.catalog.library import pages
 from symflops.compiler import Request, compile_spec
-from symflops.diagnostics.findings import Source, SymflopsError
-from symflops.emit.emit import emit
+from symflops.diagnostics.findings import Source
 from symflops.model.convention import Convention
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests import shipped
@@ -69,16 +68,6 @@ def test_pairs_and_experts_are_two_questions():
     masked = Convention("masked", pairs="useful", experts="executed")
     dense = Convention("dense", pairs="all", experts="routed")
     assert not masked.is_plain and not dense.is_plain
-
-
-def test_a_program_of_conventions_with_work_of_their_own_has_no_total_of_them():
-    """Lines of work are those of the first derivation: a total from them would be another convention's."""
-    program = shipped.load("llama").typical(["full"], ["symflops", "verl"])
-    assert InterpretedEstimator(program, {}, convention="symflops").parameters > 0
-    with pytest.raises(SymflopsError, match="closed forms alone under 'verl'"):
-        InterpretedEstimator(program, {}, convention="verl")
-    with pytest.raises(SymflopsError, match="code under 'verl'"):
-        emit(program, "1", endings=("py",))
 
 
 ATTENDING = """language: 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -24,7 +24,7 @@ from tests.emit.programs import SPECS, program, sizes_of
 
 TOKEN = re.compile(
     r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)"
-    r"|(?P<letter>(?:\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|ge\b)[A-Za-z]+|[A-Za-z])"
+    r"|(?P<letter>(?:\\bar\{S\}|\\overline\{(?:[^{}]|\{[^{}]*\})*\}|\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|ge\b)[A-Za-z]+|[A-Za-z])"
     r"(?:_\{(?:[^{}]|\{[^{}]*\})*\})?)"
     r"|(?P<mark>\\frac|\\[lr]floor|\\[lr]ceil|\\ge\b|[-+/()\[\]{}^=&])"
 )
@@ -129,11 +129,12 @@ def displayed(page: str, head: str) -> list[str]:
     return [re.sub(r"\\\\|\\cr|&|\\(?:tag|label)\{[^}]*\}", " ", text) for text in found]
 
 
-def printed_values(program: Program, sizes: Mapping[str, Any], moments: list[int]) -> dict[str, Any]:
-    """The same values under the letters that a page prints."""
+def printed_values(program: Program, sizes: Mapping[str, Any], moments: Sequence[int], padded: Sequence[int] = ()) -> dict[str, Any]:
+    """The same values under the letters that a page prints; moments are those of real lengths unless ``padded`` are given, too."""
     names = letters(program)
     values = {names[letter]: value for letter, value in sizes.items()}
-    return values | {names[f"moment@{position}"]: value for position, value in enumerate(moments)}
+    kinds = {"real": moments, "padded": padded} if padded else {"moment": moments}
+    return values | {names[f"{kind}@{position}"]: value for kind, sums in kinds.items() for position, value in enumerate(sums)}
 
 
 @pytest.mark.parametrize("path", SPECS)

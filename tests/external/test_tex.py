@@ -17,7 +17,8 @@ from symflops.emit.latex.document import render
 from symflops.emit.latex.fragments import render_fragments
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
 from symflops.model.index_sets import ONCE
-from symflops.model.program import Moment, Program
+from symflops.model.program import Program
+from symflops.model.sums import Moment
 from symflops.model.verification import Verification, VerifiedCase
 from tests.emit.programs import SPECS, program
 from tests.shipped import load

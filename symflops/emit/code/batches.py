@@ -8,7 +8,8 @@ from typing import cast
 from symflops.emit.grouping import grouped
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.index_sets import ONCE
-from symflops.model.program import Moment, Program, Statistic
+from symflops.model.program import Program
+from symflops.model.sums import Moment, Statistic
 
 StreamRow = tuple[str, str, tuple[str, ...], bool]
 

@@ -82,17 +82,19 @@ class Tables:
 
     def regimes(self) -> list[Function]:
         """The functions of the regimes' work; a regime may be the first one without gradients."""
-        first = self.program.regimes[0]
         found = []
-        for regime in self.program.regimes:
-            doc = f"Regime '{regime.name}'{': ' + regime.doc if regime.doc else ''}."
+        for key, regime in self.program.works():
+            if regime.name == self.program.regimes[0].name:
+                first, base = regime, f"_{identifier(key)}"
+            under = f", convention '{key.removeprefix(regime.name + ' ')}'" if key != regime.name else ""
+            doc = f"Regime '{regime.name}'{under}{': ' + regime.doc if regime.doc else ''}."
             if regime is not first and untrained(regime) and forward_only(regime) == forward_only(first):
-                found.append(Function(f"_{identifier(regime.name)}", doc, base=f"_{identifier(first.name)}"))
+                found.append(Function(f"_{identifier(key)}", doc, base=base))
             else:
-                found.append(self.regime(regime, doc))
+                found.append(self.regime(f"_{identifier(key)}", regime, doc))
         return found
 
-    def regime(self, regime: RegimeLines, doc: str) -> Function:
+    def regime(self, name: str, regime: RegimeLines, doc: str) -> Function:
         """The function that returns the lines of a regime."""
         amounts = list(dict.fromkeys(line.amount for line in regime.lines))
         vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
@@ -113,7 +115,7 @@ class Tables:
             gradients, again = [text(count) for count in backward], text(recomputed)
             return self.language.line(path, names[amount], (text(unit), text(forward)), gradients, again, contraction)
 
-        return printed(f"_{identifier(regime.name)}", doc, scope, table, columns, self.language.lines_at)
+        return printed(name, doc, scope, table, columns, self.language.lines_at)
 
     def amount(self, amount: Amount, printer: CodePrinter) -> str:
         """A vector over the moments; a choice of two vectors if conventions differ."""
@@ -166,18 +168,19 @@ class Tables:
 def work_context(tables: Tables) -> dict[str, Any]:
     """The names of a template for the functions of work and parameters.
 
-    ``hidden`` are the lines that PyTorch's counter does not see, ``work`` the functions of the regimes by name.
+    ``hidden`` are the lines that PyTorch's counter does not see, ``work`` the functions of the regimes by key.
     """
     regimes = tables.program.regimes
+    works = dict(tables.program.works())
     names, counts = tables.parameters()
     functions = tables.regimes()
     return {
         "regime_names": [regime.name for regime in regimes],
         "regimes": functions,
-        "work": [(regime.name, function.name) for regime, function in zip(regimes, functions, strict=True)],
+        "work": [(key, function.name) for key, function in zip(works, functions, strict=True)],
         "blocks": any(function.blocks for function in functions),
         "hidden": {
-            regime.name: tuple(position for position, line in enumerate(regime.lines) if not line.seen) for regime in regimes
+            key: tuple(position for position, line in enumerate(regime.lines) if not line.seen) for key, regime in works.items()
         },
         "parameters": counts,
         "parameter_names": names,

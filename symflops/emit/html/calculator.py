@@ -11,7 +11,8 @@ from symflops.emit.page.sections_results import convention_doc
 from symflops.emit.page.typical_values import typical_batch
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import symbols
-from symflops.model.program import Field, Program, StreamInfo
+from symflops.model.program import Field, Program
+from symflops.model.sums import StreamInfo
 
 TIMES = " \u00d7 "
 

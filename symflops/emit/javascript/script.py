@@ -19,7 +19,8 @@ from symflops.emit.javascript.tables import JAVASCRIPT, READ
 from symflops.emit.page.parts import part_of
 from symflops.emit.rendering import template
 from symflops.model.formula import Num, Sym
-from symflops.model.program import Field, InnerLength, Moment, Program, Statistic
+from symflops.model.program import Field, Program
+from symflops.model.sums import InnerLength, Moment, Statistic
 from symflops.model.verification import Verification
 
 PRINT = LengthsPrinter()
@@ -43,6 +44,8 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         pairs=dict(program.pairs),
         lengths=dict(program.lengths),
         unseen=dict(program.unseen),
+        padded_sums=[place for place, moment in enumerate(program.moments) if moment.side],
+        shares={name: f"{number}n" for name, number in program.shares},
         fixed=literal(fixed),
         fields=[(field.attribute, field.kind, field.keys, field.nullable, default(field, program)) for field in program.fields],
         moment_letters=tables.letters([Sym(name) for moment in whole.moments for name in moment.sizes]),
@@ -64,9 +67,10 @@ def key_of(program: Program) -> str:
 
 def part_context(program: Program) -> dict[str, Any]:
     """The names of the template for the parts of the work: a letter for each part, and per regime the letters of its lines."""
-    parts = dict.fromkeys(part_of(line) for regime in program.regimes for line in regime.lines)
+    works = dict(program.works())
+    parts = dict.fromkeys(part_of(line) for regime in works.values() for line in regime.lines)
     letters = {part: chr(ord("a") + number) for number, part in enumerate(parts)}
-    lines = {regime.name: "".join(letters[part_of(line)] for line in regime.lines) for regime in program.regimes}
+    lines = {key: "".join(letters[part_of(line)] for line in regime.lines) for key, regime in works.items()}
     return {"parts": lines, "part_names": {letter: part for part, letter in letters.items()}}
 
 

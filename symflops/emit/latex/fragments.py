@@ -25,7 +25,7 @@ RAGGED = r">{\raggedright\arraybackslash}p"
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
     """Pieces to paste into a paper, by the names of ``PIECES``."""
-    found = fragments(abbreviated(program))
+    found = fragments(abbreviated(program.first()))
     printer = LatexFragment(letters_of(found), found.page.program.name)
     return {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
 

@@ -37,7 +37,7 @@ def render_page(shown: Document, version: str) -> str:
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
     """Pieces to paste into another page, by the names of ``PIECES``: closed forms and two tables."""
-    found = fragments(abbreviated(program))
+    found = fragments(abbreviated(program.first()))
     printer = MarkdownPage(letters_of(found))
     return {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
 

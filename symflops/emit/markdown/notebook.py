@@ -51,7 +51,7 @@ def _lines(program: Program, case: Case) -> Iterator[Line]:
     yield Line("parameters", (Scaled(program.regime(case.regime).parameters),))
     for name, terms in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
         if terms:
-            yield Line(name, tuple(Scaled(formula, Sym(f"moment@{place}")) for place, formula in terms))
+            yield Line(name, tuple(Scaled(formula, Sym(program.sum_key(place, case.convention))) for place, formula in terms))
     for definition in program.definitions:
         if definition.letter.startswith("count@"):
             yield Line(letter(definition.letter), (Scaled(definition.formula),))

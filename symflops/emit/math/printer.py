@@ -12,8 +12,9 @@ from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.math.lines import LINE, fold
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Sum, Sym, TallyOf, symbols
 from symflops.model.formula_writer import factors_of, is_negative
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.program import Moment, Program, Statistic
+from symflops.model.index_sets import ONCE, PADDED, SAMPLES
+from symflops.model.program import Program
+from symflops.model.sums import Moment, Statistic
 from symflops.syntax.identifiers import latex_symbol
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
@@ -157,7 +158,10 @@ class LatexPrinter(Printer):
 
 
 def letters(program: Program) -> dict[str, str]:
-    """The LaTeX of every letter of a program; ``moment@0``, ``moment@1`` ... are its moments, an empty text is 1."""
+    """The LaTeX of every letter of a program; ``moment@0``, ``moment@1`` ... are its moments, an empty text is 1.
+
+    They are of the lengths that the first convention counts; ``real@0`` and ``padded@0`` are always of real or padded ones.
+    """
     found = {field.letter: field.latex for field in program.fields}
     found |= {definition.letter: definition.latex for definition in program.definitions}
     for stream in program.streams:
@@ -166,8 +170,24 @@ def letters(program: Program) -> dict[str, str]:
     for statistic in program.statistics:
         found[statistic.name] = statistic_symbol(statistic, found)
     printer = LatexPrinter(found)
-    moments = enumerate(program.moments)
-    return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in moments}
+    first = dict(program.lengths)[program.conventions[0]] if program.conventions else ""
+    for position, moment in enumerate(program.moments):
+        symbol = moment_symbol(moment, position, printer)
+        padded = barred(symbol) if any(True for _ in symbols(moment.formula)) else symbol
+        real = padded if moment.side else symbol
+        found |= {f"real@{position}": real, f"padded@{position}": padded}
+        found[f"moment@{position}"] = padded if first == PADDED else real
+    return found
+
+
+def is_barred(symbol: str) -> bool:
+    """Whether a symbol is of padded lengths."""
+    return symbol.startswith((r"\bar{S}", r"\overline{"))
+
+
+def barred(symbol: str) -> str:
+    """The symbol of a moment of padded lengths."""
+    return rf"\bar{{S}}{symbol[1:]}" if symbol.startswith("S_") else rf"\overline{{{symbol}}}"
 
 
 def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:

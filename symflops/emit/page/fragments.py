@@ -40,7 +40,8 @@ class Fragments:
 
 def fragments(program: Program) -> Fragments:
     """The fragments of ``program``; its first convention counts the modules."""
-    whole, first = page(program), program.conventions[0]
+    program, first = program.first(), program.conventions[0]
+    whole = page(program)
     groups = tuple((regime.name, group) for regime in whole.regimes for group in regime.groups if group.forms)
     modules = tuple(module_rows(program, dict(program.pairs)[first], dict(program.unseen)[first]))
     shown: list[Formula] = [program.parameters, *(definition.formula for definition in program.definitions)]

@@ -29,7 +29,8 @@ from symflops.emit.page.typical_values import TypicalValues, left_out, typical_l
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
-from symflops.model.program import Line, Moment, Program
+from symflops.model.program import Line, Program
+from symflops.model.sums import Moment
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
@@ -57,7 +58,7 @@ class _Analyser:
         self.lengths = typical_lengths(program)
         without = {stream.name for stream in left_out(program)}
         self.streams = [stream for stream in program.streams if stream.variables and stream.name not in without]
-        lines = program.regime(regime).lines
+        lines = program.regime(regime).under(convention)
         self.writer = writer_of(program, lines, self.lengths)
         self.stands = {statistic.name: statistic.formula for statistic in program.statistics}
         self.products = list(filter(None, (product_of(program, stream) for stream in self.streams)))

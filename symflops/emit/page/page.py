@@ -31,7 +31,8 @@ from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.layout import Layout
-from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
+from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
+from symflops.model.sums import StreamInfo
 from symflops.model.verification import Verification
 
 
@@ -42,7 +43,7 @@ def page(
 
     ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch.
     """
-    program = with_plain_words(program)
+    program = with_plain_words(program).first()
     sizes = default_sizes(program)
     found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
@@ -162,7 +163,7 @@ def elements(tensor: Tensor) -> Formula:
 
 def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
     """The regimes; closed forms are numbered throughout the page."""
-    numbers: dict[tuple[str, Terms], int] = {}
+    numbers: Numbers = {}
     for regime in program.regimes:
         notes = regime_notes(regime, program)
         letters = {note.reason: note.letter for note in notes}
@@ -170,7 +171,7 @@ def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[
         rows = operator_rows(regime, letters)
         trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
         ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
-        groups = tuple(form_groups(cases, numbers))
+        groups = tuple(form_groups(program, cases, numbers))
         yield RegimePage(regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios)
 
 
@@ -235,16 +236,27 @@ def note_letter(number: int) -> str:
     return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
-def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) -> Iterable[FormGroup]:
+Numbers = dict[tuple[str, Terms, tuple[str, ...]], int]
+"""The number of each closed form: its pass, its terms, and the letters of its moments."""
+
+
+def form_groups(program: Program, cases: Sequence[Case], numbers: Numbers) -> Iterable[FormGroup]:
     """The closed forms of a regime; conventions with equal forms are merged."""
-    groups = grouped(((case.forward, case.backward, case.recomputed), case.convention) for case in cases)
-    for (forward, backward, recomputed), conventions in groups.items():
+
+    def told(case: Case, name: str) -> tuple[str, Terms, tuple[str, ...]]:
+        terms: Terms = getattr(case, name)
+        return name, terms, tuple(program.sum_key(position, case.convention) for position, _ in terms)
+
+    passes = ("forward", "backward", "recomputed")
+    groups = grouped((tuple(told(case, name) for name in passes), case.convention) for case in cases)
+    for found, conventions in groups.items():
         forms = []
-        for name, terms in (("forward", forward), ("backward", backward), ("recomputed", recomputed)):
+        for key in found:
+            name, terms, moments = key
             if terms:
-                same = numbers.get((name, terms), 0)
-                number = numbers.setdefault((name, terms), len(numbers) + 1)
-                forms.append(Form(name, number, terms, same))
+                same = numbers.get(key, 0)
+                number = numbers.setdefault(key, len(numbers) + 1)
+                forms.append(Form(name, number, terms, same, moments))
         yield FormGroup(tuple(conventions), tuple(forms))
 
 

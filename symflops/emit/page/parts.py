@@ -33,8 +33,9 @@ def part_of(line: Line) -> str:
 def of_parts(program: Program, config: Mapping[str, Any], case: Case) -> dict[str, InterpretedEstimator]:
     """An estimator for each part of the work of one regime under one convention; their figures sum to the whole."""
     regime = program.regime(case.regime)
-    parts = grouped((part_of(line), line) for line in regime.lines)
-    programs = {part: replace(program, regimes=(replace(regime, lines=tuple(parts[part])),)) for part in ORDER if part in parts}
+    parts = grouped((part_of(line), line) for line in regime.under(case.convention))
+    found = {part: replace(regime, lines=tuple(parts[part]), own=()) for part in ORDER if part in parts}
+    programs = {part: replace(program, regimes=(lines,)) for part, lines in found.items()}
     return {
         part: InterpretedEstimator(each, config, regime=case.regime, convention=case.convention)
         for part, each in programs.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from symflops.emit.code.rewriting import Rewriting
-from symflops.emit.math.printer import INDEX
+from symflops.emit.math.printer import INDEX, is_barred
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -26,7 +26,8 @@ from symflops.emit.page.types import Page
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, once, series
 from symflops.model.formula import ZERO, Formula, Sum, Sym
 from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.program import Moment, Program, Statistic
+from symflops.model.program import Program
+from symflops.model.sums import Moment, Statistic
 
 MOMENTS = (
     "The cost of one item is expanded in its lengths. Each distinct function of the lengths, summed over the items of the"
@@ -173,14 +174,23 @@ def moment_rows(program: Program, letters: Mapping[str, str]) -> Iterator[tuple[
     for statistic in program.statistics:
         definition = over_items(rf"\{statistic.kind}", statistic, program, index_of(letters))
         rows[letters[statistic.name]] = (letter(statistic.name),), (definition,), (f"the {statistic.items} of the batch",)
-    for position, moment in enumerate(program.moments):
-        name = f"moment@{position}"
+    for name in sum_letters(program):
+        position = int(name.partition("@")[2])
+        moment, padded = program.moments[position], is_barred(letters[name])
+        told: Words = (" of padded lengths",) if padded else ()
         if moment.items != ONCE:
             definition = over_items(r"\sum", moment, program, index_of(letters))
-            rows[letters[name]] = (letter(name),), (definition,), (f"the {moment.items} of the batch",)
-        elif letters[name] == f"S_{{{position}}}":
-            rows[letters[name]] = (letter(name),), (Math((moment.formula,)),), ("the whole batch",)
+            rows[letters[name]] = (letter(name),), (definition, *told), (f"the {moment.items} of the batch",)
+        elif padded or letters[name] == f"S_{{{position}}}":
+            rows[letters[name]] = (letter(name),), (Math((moment.formula,)), *told), ("the whole batch",)
     yield from rows.values()
+
+
+def sum_letters(program: Program) -> list[str]:
+    """The letters of moments: on the lengths that the first convention counts, then on those that others count."""
+    places = range(len(program.moments))
+    every = (program.sum_key(place, convention) for convention in program.conventions for place in places)
+    return list(dict.fromkeys([*(f"moment@{place}" for place in places), *every]))
 
 
 def over_items(word: str, what: Moment | Statistic, program: Program, index: str) -> Math:

@@ -11,7 +11,7 @@ from symflops.emit.page.sections_work import closed_forms
 from symflops.emit.page.tree import Block, Code, Column, Equation, Group, Heading, Line, Math, Remark, Row, Scaled, Table, Words
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, series
 from symflops.model.formula import Sym
-from symflops.model.program import StreamInfo
+from symflops.model.sums import StreamInfo
 
 
 def letters_of(found: Fragments) -> dict[str, str]:

@@ -63,6 +63,8 @@ def regimes(page: Page) -> Section:
 def convention_doc(program: Program, name: str) -> str:
     """What a convention counts of attention, in words."""
     pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
+    if name in program.own:
+        return "rules of its own"
     if program.padded:
         return "padding counted" if lengths == "padded" else "useful work, without padding"
     return "useful pairs of masked attention" if pairs == "useful" else "all pairs of masked attention"

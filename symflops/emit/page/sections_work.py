@@ -77,7 +77,7 @@ def closed_forms(found: Sequence[Form]) -> Iterator[Block]:
 
 def terms(form: Form) -> tuple[Scaled, ...]:
     """The terms of a closed form: coefficients times moments."""
-    return tuple(Scaled(formula, Sym(f"moment@{position}")) for position, formula in form.terms)
+    return tuple(Scaled(formula, Sym(moment)) for moment, (_, formula) in zip(form.moments, form.terms, strict=True))
 
 
 def counted_pairs(page: Page) -> Words:
@@ -87,8 +87,10 @@ def counted_pairs(page: Page) -> Words:
         return (told,)
     padded = page.program.padded
     useful = "none of it, nor masked pairs" if padded else "the useful ones"
+    own = page.program.own
     counts: list[Words] = [
-        (Code(name), f" counts {'all' if pairs != 'useful' else useful}") for name, pairs in page.program.pairs
+        (Code(name), f" counts {'by rules of its own' if name in own else 'all' if pairs != 'useful' else useful}")
+        for name, pairs in page.program.pairs
     ]
     what = "the padding" if padded else "the pairs of masked attention"
     return (f"{told} Conventions differ in {what} that they count: ", *series(counts), ".")

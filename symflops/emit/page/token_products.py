@@ -8,7 +8,8 @@ from symflops.algebra.sparse import Factor
 from symflops.emit.page.length_polynomials import Unknown
 from symflops.emit.page.polynomials import Monomial, Poly
 from symflops.model.formula import Formula, Power, Prod, Sum, Sym, parts, symbols
-from symflops.model.program import Program, StreamInfo
+from symflops.model.program import Program
+from symflops.model.sums import StreamInfo
 
 
 def product_of(program: Program, stream: StreamInfo) -> Unknown | None:

@@ -8,7 +8,8 @@ from symflops.emit.code.terms import Terms
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import Formula
-from symflops.model.program import Program, StreamInfo
+from symflops.model.program import Program
+from symflops.model.sums import StreamInfo
 from symflops.model.verification import Verification
 
 
@@ -81,12 +82,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A numbered closed form; ``same`` is the number of an equal form before it, or 0."""
+    """A numbered closed form; ``same`` is the number of an equal form before it, or 0; ``moments`` are letters of its sums."""
 
     name: str
     number: int
     terms: Terms
     same: int = 0
+    moments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 from symflops.emit.page.length_polynomials import Assumption, Unknown, holds
 from symflops.model.formula import Formula, Sym, evaluate, symbols
-from symflops.model.program import Program, StreamInfo
+from symflops.model.program import Program
+from symflops.model.sums import StreamInfo
 from symflops.runtime.batch import LONGEST
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.model.formula import evaluate
+from symflops.model.index_sets import PADDED
 from symflops.model.program import Case, Program
-from symflops.runtime.batch import moments_of
+from symflops.runtime.batch import sides_of
 from symflops.runtime.stored import stored_of
 
 
@@ -80,12 +81,12 @@ class _Figures:
         self.program = program
         self.sizes = sizes
         stored = stored_of(program)
-        self.moments = {side: moments_of(stored, batch, sizes, side) for side in ("lengths", "padded")}
+        self.real, self.padded = sides_of(stored, batch, sizes, range(len(program.moments)))
 
     def value(self, case: Case, terms: Sequence[tuple[int, Any]]) -> Any:
         """The value of a closed form."""
-        side = "padded" if dict(self.program.lengths)[case.convention] == "padded" else "lengths"
-        return sum(evaluate(formula, self.sizes) * self.moments[side][position] for position, formula in terms)
+        moments = self.padded if dict(self.program.lengths)[case.convention] == PADDED else self.real
+        return sum(evaluate(formula, self.sizes) * moments[position] for position, formula in terms)
 
     def regimes(self) -> Iterator[RegimeFigures]:
         """The figures of each regime."""

@@ -12,7 +12,8 @@ from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.rendering import tuple_text
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
-from symflops.model.program import Moment, Program, Statistic
+from symflops.model.program import Program
+from symflops.model.sums import Moment, Statistic
 from symflops.runtime.layouts import implied_streams, inputs_of
 
 

@@ -29,7 +29,7 @@ def closed_forms(program: Program) -> tuple[list[tuple[str, list[str]]], list[st
     names, counts = scope.tallied(formulas, program)
     scope.printer.named |= names
     rows = [
-        ((name, tuple(terms_of(form, program, scope.printer))), (case.regime, case.convention))
+        ((name, tuple(terms_of(form, program, scope.printer, case.convention))), (case.regime, case.convention))
         for case in program.cases
         for name, form in passes(case)
     ]
@@ -49,9 +49,9 @@ def passes(case: Case) -> Iterator[tuple[str, Form]]:
             yield name, form
 
 
-def terms_of(form: Form, program: Program, printer: CodePrinter) -> list[str]:
+def terms_of(form: Form, program: Program, printer: CodePrinter, convention: str) -> list[str]:
     """The terms of a closed form."""
-    return [f"({printer.text(formula)}) * {program.moments[position].name}" for position, formula in form]
+    return [f"({printer.text(formula)}) * {program.sum_name(position, convention)}" for position, formula in form]
 
 
 def listed(terms: Sequence[str]) -> list[str]:

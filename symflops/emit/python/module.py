@@ -17,7 +17,7 @@ from symflops.emit.python.machinery import IMPORTS, machinery, with_imports
 from symflops.emit.python.parts import constants, docstring, exported, function_text, quick_lines, stream_docs
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
-from symflops.emit.python.work import Chosen, tensor_tables, work_table
+from symflops.emit.python.work import Chosen, Work, tensor_tables, work_tables
 from symflops.emit.rendering import template, tuple_of, tuple_text
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
@@ -39,7 +39,8 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
     A module imports what all modules share, unless it is ``standalone``: then it holds that text.
     """
     tables = Tables(program, PYTHON)
-    work, regimes = work_table(tables)
+    works = work_tables(tables)
+    regimes = works[0].regimes
     counts, tensors = tensor_tables(tables)
     text = template("python/module.py.jinja").render(
         program=program,
@@ -47,11 +48,12 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         option=" --standalone" if standalone else "",
         imports=imports(program, machinery() if standalone else IMPORTS),
         functions=[
-            function_text(replace(work, statements=joined(work.statements)), column_titles(regimes)),
+            *(function_text(table_of(work), column_titles(work.regimes)) for work in works),
             *(function_text(compact(function)) for function in counts),
         ],
-        regimes=[(name, one, tensors[name]) for name, one in regimes.items()],
+        regimes=[(name, regimes[name], tensors[name]) for name in tensors],
         settings=settings(program, tables),
+        own=[own_columns(name, work) for work in works for name in work.conventions if name],
         methods=methods(program, tables),
         **head_context(program),
         **size_context(program),
@@ -87,7 +89,10 @@ def head_context(program: Program) -> dict[str, Any]:
         "moment_names": [moment.name for moment in program.moments],
         "moment_arguments": "".join(f"{moment.name}: int = 0, " for moment in program.moments),
         "moments_kept": list(map(kept_line, kept)),
-        "whole": ["_whole = WHOLE"] if program.statistics else [],
+        "whole": [
+            *(["_whole = WHOLE"] if program.statistics else []),
+            *([f"_always = {tuple_of(program.padded_sums)}"] if program.padded_sums else []),
+        ],
     }
 
 
@@ -150,6 +155,18 @@ def config_rows(program: Program) -> list[tuple[str, str]]:
     return [(name, text) for name, text in rows.items() if text not in EMPTY]
 
 
+def table_of(work: Work) -> Function:
+    """The function of some work, with several sizes read in a line."""
+    return replace(work.function, statements=joined(work.function.statements))
+
+
+def own_columns(convention: str, work: Work) -> tuple[str, str]:
+    """What a convention with rules of its own takes of its work, by regime."""
+    function = work.function.name
+    cells = [f'"{name}": ({function}, {one.column}, {one.gradients}, {one.recomputed})' for name, one in work.regimes.items()]
+    return convention, f"{{{', '.join(cells)}}}"
+
+
 def column_titles(regimes: Mapping[str, Chosen]) -> str:
     """Says what the columns of the work are."""
     kinds = [", ".join(names) for names in grouped((one.column, name) for name, one in regimes.items()).values()]
@@ -173,10 +190,12 @@ def settings(program: Program, tables: Tables) -> list[str]:
         "hidden": repr(hidden) if any(hidden.values()) else "{}",
         "inner_sets": tuple_of(length.items for length in program.inner),
         "inner_sized": repr(bool(tables.letters(inner))),
+        "shares": repr(dict(program.shares)) if program.shares else "{}",
         "growing": repr(bool(inner) and all(grows(formula, set(columns(program))) for formula in inner)),
     }
     own = [f"_{name} = {text}" for name, text in found.items() if text not in EMPTY]
-    return [*(["whole = WHOLE"] if program.statistics else []), "_moments = Moments", *own]
+    padded = [f"padded_sums = {tuple_of(program.padded_sums)}"] if program.padded_sums else []
+    return [*(["whole = WHOLE"] if program.statistics else []), *padded, "_moments = Moments", *own]
 
 
 def census_lines(program: Program) -> list[str]:

@@ -11,8 +11,9 @@ from symflops.emit.python.batch import quick
 from symflops.emit.python.closed_forms import closed_forms
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.rendering import dict_of, tuple_of
-from symflops.model.index_sets import ONCE
-from symflops.model.program import Moment, Program, Statistic
+from symflops.model.index_sets import ONCE, PADDED
+from symflops.model.program import Program
+from symflops.model.sums import Moment, Statistic
 
 PRINT = PythonPrinter()
 INDENT = "    "
@@ -29,9 +30,10 @@ def docstring(program: Program) -> str:
     parts = [f"Structure '{program.variant}': of models with the sizes in ``Estimator._fixed``."] if program.variant else []
     listed = [line for title, lines in forms for line in (title, *indented(lines))]
     parts += listing("FLOPs per batch, by regime and convention:", listed)
-    parts += listing(
-        "Moments are sums over the items of a batch:", [f"{one.name:<8} {meaning(one)}" for one in program.moments]
-    )
+    sums = [f"{one.name:<8} {meaning(one)}" for one in program.moments]
+    if any(lengths == PADDED for _, lengths in program.lengths):
+        sums.append(f"a name that ends in _{PADDED} is the sum of padded lengths")
+    parts += listing("Moments are sums over the items of a batch:", sums)
     figures = [f"{one.name:<8} {figure_meaning(one)}" for one in program.statistics]
     if figures:
         parts += listing("Figures of a batch as a whole; moments that hold one are of one batch, and do not add:", figures)
@@ -48,7 +50,7 @@ def listing(title: str, lines: Sequence[str]) -> list[str]:
 
 def meaning(moment: Moment) -> str:
     """What a moment is a sum of."""
-    text = PRINT.text(moment.formula)
+    text = PRINT.text(moment.formula) + (", of padded lengths," if moment.side else "")
     return (
         f"{text} of the whole batch" if moment.items == ONCE and not moment.constant else f"sum of {text} over {moment.items}"
     )

@@ -7,7 +7,7 @@ that it wraps: a row stands under the module's own name, and says what stands be
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -18,7 +18,7 @@ from symflops.emit.grouping import grouped
 from symflops.emit.python.tables import row
 from symflops.emit.rendering import tuple_text
 from symflops.model.formula import ZERO, Formula
-from symflops.model.program import Line, Program, RegimeLines, Tensor
+from symflops.model.program import Line, Tensor
 from symflops.runtime.module_sizes import tensors_of
 
 WRAPPED = ".base_layer"
@@ -55,12 +55,21 @@ class Chosen:
     recomputed: bool
 
 
-def kinds_of(program: Program) -> tuple[list[Kind], dict[str, Chosen]]:
-    """The kinds of regimes, and what each regime takes of its kind."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work under some conventions (an empty name for those without rules of their own), and what each regime takes."""
+
+    conventions: tuple[str, ...]
+    function: Function
+    regimes: Mapping[str, Chosen]
+
+
+def kinds_of(work: Mapping[str, Sequence[Line]]) -> tuple[list[Kind], dict[str, Chosen]]:
+    """The kinds of regimes, by the work of each regime, and what each regime takes of its kind."""
     kinds: list[Kind] = []
     chosen: dict[str, Chosen] = {}
-    for regime in program.regimes:
-        own = [(key_of(line), cell_of(line)) for line in regime.lines]
+    for regime, lines in work.items():
+        own = [(key_of(line), cell_of(line)) for line in lines]
         for column, kind in enumerate(kinds):
             both = joined(kind, own)
             if both is not None:
@@ -69,14 +78,14 @@ def kinds_of(program: Program) -> tuple[list[Kind], dict[str, Chosen]]:
         else:
             column = len(kinds)
             kinds.append(own)
-        chosen[regime.name] = Chosen(column, *runs(regime))
+        chosen[regime] = Chosen(column, *runs(lines))
     return kinds, chosen
 
 
-def runs(regime: RegimeLines) -> tuple[bool, bool]:
+def runs(lines: Sequence[Line]) -> tuple[bool, bool]:
     """Whether a regime computes any gradient, and whether it recomputes anything."""
-    gradients = any(count != ZERO for line in regime.lines for count in line.backward)
-    return gradients, any(line.recomputed != ZERO for line in regime.lines)
+    gradients = any(count != ZERO for line in lines for count in line.backward)
+    return gradients, any(line.recomputed != ZERO for line in lines)
 
 
 def joined(one: Kind, two: Kind) -> Kind | None:
@@ -133,12 +142,20 @@ def beside(rows: list[tuple[Key, list[Cell | None]]], kind: Kind, column: int) -
             yield from ((key, [*([None] * column), cell]) for key, cell in kind[first:last])
 
 
-def work_table(tables: Tables) -> tuple[Function, dict[str, Chosen]]:
-    """The function that returns the work of all regimes, and what each takes of it."""
+def work_tables(tables: Tables) -> list[Work]:
+    """The functions that return the work of all regimes; conventions with rules of their own share one if they count alike."""
+    regimes = tables.program.regimes
+    names = ["", *tables.program.own]
+    work = grouped((tuple((regime.name, regime.under(name)) for regime in regimes), name) for name in names)
+    return [work_table(tables, dict(lines), tuple(some)) for lines, some in work.items()]
+
+
+def work_table(tables: Tables, work: Mapping[str, Sequence[Line]], conventions: tuple[str, ...]) -> Work:
+    """The function that returns ``work``, and what each regime takes of it."""
     program, language = tables.program, tables.language
-    kinds, chosen = kinds_of(program)
+    kinds, chosen = kinds_of(work)
     rows = merged(kinds)
-    amounts = list(dict.fromkeys(line.amount for regime in program.regimes for line in regime.lines))
+    amounts = list(dict.fromkeys(line.amount for lines in work.values() for line in lines))
     vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
     scope = Scope(tables, [*vectors, *(formula for _, cells in rows for formula in formulas_of(cells))])
     table = shared(rows, scope.taken)
@@ -154,7 +171,9 @@ def work_table(tables: Tables) -> tuple[Function, dict[str, Chosen]]:
         return row(path, [names[amount], text(unit), *told(counts, text)], contraction)
 
     doc = "The contractions of every regime; a column for each kind of regime says how often it runs them."
-    return printed("_work", doc, scope, table, columns, language.lines_at), chosen
+    name = "_work" if "" in conventions else f"_work_{identifier(conventions[0])}"
+    doc = doc if "" in conventions else f"{doc[:-1]}, under {', '.join(conventions)}."
+    return Work(conventions, printed(name, doc, scope, table, columns, language.lines_at), chosen)
 
 
 def formulas_of(cells: Cells) -> list[Formula]:

@@ -1,0 +1,89 @@
+"""What a program says of batches: streams with their lengths, inputs that carry them, and the sums over their items."""
+
+# Annotations are types here, not strings: serialisation reads them, and never evaluates text.
+from dataclasses import dataclass
+
+from symflops.model.formula import Formula, Num
+from symflops.model.index_sets import ONCE
+from symflops.model.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A declared stream: its index set, its batch variables (the axes of a batch entry), and its rows per item.
+
+    An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too. Where no stream of an
+    index set has batch variables, one of them ``counts``: a batch gives the number of its items. A stream that is left out has
+    the length ``absent``, which a layout may set to 1.
+    """
+
+    name: str
+    items: str
+    variables: tuple[str, ...]
+    rows: Formula
+    optional: bool = False
+    counts: bool = False
+    absent: int = 0
+
+    @property
+    def given(self) -> bool:
+        """Whether a batch gives it."""
+        return bool(self.variables) or self.counts
+
+
+@dataclass(frozen=True, slots=True)
+class InputInfo:
+    """How an argument of the model carries lengths.
+
+    ``width`` is None for a carrier of indices; ``when`` says, as 0 or 1, whether the model has the argument at all.
+    """
+
+    name: str
+    stream: str
+    layout: Layout | None
+    over: str = ""
+    width: Formula | None = None
+    when: Formula | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A sum over the items of an index set, of a function of one item's lengths.
+
+    ``sizes`` are the letters that the function needs beside the lengths; where there are none, moments need no sizes.
+    ``side`` is ``padded`` if it is always of padded lengths; else a convention says whose. ``only`` are the conventions that
+    have it; empty means all.
+    """
+
+    name: str
+    items: str
+    formula: Formula
+    sizes: tuple[str, ...] = ()
+    side: str = ""
+    only: tuple[str, ...] = ()
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is 1, whatever the batch is."""
+        return self.items == ONCE and isinstance(self.formula, Num)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """What belongs to a batch as a whole: the ``sum`` or the ``max`` (its ``kind``) of ``formula`` over an index set.
+
+    Moments read it by its name, as a letter. Those that do are of one batch, and do not add.
+    """
+
+    name: str
+    kind: str
+    items: str
+    formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class InnerLength:
+    """A function of one item's lengths that must be at least 1, or the model cannot run the item."""
+
+    items: str
+    formula: Formula
