@@ -82,7 +82,9 @@ class _Lowering:
         self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
         self.parameters = Parameters(self.formulas)
-        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted)
+        sided = any(work.contraction.side for derivation in derivations for work in derivation.work)
+        told = [found for one in derivations if sided and (found := tokens(one))]
+        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, told)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
         self.units: dict[tuple[Expr, Fraction], Formula] = {}

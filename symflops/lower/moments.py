@@ -42,6 +42,7 @@ class Moments:
         lengths: the batch variables.
         taken: letters that no statistic may have.
         own: the derivations of conventions that count other work; what they alone need comes last.
+        told: rows that a batch is told by, whether work runs over them or not.
     """
 
     def __init__(
@@ -52,13 +53,15 @@ class Moments:
         formulas: Formulas,
         taken: Collection[str],
         own: Mapping[str, Sequence[Derivation]],
+        told: Iterable[tuple[str, Expr]] = (),
     ) -> None:
         self.formulas = formulas
         self.lengths = frozenset(length.symbol for length in lengths)
         sets = dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)])
         self.sets = {items: position for position, items in enumerate(sets)}
         self.vectors: dict[tuple[str, Expr, str], Vector] = {}
-        self.keys = self.collect(derivations)
+        found = {key for items, extent in told for key in self.vector(items, extent)}
+        self.keys = sorted({*self.collect(derivations), *found}, key=self.order)
         self.only = self.further(own)
         self.keys += sorted(self.only, key=self.order)
         self.index = {key: position for position, key in enumerate(self.keys)}

@@ -99,7 +99,7 @@ class _Figures:
             yield RegimeFigures(
                 regime.name, regime.doc, int(evaluate(regime.trainable, self.sizes)), forward, backward, again,
                 Fraction(executed, first) if first else None, Fraction(executed, 3 * forward) if forward else None,
-                sum(int(evaluate(part, self.sizes)) * self.moments["lengths"][place] for place, part in regime.tokens),
+                sum(int(evaluate(part, self.sizes)) * self.real[place] for place, part in regime.tokens),
             )  # fmt: skip
 
     def conventions(self) -> Iterator[ConventionFigures]:
