@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from symflops.model.format import leading
+from symflops.runtime.module_sizes import settled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Line:
         work = document["work"][shared]
         self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
         self.contraction: str = work["contraction"]
-        self.unit = value(work["unit"]) if shares == 1 else Fraction(value(work["unit"]), shares)
+        self.unit = value(work["unit"]) if shares == 1 else settled(Fraction(value(work["unit"]), shares))
         self.forward = value(work["forward"])
         self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
         self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0

@@ -18,6 +18,7 @@ from symflops.runtime.contraction_line import Line
 from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
+from symflops.runtime.module_sizes import settled
 from symflops.runtime.moments import Flops, Moments, summed
 from symflops.runtime.per_token import active_of
 from symflops.runtime.sizes import sizes_of, unanswered
@@ -129,7 +130,7 @@ class InterpretedEstimator:
             for position, part in line.vector:
                 for kind, count in zip(found.values(), counts, strict=True):
                     kind[position] += line.unit * part * count
-        return {kind: tuple(values) for kind, values in found.items()}
+        return {kind: tuple(map(settled, values)) for kind, values in found.items()}
 
     def _not_whole(self) -> None:
         if self.whole:
@@ -264,7 +265,8 @@ class InterpretedEstimator:
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
         work = ((line, line.once(self._of(m))) for line in self._lines)
-        return summed(((line.module, line.contraction), flops * (line.forward + line.backward)) for line, flops in work)
+        found = summed(((line.module, line.contraction), flops * (line.forward + line.backward)) for line, flops in work)
+        return {contraction: settled(flops) for contraction, flops in found.items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""

@@ -16,7 +16,7 @@ from symflops.runtime.module_batch import (
     vectors_here,
 )
 from symflops.runtime.module_moments import ModelMoments
-from symflops.runtime.module_sizes import OtherStructure, as_tuple, in_flops, lines_of, tensors_of, total_of
+from symflops.runtime.module_sizes import OtherStructure, as_tuple, in_flops, lines_of, settled, tensors_of, total_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ class BoundEstimator(Generic[S, M]):
             hidden = self._hidden[regime]
             self._lines = [line for position, line in enumerate(self._lines) if position not in hidden]
         self.coefficients = self._bound()
+        if convention in self._shares:
+            self.coefficients = {kind: tuple(map(settled, values)) for kind, values in self.coefficients.items()}
         self._total = self.coefficients["total"]
         self._elements = tensors_of(*[count(sizes) for count in counts])
         self.parameters = total_of(sum(self._elements.values()))

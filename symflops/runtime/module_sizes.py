@@ -152,9 +152,13 @@ def in_flops(lines: Sequence[Line], shares: int) -> list[Line]:
 
     found: list[Line] = []
     for name, amount, unit, forward, gradients, again in lines:
-        part: Any = Fraction(unit, shares)
-        found.append((name, amount, int(part) if part.denominator == 1 else part, forward, gradients, again))
+        found.append((name, amount, settled(Fraction(unit, shares)), forward, gradients, again))
     return found
+
+
+def settled(value: Any) -> Any:
+    """A number as an int where it is whole."""
+    return int(value) if getattr(value, "denominator", 0) == 1 else value
 
 
 def elements_of(counts: Counts, path: str = "") -> list[tuple[str, int]]:
