@@ -35,6 +35,9 @@ from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
 from symflops.model.sums import StreamInfo
 from symflops.model.verification import Verification
 
+ASSUMED = "assumed"
+"""The kind of a gradient whose cost a convention assumes."""
+
 
 def page(
     program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None, whole: Program | None = None
@@ -172,7 +175,11 @@ def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[
         trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
         ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
         groups = tuple(form_groups(program, cases, numbers))
-        yield RegimePage(regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios)
+        kinds = {gradient.kind for line in regime.lines for gradient in line.gradients}
+        yield RegimePage(
+            regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios,
+            kinds == {ASSUMED},
+        )  # fmt: skip
 
 
 def operator_rows(regime: RegimeLines, letters: Mapping[str, str]) -> tuple[OperatorRow, ...]:
@@ -205,9 +212,11 @@ def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
     """The reasons why gradients are not computed, lettered in the order of lines, each with its gradients."""
     found: dict[str, dict[tuple[Formula, Formula], dict[str, list[str]]]] = {}
     missing: dict[str, dict[tuple[Formula, Formula], list[Formula]]] = {}
+    assumed: set[str] = set()
     for line in regime.lines:
         for gradient in line.gradients:
             if gradient.reason:
+                assumed |= {gradient.reason} if gradient.kind == ASSUMED else set()
                 key = (gradient.count, line.forward if gradient.count != ZERO else ZERO)
                 kinds = found.setdefault(gradient.reason, {}).setdefault(key, {}).setdefault(line.module, [])
                 same = (line.unit, in_moments(line.amount.useful, program))
@@ -220,6 +229,7 @@ def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
             reason,
             tuple((*key, clauses(modules)) for key, modules in groups.items()),
             work_of(missing[reason]),
+            reason in assumed,
         )
         for number, (reason, groups) in enumerate(found.items())
     )

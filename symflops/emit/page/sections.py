@@ -19,15 +19,16 @@ from symflops.emit.page.writing import letter, names, series
 INTRO = (
     " has, and how many floating-point operations one step of it takes, forward and backward. Everything follows from the"
     " graph of the model in ",
-    ". A multiply-add counts as two FLOPs. Nothing is rounded, and no sequence length is fixed: a batch enters through a"
-    " few sums over its items.",
+    ". A multiply-add counts as ",
+    ". Nothing is rounded, and no sequence length is fixed: a batch enters through a few sums over its items.",
 )
+A_MULTIPLY_ADD = {"FLOPs": "two FLOPs", "MACs": "one MAC"}
 FIGURES = (
     Figure("calculator", "Calculator"),
     Figure(
         "plotted",
         "Over length",
-        "Forward and backward FLOPs of one item, its other lengths as in the first item of the batch above. The dashed line"
+        "Forward and backward work of one item, its other lengths as in the first item of the batch above. The dashed line"
         " marks the length from which on attention does more work than everything else.",
     ),
     Figure(
@@ -65,7 +66,8 @@ def intro(page: Page) -> Iterator[Block]:
     """What the page derives, and of which structure."""
     program = page.program
     told = names(program.references or (program.name,))
-    yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), INTRO[1]))
+    rest = INTRO[1] + A_MULTIPLY_ADD[page.unit] + INTRO[2]
+    yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), rest))
     if page.fixed:
         values: list[Words] = [(Code(key), " is ", Code(value)) for key, value in page.fixed]
         rest = ": these decide the structure, and models with others are derived when they are asked for."
@@ -103,23 +105,23 @@ def glance(page: Page, worked: Worked) -> Section:
         rows.append((("Parameters",), (Number(page.default_parameters),)))
     if page.default_active is not None:
         rows.append((("Active parameters, those that one token goes through",), (Number(page.default_active),)))
-    rows.append((("Forward FLOPs",), (Number(first.forward),)))
+    rows.append(((f"Forward {page.unit}",), (Number(first.forward),)))
     if first.backward:
-        rows.append((("Backward FLOPs",), (Number(first.backward),)))
+        rows.append(((f"Backward {page.unit}",), (Number(first.backward),)))
         if first.forward:
             rows.append((("Backward over forward",), (Number(Fraction(first.backward, first.forward)),)))
     if first.tokens:
         each = Fraction(first.forward + first.backward, first.tokens)
-        rows.append((("FLOPs per token, both passes",), (Number(each if each.denominator > 1 else int(each)),)))
+        rows.append(((f"{page.unit} per token, both passes",), (Number(each if each.denominator > 1 else int(each)),)))
     for items in page.analysis.items:
         for grown in items.growth:
-            rows += grown_rows(grown)
+            rows += grown_rows(grown, page.unit)
     step = ("At the default sizes, one step of regime ", Code(first.name), " on a batch of one item: ", *batch_of(worked), ".")
     columns = (Column(("Figure",), 66), Column(("Value",), number=True))
     return Section("glance", "At a glance", (Paragraph(step), Table("One step at the default sizes", columns, tuple(rows))))
 
 
-def grown_rows(grown: Growth) -> Iterator[tuple[Words, Words]]:
+def grown_rows(grown: Growth, unit: str) -> Iterator[tuple[Words, Words]]:
     """Where attention overtakes all else, and the cost of one more token."""
     unknown = grown.unknown
     for found in grown.crossovers:
@@ -129,4 +131,4 @@ def grown_rows(grown: Growth) -> Iterator[tuple[Words, Words]]:
             yield ("Attention costs as much as all else from ", *where), (Number(found.value),)
     step = grown.marginal[0][2]
     if unknown.kind != "equal" and step is not None:
-        yield ("Forward FLOPs of one more token of ", *names(unknown.streams)), (Number(step),)
+        yield (f"Forward {unit} of one more token of ", *names(unknown.streams)), (Number(step),)

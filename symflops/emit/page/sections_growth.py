@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from symflops.emit.math.lines import LINE, width
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.analysis import Analysis, Crossover, Growth, ItemAnalysis, Order, Orders
+from symflops.emit.page.analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.emit.page.length_polynomials import Assumption, Unknown
 from symflops.emit.page.printing import line_rows
 from symflops.emit.page.sections_work import fits
@@ -67,7 +67,7 @@ def growth(page: Page, letters: Mapping[str, str]) -> Section:
     blocks: list[Block] = [Paragraph((*what, ", for one item at a time: one sample, one image.", *default_lengths(page)))]
     for items in told.items:
         for orders in items.orders:
-            blocks += work_by_order(items, orders, told, printer)
+            blocks += work_by_order(items, orders, page, printer)
         for unknown in dict.fromkeys(grown.unknown for grown in items.growth):
             blocks.append(Heading(("When ", *names(unknown.streams), plural(len(unknown.streams), " grows", " grow"))))
             for grown in items.growth:
@@ -86,12 +86,12 @@ def default_lengths(page: Page) -> Words:
     return (" Figures are at the default sizes", *others, ".")
 
 
-def work_by_order(items: ItemAnalysis, orders: Orders, told: Analysis, printer: LatexPrinter) -> Iterator[Block]:
+def work_by_order(items: ItemAnalysis, orders: Orders, page: Page, printer: LatexPrinter) -> Iterator[Block]:
     """The work of one item by how it grows, and by part."""
     reach = f", in {orders.reach} sequences" if orders.reach else ""
     yield Heading((f"Where the work of one {items.items.removesuffix('s').replace('_', ' ')} goes{reach}",))
     used = {name for order in orders.orders for name in symbols(order.work)}
-    tokens: list[Words] = [(equals(each.letter, *product(each)),) for each in told.tokens if each.letter in used]
+    tokens: list[Words] = [(equals(each.letter, *product(each)),) for each in page.analysis.tokens if each.letter in used]
     here: Words = (" Here ", *series(tokens), ".") if tokens else ()
     assumed = assumptions(orders.assumed)
     assuming: Words = (" This assumes that ", *series(assumed), ".") if assumed else ()
@@ -99,7 +99,7 @@ def work_by_order(items: ItemAnalysis, orders: Orders, told: Analysis, printer: 
     columns = (
         Column(("Grows",), 17),
         Column(("Part",), 21),
-        Column(("Forward FLOPs",), 44),
+        Column((f"Forward {page.unit}",), 44),
         Column(("Share, %",), number=True),
     )
     rows = tuple(row for order in orders.orders for row in order_rows(order, printer))

@@ -43,7 +43,7 @@ WHOLE = (
 )
 AMOUNTS = (
     "Contractions run over these amounts of work. They are whole multiples of moments; where half of the pairs are counted,"
-    " the half stands in the FLOPs of one."
+    " the half stands in the {unit} of one."
 )
 STREAMS = (
     "A stream is a sequence of tokens that the model carries. Only its length varies from batch to batch; each linear runs"
@@ -93,7 +93,7 @@ def modules(page: Page) -> Section:
     )
     columns = (
         Column(("Module",), 29), Column(("Token scope",), 17), Column(("Parameters in one block",), 20),
-        Column(("Forward FLOPs",), 27),
+        Column((f"Forward {page.unit}",), 27),
     )  # fmt: skip
     paragraph = Paragraph((told, Link("#parameters", ("Parameters",)), "."))
     table = Table("Modules that compute", columns, tuple(rows))
@@ -144,7 +144,7 @@ def moments(program: Program, letters: Mapping[str, str]) -> Iterator[Block]:
 
 def amounts(page: Page) -> Iterator[Block]:
     """What contractions run over."""
-    yield Paragraph((AMOUNTS,))
+    yield Paragraph((AMOUNTS.format(unit=page.unit),))
     columns: tuple[Column, ...] = (Column(("Amount",), 27), Column(("In moments",), 70))
     if page.pairs_differ:
         useful, executed = ("Useful", "Executed") if page.program.padded else ("Useful pairs", "All pairs")

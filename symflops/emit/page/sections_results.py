@@ -56,7 +56,7 @@ def regimes(page: Page) -> Section:
     told += [("Convention ", Code(name), f": {convention_doc(page.program, name)}") for name in page.program.conventions]
     blocks: list[Block] = [Paragraph((CHANGES,)), Items(ended(told))]
     if page.worked and len(page.worked.regimes) > 1:
-        blocks += by_regime(page.worked)
+        blocks += by_regime(page.worked, page.unit)
     return Section("regimes", "Regimes and conventions", (*blocks, Figure("by-regime")))
 
 
@@ -70,9 +70,10 @@ def convention_doc(program: Program, name: str) -> str:
     return "useful pairs of masked attention" if pairs == "useful" else "all pairs of masked attention"
 
 
-def by_regime(worked: Worked) -> Iterator[Block]:
+def by_regime(worked: Worked, unit: str) -> Iterator[Block]:
     """The figures of one step by regime."""
-    yield Paragraph(("For the batch above, convention ", Code(worked.convention), "; ratios count recomputed work:"))
+    rest = f", in {unit}; ratios count recomputed work:"
+    yield Paragraph(("For the batch above, convention ", Code(worked.convention), rest))
     columns = (
         Column(("Regime",), 13), *numbers("Trained parameters", "Forward", "Backward", "Recomputed"),
         Column(("To ", Code(worked.regimes[0].name)), number=True), Column((f"To 3{TIMES}forward",), number=True),

@@ -28,10 +28,9 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.types import Cell, Form, Note, OperatorRow, Page, RegimePage
+from symflops.emit.page.types import Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, once, sentence, series
 from symflops.model.formula import ZERO, Formula, Sym
-from symflops.model.program import Program
 
 WIDEST = 1800.0
 """Points of the widest formula within a line."""
@@ -42,22 +41,31 @@ PASSES = (
     " product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight are"
     " computed in one step; letters explain where that is less often than forward."
 )
+ASSUMED = (
+    "This convention assumes what a backward pass costs: a multiple of the forward one, whatever gradients are computed. The"
+    " columns tell how often a product is computed forward in one step, and as how many of it the backward pass counts."
+)
+TWICE = (
+    "If both gradients of every product were computed as often as the product itself, backward would be exactly twice forward."
+)
+TITLES = ("Why backward is not twice forward", "Why not twice forward")
 UNSEEN = "†"
 
 
 def forms(page: Page) -> Section:
     """The closed forms of each regime and convention."""
     flows = once(((Code(flow.amount),), outside(flow.group), (Math((flow.term,)),)) for flow in page.flows)
-    columns = (Column(("Runs over",), 17), Column(("In",), 26), Column(("Forward FLOPs",), 52))
+    columns = (Column(("Runs over",), 17), Column(("In",), 26), Column((f"Forward {page.unit}",), 52))
     blocks: list[Block] = [
-        Paragraph(("By stream and block, the forward FLOPs are",)),
-        Table("Forward FLOPs by stream and block", columns, tuple(flows)),
+        Paragraph((f"By stream and block, the forward {page.unit} are",)),
+        Table(f"Forward {page.unit} by stream and block", columns, tuple(flows)),
         Paragraph(counted_pairs(page)),
     ]
     for regime in page.regimes:
         for group in regime.groups:
-            blocks.append(Heading(("Regime ", Code(regime.name), ", convention ", *names(group.conventions))))
-            blocks += closed_forms(group.forms)
+            told = other_unit(page, group)
+            blocks.append(Heading(("Regime ", Code(regime.name), ", convention ", *names(group.conventions), *told)))
+            blocks += closed_forms(group.forms, page.unit_of(group.conventions[0]))
             if not group.forms:
                 blocks.append(Paragraph(("There is nothing to count.",)))
         if not regime.trains:
@@ -65,11 +73,17 @@ def forms(page: Page) -> Section:
     return Section("forms", "Closed forms", tuple(blocks))
 
 
-def closed_forms(found: Sequence[Form]) -> Iterator[Block]:
+def other_unit(page: Page, group: FormGroup) -> Words:
+    """The unit of closed forms, if it is not that of the page."""
+    unit = page.unit_of(group.conventions[0])
+    return (f", in {unit}",) if unit != page.unit else ()
+
+
+def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
     """Closed forms; one that equals a form above refers to it."""
     for form in found:
         if form.same:
-            yield Paragraph((f"The {form.name} FLOPs are those of equation ", EquationLink(form.same), "."))
+            yield Paragraph((f"The {form.name} {unit} are those of equation ", EquationLink(form.same), "."))
     new = [form for form in found if not form.same]
     if new:
         yield Equation(tuple(Line(form.name, terms(form), form.number) for form in new))
@@ -82,7 +96,9 @@ def terms(form: Form) -> tuple[Scaled, ...]:
 
 def counted_pairs(page: Page) -> Words:
     """What the conventions of a page count of masked pairs and padding."""
-    told = "Adding up the tables gives one coefficient per moment. All values are FLOPs per batch."
+    units = {page.unit_of(convention) for convention in page.program.conventions}
+    values = f"All values are {page.unit}" if len(units) == 1 else f"Values are {page.unit}, or what a heading says,"
+    told = f"Adding up the tables gives one coefficient per moment. {values} per batch."
     if not page.pairs_differ:
         return (told,)
     padded = page.program.padded
@@ -98,15 +114,21 @@ def counted_pairs(page: Page) -> Words:
 
 def passes(page: Page) -> Section:
     """How often each contraction runs, by regime."""
-    blocks: list[Block] = [Paragraph((PASSES,))]
+    blocks: list[Block] = [Paragraph((ASSUMED if all_assumed(page) else PASSES,))]
     for regime in page.regimes:
-        blocks += regime_passes(regime)
+        blocks += regime_passes(regime, page.unit)
     if page.unseen:
         blocks.append(Notes((("", (f"{UNSEEN} not seen by PyTorch's own counter.",)),)))
     return Section("passes", "Both passes, operator by operator", tuple(blocks), "Both passes")
 
 
-def regime_passes(regime: RegimePage) -> Iterator[Block]:
+def all_assumed(page: Page) -> bool:
+    """Whether the first convention assumes the backward pass of every regime that trains."""
+    training = [regime for regime in page.regimes if regime.trains]
+    return bool(training) and all(regime.assumed for regime in training)
+
+
+def regime_passes(regime: RegimePage, unit: str) -> Iterator[Block]:
     """Both passes of a regime."""
     yield Heading(("Regime ", Code(regime.name)))
     if regime.doc:
@@ -117,23 +139,22 @@ def regime_passes(regime: RegimePage) -> Iterator[Block]:
     if not regime.everything:
         yield Paragraph(("These parameters train:",))
         yield Equation((Line("trainable", (Scaled(regime.trainable),)),))
-    titles = {
-        "Module": 19, "Product": 10, "Runs over": 11, "FLOPs each": 11, "Forward": 12, "Input gradients": 13,
-        "Weight gradient": 12,
-    }  # fmt: skip
+    titles = {"Module": 19, "Product": 10, "Runs over": 11, f"{unit} each": 11, "Forward": 12}
+    titles |= {"Backward": 25} if regime.assumed else {"Input gradients": 13, "Weight gradient": 12}
     columns = tuple(Column((title,), share) for title, share in titles.items())
-    yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime.rows)), small=1)
+    yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime.rows, regime.assumed)), small=1)
     if regime.notes:
         told = ended([(note.reason,) for note in regime.notes])
         yield Notes(tuple((note.letter, words) for note, words in zip(regime.notes, told, strict=True)))
 
 
-def operator_rows(rows: Sequence[OperatorRow]) -> Iterator[Row]:
-    """The rows of the table of contractions."""
+def operator_rows(rows: Sequence[OperatorRow], assumed: bool) -> Iterator[Row]:
+    """The rows of the table of contractions; an ``assumed`` backward pass is of all operands together."""
     return by_group(
         (row.group, (
             (Code(row.module), *(() if row.seen else (f" {UNSEEN}",))), (Emphasis((row.contraction,)),), (Code(row.amount),),
-            (Math((row.unit,)),), (Math((row.forward,)),), gradients(row.inputs), gradients(row.weights),
+            (Math((row.unit,)),), (Math((row.forward,)),), gradients(row.inputs),
+            *(() if assumed else (gradients(row.weights),)),
         ))
         for row in rows
     )  # fmt: skip
@@ -146,39 +167,55 @@ def gradients(cells: Sequence[Cell]) -> Words:
 
 def ratio(page: Page, letters: Mapping[str, str]) -> Section:
     """The gradients that are not always computed, and the ratio of backward to forward."""
-    printer = LatexPrinter(letters)
-    rest = "backward would be exactly twice forward."
-    blocks: list[Block] = [
-        Paragraph((f"If both gradients of every product were computed as often as the product itself, {rest}",))
-    ]
+    printer, assumed = LatexPrinter(letters), all_assumed(page)
+    title, short = ("Backward as a multiple of forward", "Both passes as assumed") if assumed else TITLES
+    blocks: list[Block] = [] if assumed else [Paragraph((TWICE,))]
     for regime in page.regimes:
         if regime.trains:
-            blocks += missing(regime, page.pairs_differ, printer)
+            blocks += missing(regime, page, printer)
         if regime.trains and regime.ratios:
-            blocks += ratios(regime, page.program, letters)
-    return Section("ratio", "Why backward is not twice forward", tuple(blocks), "Why not twice forward")
+            blocks += ratios(regime, page, letters)
+    return Section("ratio", title, tuple(blocks), short)
 
 
-def missing(regime: RegimePage, pairs_differ: bool, printer: LatexPrinter) -> Iterator[Block]:
-    """Why gradients of a regime are not always computed."""
+def assumptions(regime: RegimePage, printer: LatexPrinter) -> Iterator[Block]:
+    """What the convention assumes of the backward pass of a regime."""
+    name, notes = Code(regime.name), regime.notes
+    if regime.assumed and len(notes) == 1:
+        yield Paragraph(("In regime ", name, f" the backward pass is {notes[0].reason}, whatever gradients are computed."))
+        return
+    what = "the backward pass" if regime.assumed else "a part of the backward pass"
+    yield Paragraph(("In regime ", name, f" {what} is assumed:"))
+    yield Items(tuple(note_words(note, printer) for note in notes))
+
+
+def missing(regime: RegimePage, page: Page, printer: LatexPrinter) -> Iterator[Block]:
+    """Why gradients of a regime are not always computed, or what the convention assumes of them."""
     name = Code(regime.name)
+    if any(note.assumed for note in regime.notes):
+        yield from assumptions(regime, printer)
+        return
     if not regime.notes:
         yield Paragraph(("In regime ", name, " they all are, and the factor is exactly two."))
         return
     yield Paragraph(("In regime ", name, " backward is less than that. These gradients are not always computed:"))
     yield Items(tuple(note_words(note, printer) for note in regime.notes))
-    useful = " of all pairs that are useful" if pairs_differ else ""
-    yield Paragraph((f"Twice the forward FLOPs, less these, are the backward FLOPs{useful}.",))
+    useful = " of all pairs that are useful" if page.pairs_differ else ""
+    yield Paragraph((f"Twice the forward {page.unit}, less these, are the backward {page.unit}{useful}.",))
 
 
 def note_words(note: Note, printer: LatexPrinter) -> Words:
     """The gradients that a note is of, and the work that they save."""
     groups: list[Words] = []
+    if note.assumed:
+        places = dict.fromkeys(clause[1:] for *_, clauses in note.groups for clause in clauses)
+        whose: list[Words] = [(*names(modules), *((" in ", Code(group)) if group else ())) for group, modules in places]
+        return (Mark(note.letter), " ", Emphasis((note.reason,)), ": ", *series(whose), ".")
     for count, forward, clauses in note.groups:
         often: Words = (
             ("never computed",) if count == ZERO else ("computed ", Math((count,)), " of ", Math((forward,)), " times")
         )
-        whose: list[Words] = [
+        whose = [
             (f"the {kinds} of ", *names(modules), *((" in ", Code(group)) if group else ()))
             for kinds, group, modules in clauses
         ]
@@ -192,11 +229,12 @@ def fits(formula: Formula, printer: LatexPrinter) -> bool:
     return width(printer.text(formula)) <= WIDEST
 
 
-def ratios(regime: RegimePage, program: Program, letters: Mapping[str, str]) -> Iterator[Block]:
+def ratios(regime: RegimePage, page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
     """The ratio of backward to forward for each moment."""
-    convention = program.conventions[0]
+    convention, unit = page.program.conventions[0], page.unit
     yield Paragraph(("At the default sizes (convention ", Code(convention), "), per unit of each moment:"))
-    columns = (Column(("Moment",)), *(Column((title,), number=True) for title in ("Forward FLOPs", "Backward FLOPs", "Ratio")))
+    titles = (f"Forward {unit}", f"Backward {unit}", "Ratio")
+    columns = (Column(("Moment",)), *(Column((title,), number=True) for title in titles))
     rows: list[tuple[Words, ...]] = [
         ((letter(key),) if letters[key] else ("once",), (Number(forward),), (Number(backward),), (each,))
         for key, forward, backward, each in regime.ratios

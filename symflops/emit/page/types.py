@@ -11,6 +11,7 @@ from symflops.model.formula import Formula
 from symflops.model.program import Program
 from symflops.model.sums import StreamInfo
 from symflops.model.verification import Verification
+from symflops.runtime.units import NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,14 @@ class Note:
     """Why some gradients are not always computed.
 
     ``groups`` are (times computed, of how many, whose), and the last are (operands, block, modules). ``missing`` is the useful
-    work that these gradients save.
+    work that these gradients save. If the note is ``assumed``, the convention assumes their cost.
     """
 
     letter: str
     reason: str
     groups: tuple[tuple[Formula, Formula, tuple[tuple[str, str, tuple[str, ...]], ...]], ...]
     missing: Formula
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,9 @@ class FormGroup:
 class RegimePage:
     """One regime: both passes by operator, and the closed forms.
 
-    ``everything`` says whether all parameters train, ``trains`` whether any gradient is computed. ``ratios`` are coefficients
-    at the default sizes: (moment, forward, backward, backward / forward).
+    ``everything`` says whether all parameters train, ``trains`` whether any gradient is computed, ``assumed`` whether the
+    convention assumes the cost of all gradients. ``ratios`` are coefficients at the default sizes: (moment, forward, backward,
+    backward / forward).
     """
 
     name: str
@@ -116,6 +119,7 @@ class RegimePage:
     notes: tuple[Note, ...]
     groups: tuple[FormGroup, ...]
     ratios: tuple[tuple[str, int, int, str], ...]
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +161,12 @@ class Page:
     worked: Worked | None = None
     fixed: tuple[tuple[str, str], ...] = ()
     offered: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The unit of the first convention, which all tables follow, as a word."""
+        return self.unit_of(self.program.conventions[0])
+
+    def unit_of(self, convention: str) -> str:
+        """The unit of a convention as a word."""
+        return NAMES[dict(self.program.units).get(convention, "flops")]
