@@ -177,7 +177,8 @@ class _Counter:
         if assumed is not None:
             multiple = self.multiple(assumed, kind, work)
             executions = work.forward * when * fraction(multiple * self.trained_share)
-            gradient = Gradient("all operands", "assumed", executions, f"{multiple} x forward in this convention")
+            what = "forward" if rule.forward is None else "the derived forward pass"
+            gradient = Gradient("all operands", "assumed", executions, f"{multiple} x {what} in this convention")
             return replace(changed, gradients=(gradient,))
         gradients = (*self.as_counted(work), *self.scores_again(work))
         return replace(changed, gradients=tuple(replace(gradient, count=gradient.count * times) for gradient in gradients))

@@ -32,7 +32,9 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
     first = 0
     for name in names:
         difference = comparison.difference(names[0], name)
-        total = int(comparison.total(convention_of(name).of(model.spec.called)))
+        rules = convention_of(name).of(model.spec.called)
+        total = int(comparison.total(rules))
         first = first or total
         main = max(difference.steps, key=lambda step: abs(step.flops), default=None)
-        yield ConventionFigures(name, total, Fraction(total, first) if first else None, main.words if main else "")
+        ratio = Fraction(total, first) if first else None
+        yield ConventionFigures(name, total, ratio, main.words if main else "", rules.unit)

@@ -13,6 +13,7 @@ from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import symbols
 from symflops.model.program import Field, Program
 from symflops.model.sums import StreamInfo
+from symflops.runtime.units import NAMES
 
 TIMES = " \u00d7 "
 
@@ -51,11 +52,13 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
     regimes = [(regime.name, regime.doc) for regime in program.regimes]
     conventions = [(name, convention_doc(program, name)) for name in program.conventions]
     streams = [(stream, stream_note(stream)) for stream in program.streams if stream.given]
+    words = {name: NAMES[unit] for name, unit in program.units}
     data = {
         "name": program.name,
         "estimators": setting.estimators,
         "regimes": dict(regimes),
         "conventions": dict(conventions),
+        "units": words,
         "streams": {stream.name: [stream.variables, stream.counts, stream.optional] for stream, _ in streams},
         "presets": [{"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets],
         "batch": whole_batch(program, setting.presets[0].batch if setting.presets else {}),
@@ -63,6 +66,7 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
     }
     return {
         "data": embedded(data),
+        "unit": next(iter(words.values())) if len(set(words.values())) == 1 else "Work",
         "presets": [(preset.label, preset.label) for preset in setting.presets],
         "regimes": regimes,
         "conventions": conventions,

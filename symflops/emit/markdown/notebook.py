@@ -13,6 +13,7 @@ from symflops.emit.page.tree import Code, Emphasis, Line, Scaled, Words
 from symflops.emit.page.writing import letter, series
 from symflops.model.formula import Sym
 from symflops.model.program import Case, Program
+from symflops.runtime.units import NAMES
 
 
 class Shown:
@@ -37,7 +38,7 @@ class Shown:
             Code(case.regime),
             ", convention ",
             Code(case.convention),
-            ": parameters and FLOPs per batch",
+            f": parameters and {NAMES[dict(program.units).get(case.convention, 'flops')]} per batch",
         )
         sums: list[Words] = [
             (Code(moment.name), f" over the {moment.items}") for moment in program.moments if not moment.constant

@@ -51,6 +51,7 @@ def document(page: Page) -> Document:
     return Document(
         name=program.name,
         title=program.title or program.name,
+        subtitle=f"Parameters and {page.unit}, derived",
         facts=tuple(facts(page)),
         intro=tuple(intro(page)),
         parts=(

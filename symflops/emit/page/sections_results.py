@@ -25,6 +25,7 @@ from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import NONE, by_group, ended, math, plural, series
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
+from symflops.runtime.units import NAMES
 
 CHANGES = (
     "What trains, what is adapted and what is recomputed changes the work of a step; a convention says what of it is counted."
@@ -88,12 +89,18 @@ def by_regime(worked: Worked, unit: str) -> Iterator[Block]:
 
 def conventions(worked: Worked, name: str) -> Section:
     """The figures of a step by convention, each with the reason of its difference."""
-    columns = (Column(("Convention",), 18), *numbers("FLOPs, both passes", "Ratio"), Column(("Main reason",), 39))
+    units = {NAMES[each.unit] for each in worked.conventions}
+    shared = units.pop() if len(units) == 1 else ""
+    columns = (
+        Column(("Convention",), 18), *numbers(f"{shared}, both passes" if shared else "Both passes", "Ratio"),
+        Column(("Main reason",), 39),
+    )  # fmt: skip
     rows: list[tuple[Words, ...]] = []
     for each in worked.conventions:
         ratio: Words = () if each.ratio is None else (Number(each.ratio),)
         reason: Words = (each.reason or "the same",) if rows else NONE
-        rows.append(((Code(each.name),), (Number(each.total),), ratio, reason))
+        own = () if shared else (f" {NAMES[each.unit]}",)
+        rows.append(((Code(each.name),), (Number(each.total), *own), ratio, reason))
     step = Paragraph(("The same step, ", *batch_of(worked), ", as others count it:"))
     more = Paragraph((Code(f"symflops compare {name} --conventions A,B"), " explains any two of them, rule by rule."))
     blocks = (step, Table("The same step by conventions", columns, tuple(rows)), more)

@@ -41,12 +41,13 @@ class RegimeFigures:
 
 @dataclass(frozen=True, slots=True)
 class ConventionFigures:
-    """FLOPs of one step under a convention, their ratio to the first convention, and the main reason of the difference."""
+    """The work of one step under a convention, in its unit; its ratio to the first one, and the main reason of that."""
 
     name: str
     total: int
     ratio: Fraction | None
     reason: str
+    unit: str = "flops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ class _Figures:
             total = self.value(case, case.forward) + self.value(case, case.backward)
             first = first or total
             reason = self.reason(name) if total != first else ""
-            yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason)
+            unit = dict(self.program.units).get(name, "flops")
+            yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason, unit)
 
     def reason(self, name: str) -> str:
         """The main reason why a convention counts other work than the first one."""

@@ -14,7 +14,7 @@ from symflops.emit.code.tables import Function, Tables
 from symflops.emit.grouping import grouped
 from symflops.emit.python.batch import grows, joined, methods, signature
 from symflops.emit.python.machinery import IMPORTS, machinery, with_imports
-from symflops.emit.python.parts import constants, docstring, exported, function_text, quick_lines, stream_docs
+from symflops.emit.python.parts import constants, docstring, exported, function_text, quick_lines, stream_docs, unit_words
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.python.work import Chosen, Work, tensor_tables, work_tables
@@ -48,7 +48,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         option=" --standalone" if standalone else "",
         imports=imports(program, machinery() if standalone else IMPORTS),
         functions=[
-            *(function_text(table_of(work), column_titles(work.regimes)) for work in works),
+            *(function_text(table_of(work), column_titles(work.regimes), unit_words(program)) for work in works),
             *(function_text(compact(function)) for function in counts),
         ],
         regimes=[(name, regimes[name], tensors[name]) for name in tensors],

@@ -29,7 +29,7 @@ def docstring(program: Program) -> str:
     forms, counts = closed_forms(program)
     parts = [f"Structure '{program.variant}': of models with the sizes in ``Estimator._fixed``."] if program.variant else []
     listed = [line for title, lines in forms for line in (title, *indented(lines))]
-    parts += listing("FLOPs per batch, by regime and convention:", listed)
+    parts += listing(f"{unit_words(program)} per batch, by regime and convention:", listed)
     sums = [f"{one.name:<8} {meaning(one)}" for one in program.moments]
     if any(lengths == PADDED for _, lengths in program.lengths):
         sums.append(f"a name that ends in _{PADDED} is the sum of padded lengths")
@@ -97,8 +97,16 @@ def stream_docs(program: Program) -> list[str]:
     ]
 
 
-def function_text(function: Function, titles: str = "") -> str:
-    """The text of a function that returns parameters, or work if ``titles`` says what its columns are."""
+def unit_words(program: Program) -> str:
+    """The unit of figures; if conventions count in both, which of them count MACs."""
+    macs = [name for name, unit in program.units if unit == "macs"]
+    if len(macs) == len(program.units):
+        return "MACs" if macs else "FLOPs"
+    return f"FLOPs (MACs under {', '.join(macs)})" if macs else "FLOPs"
+
+
+def function_text(function: Function, titles: str = "", unit: str = "FLOPs") -> str:
+    """The text of a function that returns parameters, or work in ``unit`` if ``titles`` says what its columns are."""
     arguments, kind = ("sizes: Sizes, pairs: str", "Rows") if titles else ("sizes: Sizes", "Counts")
     lines = [f'"""{function.doc}"""', *function.statements]
     if titles and function.blocks:
@@ -107,7 +115,7 @@ def function_text(function: Function, titles: str = "") -> str:
         short = len(rows) == 1 and not titles
         lines += [f"{name}: {kind} = [{rows[0]}]"] if short else [f"{name}: {kind} = [", *indented(rows), "]"]
     if titles:
-        lines.append(f"# module, runs over, FLOPs each; {titles}")
+        lines.append(f"# module, runs over, {unit} each; {titles}")
     body = indented([*lines, "return [", *indented(function.rows), "]"])
     return "\n".join([f"def {function.name}({arguments}) -> {kind}:", *body])
 

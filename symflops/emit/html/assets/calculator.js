@@ -179,11 +179,12 @@
       place.dataset.exact = String(value);
       place.dataset.rounded = unit ? rounded(value, unit) : "";
     };
+    const unit = model.units[convention.value];
     put("parameters", estimator.parameters, "");
-    put("forward", forward, "FLOPs");
-    put("backward", backward, "FLOPs");
-    put("recomputed", again, "FLOPs");
-    put("total", total, "FLOPs");
+    put("forward", forward, unit);
+    put("backward", backward, unit);
+    put("recomputed", again, unit);
+    put("total", total, unit);
     at("out-trainable").textContent = estimator.trainableParameters === estimator.parameters ? "all train" : `${digits(estimator.trainableParameters)} train`;
     at("out-ratio").textContent = forward && backward ? `${ratio(backward, forward)} × forward` : "";
     at("out-executed").textContent = again ? `${digits(total + again)} with what is computed again` : "";
@@ -192,7 +193,7 @@
     at("by-part").replaceChildren(...worked(partName, estimator.byPart(moments), total));
     at("by-module").replaceChildren(...worked((name) => name, estimator.byModule(moments), total));
     at("by-tensor").replaceChildren(...estimator.counts.map(([name, elements]) => row(name, [[digits(elements)]], true)));
-    at("said").textContent = `${digits(estimator.parameters)} parameters. Forward ${rounded(forward, "FLOPs")}, backward ${rounded(backward, "FLOPs")}.`;
+    at("said").textContent = `${digits(estimator.parameters)} parameters. Forward ${rounded(forward, unit)}, backward ${rounded(backward, unit)}.`;
     for (const input of sizeInputs) {
       if (input.type === "checkbox") continue;
       const value = sizes[input.dataset.size];
@@ -202,7 +203,8 @@
       const one = new found.Estimator(sizes, { regime: name, convention: counted }), sums = one.moments(batch);
       const full = new found.Estimator(sizes, { regime: found.regimes[0], convention: counted });
       const cost = one.total(sums) + one.recomputed(sums);
-      const line = row(name, [[counted, "word"], [digits(one.trainableParameters)], [digits(one.forward(sums))], [digits(one.backward(sums))],
+      const same = new Set(found.conventions.map((one) => model.units[one])).size === 1;
+      const line = row(name, [[same ? counted : `${counted}, ${model.units[counted]}`, "word"], [digits(one.trainableParameters)], [digits(one.forward(sums))], [digits(one.backward(sums))],
         [digits(one.recomputed(sums))], [ratio(cost, full.total(sums) + full.recomputed(sums), 3) + (cost ? " ×" : "")]], true);
       if (name === regime.value && counted === convention.value) line.classList.add("chosen");
       return line;
