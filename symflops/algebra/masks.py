@@ -140,22 +140,49 @@ def chunks(square: Square, size: Expr | None) -> Square:
 
 def reach(mask: Mask, keys: Expr) -> Expr:
     """Keys that a row far from both ends sees: all, or those within the smallest bound."""
-    bounds = [mask.sliding, mask.chunked, None if mask.local is None else 2 * mask.local + ONE]
-    for bound in bounds:
-        keys = keys if bound is None else Least(keys, bound)
+    for bound in bounds_of(mask):
+        keys = Least(keys, bound)
     return keys
+
+
+def bounds_of(mask: Mask) -> list[Expr]:
+    """The keys that each bound of a mask leaves to a row far from both ends."""
+    bounds = [mask.sliding, mask.chunked, None if mask.local is None else 2 * mask.local + ONE]
+    return [bound for bound in bounds if bound is not None]
+
+
+def area(mask: Mask, queries: Expr, keys: Expr) -> Expr:
+    """The area of a mask as a figure whose sides are lengths; a mask that looks ahead has its useful pairs."""
+    if mask.looks_ahead:
+        return useful_pairs(mask, queries, keys)
+    half = Rational(1, 2)
+
+    def triangle_and_band(length: Expr) -> Expr:
+        short = length if mask.sliding is None else Least(length, mask.sliding)
+        return short * length - half * short**2
+
+    square, start = chunks(triangle_and_band, mask.chunked), Excess(keys - queries)
+    return square(keys) if start == ZERO else square(keys) - square(start)
 
 
 def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
     """Pairs as a convention's word counts them: ``useful``, ``all``, ``half`` of all, a ``band`` of full rows, ``half_band``.
 
-    ``half_within`` is half of all if every key is in reach, else the useful pairs. A mask that allows every pair has all its
-    pairs for any word.
+    ``half_within`` is half of all if every key is in reach, else the useful pairs. ``area`` is that of the mask as a figure,
+    half a square for a triangle. With ``_beyond`` each text counts as if it were longer than the bound. A mask that allows
+    every pair has all its pairs for any word.
     """
     if not mask.name:
         return queries * keys
+    if word.endswith("_beyond"):
+        found = pairs_by(word.removesuffix("_beyond"), mask, queries, keys)
+        return found.xreplace(
+            {atom: one for atom in found.atoms(Least) for one in bounds_of(mask) if set(atom.args) == {keys, one}}
+        )
     if word == "useful":
         return useful_pairs(mask, queries, keys)
+    if word == "area":
+        return area(mask, queries, keys)
     bound = reach(mask, keys)
     if word == "half_within" and isinstance(bound, Least):
         beyond = AtLeast(keys, next(arg for arg in bound.args if arg != keys) + ONE)

@@ -70,7 +70,7 @@ class _Counter:
         if self.convention.counts == "parameters":
             for work, role, regions, trains in parameter_work(self.derivation, self.convention.experts):
                 rule = self.convention.rule(role, regions)
-                if rule.count != "no":
+                if rule.count != "no" and (rule.weights != "work" or not multiplied(work)):
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
 
     def seen(self) -> Iterator[Work]:
@@ -92,14 +92,14 @@ class _Counter:
         if work.contraction.kind == "elements":
             return named and (rule.per_element is None or self.convention.unit == "flops")
         has_weight = any(side.is_weight for side in work.contraction.operands)
-        return not (has_weight and self.convention.counts == "parameters")
+        return not (has_weight and (rule.weights or self.convention.counts) == "parameters")
 
     # size and extent
 
     def sized(self, work: Work, rule: Rule) -> Work:
         """``work`` with the size and the extent that the convention counts."""
         contraction = work.contraction
-        extent = self.extent(contraction.extent)
+        extent = self.extent(contraction.extent, rule)
         rows = self.rows_of(rule.rows, contraction.items) if rule.rows is not None else None
         extent = extent if rows is None else Extent(rows, rows)
         kind = "attention" if contraction.extent.pairs else "linear"
@@ -128,13 +128,14 @@ class _Counter:
             return size - Add(*(self.graph.values[result].width or 0 for result in work.operator.results)) / 2
         return size
 
-    def extent(self, extent: Extent) -> Extent:
+    def extent(self, extent: Extent, rule: Rule) -> Extent:
         """How often it runs: over all pairs, the pairs that a mask keeps, or the convention's own count for that mask."""
-        value = extent.useful if self.convention.pairs == "useful" else extent.executed
-        pairs, words = extent.pairs, dict(self.convention.masks)
-        if pairs is not None and words and not self.derivation.regime.decode:
+        default = rule.pairs or self.convention.pairs
+        value = extent.useful if default == "useful" else extent.executed
+        pairs, words = extent.pairs, {} if rule.pairs else dict(self.convention.masks)
+        if pairs is not None and (words or rule.pairs) and not self.derivation.regime.decode:
             found = (
-                case.expr * pairs_by(words.get(bound_of(mask), self.convention.pairs), mask, pairs.queries, pairs.keys)
+                case.expr * pairs_by(words.get(bound_of(mask), default), mask, pairs.queries, pairs.keys)
                 for mask, case in pairs.masks
             )
             value = pairs.fold * Add(*found)
@@ -206,6 +207,12 @@ class _Counter:
         pair = [one for one in self.derivation.work if one.operator is work.operator and one.contraction.kind == "attention"]
         counts = [gradient.count for one in reversed(pair) for gradient in one.gradients if gradient.count != 0]
         return [Gradient("scores", "again", counts[0], "computed again for the backward pass")] if counts else []
+
+
+def multiplied(work: Work) -> bool:
+    """Whether a product of its operator reads the parameter that is counted."""
+    (place,) = work.contraction.operands[0].parameters
+    return any(place in side.parameters for one in work.operator.contractions for side in one.operands)
 
 
 def fraction(value: Fraction) -> Expr:

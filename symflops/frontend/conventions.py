@@ -169,7 +169,8 @@ class _Reader:
         count = self.one_of(given["count"], "count", "'count'") if "count" in given else None
         additions = self.one_of(given["additions"], "additions", "'additions'") if "additions" in given else None
         backward = self.backward(given.get("backward"))
-        return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, backward, additions)
+        pairs, weights = (self.one_of(given[key], key, f"'{key}'") if key in given else None for key in ("pairs", "weights"))
+        return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, backward, additions, pairs, weights)
 
     def check(self, key: Scalar, node: Node, rule: Rule, counts: str) -> None:
         """Report a rule that contradicts itself or does not fit its role."""
@@ -184,6 +185,11 @@ class _Reader:
             (matmul and group != "elements", "is matmuls already", "yes or no"),
             (no_work, "has no matmul to count", "as_matmul, or {per_element: FLOPs}"),
             (matmul and counts == "parameters", "counts by its parameters here", "yes or no"),
+            (
+                rule.weights and counts == "work",
+                "has weights that count as work anyway",
+                "'counts: parameters', or no 'weights'",
+            ),
             (of_region, "is a region", "say this of a role, or of a role in it such as 'vision.norm'"),
         )
         for holds, problem, hint in problems:

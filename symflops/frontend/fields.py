@@ -165,6 +165,7 @@ BACKWARD = (
     Field("idle", Form.NUMBER, "work without a gradient, since nothing trains there or before it"),
 )
 ADDITIONS = Field("additions", Form.WORD, "whether a sum of n products has n additions, or n - 1", words=("all", "exact"))
+PAIRS = ("useful", "all", "half", "band", "half_band", "half_within", "area", "useful_beyond", "band_beyond")
 RULE = (
     Field("count", Form.WORD, "whether it counts", words=("yes", "no", "as_matmul")),
     Field("forward", Form.NUMBER, "a multiple of its forward work"),
@@ -172,6 +173,8 @@ RULE = (
     Field("rows", Form.WORD, "the role whose rows it counts on"),
     Field("backward", Form.OTHER, "its backward pass: 'derived', or multiples", fields=BACKWARD),
     ADDITIONS,
+    Field("pairs", Form.WORD, "the pairs of its masked attention", words=PAIRS),
+    Field("weights", Form.WORD, "whether its weights count as work or as parameters", words=("work", "parameters")),
 )
 CONVENTION = (
     Field("name", Form.TEXT, "what it is called", required=True),
@@ -188,7 +191,7 @@ CONVENTION = (
     Field("roles", Form.NAMED, "how work of each role counts", fields=RULE),
     Field(
         "pairs", Form.CHOICE, "pairs of queries and keys that count, for all masks or for each", fields=MASKS,
-        words=("useful", "all", "half", "band", "half_band", "half_within"),
+        words=PAIRS,
     ),
     Field("length", Form.CHOICE, "tokens that count, for all work or for each class", fields=LENGTHS, words=("real", "padded")),
     Field("backward", Form.OTHER, "the backward pass: 'derived', or multiples of the forward work", fields=BACKWARD),

@@ -30,7 +30,8 @@ class Rule:
 
     ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work; ``per_element`` replaces it by that
     many FLOPs per element. With ``additions`` ``exact`` a sum of n products has n - 1 additions. ``rows`` names the role whose
-    rows replace its own. ``backward`` overrides the convention's backward pass.
+    rows replace its own. ``backward`` overrides the convention's backward pass, ``pairs`` its pairs, and ``weights`` whether
+    weights count as ``work`` or as ``parameters``.
     """
 
     count: str | None = None
@@ -39,6 +40,8 @@ class Rule:
     rows: str | None = None
     backward: Backward | None = None
     additions: str | None = None
+    pairs: str | None = None
+    weights: str | None = None
 
     def over(self, other: Rule) -> Rule:
         """This rule, with ``other`` for the fields that are None."""
@@ -60,7 +63,7 @@ class Convention:
     """Which of the derived work counts, and how.
 
     ``pairs`` applies to all masks: ``useful`` or ``all`` (masked pairs and padding too). ``masks`` overrides it for single
-    masks, and also allows ``half``, ``band``, ``half_band`` and ``half_within``. ``unseen`` says whether work counts that
+    masks, and also allows the other words of :func:`symflops.algebra.masks.pairs_by`. ``unseen`` says whether work counts that
     PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work
     (``linear`` or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add
     per token, in place of the work that reads it. ``experts`` are those that a token is ``routed`` to, those that the class

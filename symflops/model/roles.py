@@ -36,6 +36,8 @@ ROLES = {
     "unpatch": Role("work", "from the model to patches or latents"),
     "text_in": Role("work", "from a text encoder into the model"),
     "merger": Role("work", "from a tower of patches into the model that reads them"),
+    "mtp_join": Role("work", "from an embedding and a prediction into a layer that predicts further ahead"),
+    "index_gradient": Role("work", "the gradient of the scores of what chooses the keys of sparse attention"),
     "pooler": Role("work", "from one token to a representation of all"),
     "embedding": Role("elements", "the input embedding, a look-up in a table of tokens"),
     "position": Role("elements", "the embedding of positions, a look-up"),
@@ -45,6 +47,7 @@ ROLES = {
     "batch_norm": Role("elements", "a normalisation over the batch"),
     "latent_norm": Role("elements", "the normalisation of a latent of queries, keys or values"),
     "head_norm": Role("elements", "the normalisation of queries and keys"),
+    "block_norm": Role("elements", "the normalisation of what attention or a feed-forward reads or makes, where it is told apart"),
     "mtp_norm": Role("elements", "the normalisations that a layer which predicts further ahead has beside those of a layer"),
     "bias": Role("elements", "the bias, what is added to the result of a linear"),
     "softmax": Role("elements", "the softmax over scores, one element a score"),
@@ -65,11 +68,13 @@ ROLES = {
     "gru": Role("region", "gated recurrent units"),
     "lstm": Role("region", "long short-term memory"),
     "indexer": Role("region", "what chooses the keys of sparse attention"),
+    "picked": Role("region", "attention to the keys that an indexer picked"),
     "main": Role("region", "the model itself: no region follows from a path here"),
 }
 
 KINDS = {
-    "layer_norm": "norm", "group_norm": "norm", "matmul": "product", "mul": "activation", "act": "activation",
+    "layer_norm": "norm", "group_norm": "norm", "matmul": "product", "triangular_solve": "product",
+    "triangular_inverse": "product", "mul": "activation", "act": "activation",
     "with": "gate", "add": "sum", "parameter": "table",
 }  # fmt: skip
 

@@ -22,6 +22,8 @@ PAIRS = {
     "useful": "on the pairs that a mask leaves", "all": "on all pairs", "half": "on half of all pairs",
     "band": "on as many pairs a query as the window is wide", "half_band": "on half of the window's width for each query",
     "half_within": "on half of all pairs where the window is no bound, and on those that it leaves where it is",
+    "area": "on the area of the mask", "useful_beyond": "on the pairs that a window leaves of a text that goes beyond it",
+    "band_beyond": "on as many pairs a query as the window is wide, in short texts as well",
 }  # fmt: skip
 PLAIN: dict[str, dict[Any, str]] = {
     "counts": {"work": "by the work of weights", "parameters": "as parameters, each once a token"},
@@ -174,6 +176,10 @@ def rule_in_words(rule: Rule) -> str:
         words.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
     if rule.rows is not None:
         words.append(f"on the rows of {noun(rule.rows)}")
+    if rule.pairs is not None:
+        words.append(PAIRS[rule.pairs])
+    if rule.weights is not None:
+        words.append(PLAIN["counts"][rule.weights])
     if rule.forward is not None:
         words.append(f"{rule.forward} times")
     if rule.additions is not None:

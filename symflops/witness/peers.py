@@ -16,12 +16,12 @@ from typing import Any
 
 from sympy import Integer
 
-from symflops.api import Model, load
+from symflops.api import Model, convention_of, load
 from symflops.catalog.library import PACKAGE, read_source, there
 from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.frontend.peer_pages import PeerCase, PeerPage, read_peers
 from symflops.model.program import Program
-from symflops.runtime.classes import NAMING
+from symflops.runtime.classes import NAMING, class_name, of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.system.reading import read_json
 from symflops.witness.record_expressions import Names, batch_of, config_of, names_of, regime_of, value_of
@@ -47,7 +47,8 @@ class Conformance:
 
     def as_json(self) -> dict[str, Any]:
         """As ``symflops conform --json`` prints it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        shown = {name: getattr(self, name) for name in self.__slots__}
+        return {name: float(value) if isinstance(value, Fraction) else value for name, value in shown.items()}
 
 
 def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
@@ -81,13 +82,14 @@ class Conforming:
     """Derives the figures of records; caches the programs, which records of one structure share."""
 
     models: dict[str, Model] = field(default_factory=dict)
-    programs: dict[tuple[str, str, str], Program] = field(default_factory=dict)
+    programs: dict[tuple[str, ...], Program] = field(default_factory=dict)
     pages: dict[str, PeerPage | None] = field(default_factory=dict)
 
     def judge(self, system: str, position: int, record: Record) -> Conformance:
         """Compare a record with its derivation."""
         page = self.page(str(record.get("system", system))) or self.page(system)
         identity = str(record.get("id") or record.get("case") or position)
+        record = completed(page, record)
         expected = expected_of(record)
         try:
             case, names = chosen(page, record)
@@ -114,32 +116,52 @@ class Conforming:
         config = config_of(case, record, names)
         if not case.spec:
             return {key: value_of(tell, names) for key, tell in case.tells}
-        estimator = self.estimator(case.spec, case.convention, regime_of(case, names), config)
+        named = "" if case.named is None else str(value_of(case.named, names))
+        estimator = self.estimator(case.spec, case.convention, regime_of(case, names), config, named)
         moments = estimator.moments(**batch_of(case, record, names))
         if case.figures or case.tells:
             modules = {name: Integer(flops.forward) for name, flops in estimator.by_module(moments).items()}
             derived = {key: value_of(figure, modules) for key, figure in case.figures}
             others = {key: value_of(tell, names) for key, tell in case.tells}
             return {**derived, **{key: value for key, value in others.items() if value is not None}}
-        word = "total" if case.figure is None else value_of(case.figure, names)
-        figure = estimator.forward(moments) if word == "forward" else estimator.total(moments)
-        return figure if case.times is None else figure * value_of(case.times, names)
+        forward, backward = estimator.forward(moments), estimator.backward(moments)
+        passes = {"forward": Integer(forward), "backward": Integer(backward)}
+        word = "total" if case.figure is None else value_of(case.figure, Names({**names, **passes}))
+        figure = {"forward": forward, "total": forward + backward}[word] if isinstance(word, str) else word
+        figure = Fraction(figure * (1 if case.times is None else value_of(case.times, names)))
+        return figure.numerator if figure.denominator == 1 else figure
 
-    def estimator(self, spec: str, convention: str, regime: str, config: Mapping[str, Any]) -> InterpretedEstimator:
+    def estimator(
+        self, spec: str, convention: str, regime: str, config: Mapping[str, Any], named: str = ""
+    ) -> InterpretedEstimator:
         """The estimator of a model under a convention; one program serves all configs that it fits.
 
-        A framework may count one model as another: the class that a record's config names does not bind.
+        A framework may count one model as another: the class that a record's config names does not bind, and ``named`` is the
+        class whose rules apply.
         """
         config = {key: value for key, value in config.items() if key not in NAMING}
-        key = (spec, convention, regime)
+        key = (spec, convention, regime, named)
+        fixed = (*key, repr(config))  # a program whose structure the config decides
         if spec not in self.models:
             self.models[spec] = load(spec)
-        program = self.programs.get(key)
+        if named in map(class_name, self.models[spec].spec.references):
+            config = of_class(config, named)
+        program = self.programs.get(key) or self.programs.get(fixed)
         if program is None:
-            program = self.models[spec].program([regime], [convention], config)
-            if not program.fixed:
-                self.programs[key] = program
+            rules = convention_of(convention).of((named,)) if named else convention
+            program = self.models[spec].program([regime], [rules], config)
+            self.programs[fixed if program.fixed else key] = program
         return InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
+
+
+def completed(page: PeerPage | None, record: Record) -> Record:
+    """A record with the fields of its config that the framework knows by the name of the model."""
+    known = page.models.get(str(record.get("model"))) if page is not None else None
+    if known is None:
+        return record
+    config = record.get("config")
+    given = {key: value for key, value in config.items() if value is not None} if isinstance(config, Mapping) else {}
+    return {**record, "config": {**known, **given}}
 
 
 def chosen(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
@@ -193,7 +215,7 @@ def unmapped(page: PeerPage | None) -> str:
 
 def explain(expected: Any, derived: Any, case: PeerCase) -> str:
     """The known reason of a difference, and its size."""
-    if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float)):
+    if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float, Fraction)):
         return case.because or "the figures differ"
     theirs, ours = Fraction(expected), Fraction(derived)
     ratio = f"derived is {Decimal(round(ours / theirs * 10**6)).scaleb(-6):.6f} of it" if theirs else f"derived is {derived}"

@@ -87,6 +87,11 @@ def _copies(value: Any, count: Any) -> Any:
     return (value,) * _number(count)
 
 
+def _indices(count: Any) -> Any:
+    """The whole numbers from 0 on, as many as ``count``."""
+    return tuple(Integer(number) for number in range(_number(count)))
+
+
 def _modules(names: Any) -> Any:
     """Patterns of modules by their last names."""
     return tuple(f"*{name}" for name in names)
@@ -106,6 +111,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "every": _every,
     "steps": _steps,
     "copies": _copies,
+    "indices": _indices,
     "modules": _modules,
     "letters": _letters,
     "nonzero": _nonzero,
