@@ -47,9 +47,7 @@ ROLES = {
     "batch_norm": Role("elements", "a normalisation over the batch"),
     "latent_norm": Role("elements", "the normalisation of a latent of queries, keys or values"),
     "head_norm": Role("elements", "the normalisation of queries and keys"),
-    "block_norm": Role(
-        "elements", "the normalisation of what a part of a block reads or makes, where it is told apart"
-    ),
+    "block_norm": Role("elements", "the normalisation of what a part of a block reads or makes, where it is told apart"),
     "mtp_norm": Role("elements", "the normalisations that a layer which predicts further ahead has beside those of a layer"),
     "bias": Role("elements", "the bias, what is added to the result of a linear"),
     "softmax": Role("elements", "the softmax over scores, one element a score"),

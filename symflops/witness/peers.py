@@ -82,7 +82,7 @@ class Conforming:
     """Derives the figures of records; caches the programs, which records of one structure share."""
 
     models: dict[str, Model] = field(default_factory=dict)
-    programs: dict[tuple[str, ...], Program] = field(default_factory=dict)
+    programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
     pages: dict[str, PeerPage | None] = field(default_factory=dict)
 
     def judge(self, system: str, position: int, record: Record) -> Conformance:
@@ -140,15 +140,15 @@ class Conforming:
         class whose rules apply.
         """
         config = {key: value for key, value in config.items() if key not in NAMING}
-        key = (spec, convention, regime, named)
-        fixed = (*key, repr(config))  # a program whose structure the config decides
         if spec not in self.models:
             self.models[spec] = load(spec)
-        if named in map(class_name, self.models[spec].spec.references):
+        if viewed := named in map(class_name, self.models[spec].spec.references):
             config = of_class(config, named)
+        rules = convention_of(convention).of((named,)) if named else convention
+        key = (spec, rules, regime, named if viewed else "")
+        fixed = (*key, repr(config))  # a program whose structure the config decides
         program = self.programs.get(key) or self.programs.get(fixed)
         if program is None:
-            rules = convention_of(convention).of((named,)) if named else convention
             program = self.models[spec].program([regime], [rules], config)
             self.programs[fixed if program.fixed else key] = program
         return InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])

@@ -87,6 +87,11 @@ def _copies(value: Any, count: Any) -> Any:
     return (value,) * _number(count)
 
 
+def _count(values: Any, value: Any) -> Any:
+    """How often a list has a value."""
+    return Integer(values.count(value))
+
+
 def _indices(count: Any) -> Any:
     """The whole numbers from 0 on, as many as ``count``."""
     return tuple(Integer(number) for number in range(_number(count)))
@@ -111,6 +116,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "every": _every,
     "steps": _steps,
     "copies": _copies,
+    "count": _count,
     "indices": _indices,
     "modules": _modules,
     "letters": _letters,

@@ -62,6 +62,7 @@ MISTAKES = {
     "contradiction  ": ("roles: {norm: {count: no, per_element: 3}}", "{count: no, per_element: 3}", "leave out"),
     "contradiction   ": ("backward: 2\nattention_backward: 5", "5", "leave one of them out"),
     "contradiction    ": ("experts: all", "all", "experts that a token is routed to"),
+    "contradiction     ": ("roles: {lm_head: {weights: work}}", "{weights: work}", "counts: parameters"),
     "missing-field": ("backward: {trained: 2}", "{trained: 2}", "multiples"),
     "bad-shape": ("backward: -2", "-2", "such as 2"),
     "unknown-role ": ("roles: {norm.vision: no}", "norm.vision", "a region, a point, a role"),
@@ -155,7 +156,8 @@ def test_elements_and_matmuls():
     ("words", "pairs"),
     [("useful", lambda s, w: sum(min(i + 1, w) for i in range(s))), ("all", lambda s, w: s * s), ("half", lambda s, w: Fraction(s * s, 2)),
      ("band", lambda s, w: s * min(s, w)), ("half_band", lambda s, w: Fraction(s * min(s, w), 2)),
-     ("half_within", lambda s, w: Fraction(s * s, 2) if s <= w else sum(min(i + 1, w) for i in range(s)))],
+     ("half_within", lambda s, w: Fraction(s * s, 2) if s <= w else sum(min(i + 1, w) for i in range(s))),
+     ("area", lambda s, w: s * min(s, w) - Fraction(min(s, w) ** 2, 2))],
 )  # fmt: skip
 def test_pairs_of_a_window(words, pairs):
     config, batch = MODELS["gpt_oss"]
@@ -163,6 +165,34 @@ def test_pairs_of_a_window(words, pairs):
     wide = 10**6
     expected = 2 * sum(pairs(s, 3) + pairs(s, wide) for s in batch["text"])  # two layers of each kind
     assert found == 4 * config["num_attention_heads"] * config["head_dim"] * expected
+
+
+@pytest.mark.parametrize(
+    ("word", "pairs"), [("useful_beyond", lambda s: 6 + 3 * (s - 3)), ("band_beyond", lambda s: 3 * s)]
+)  # fmt: skip
+def test_texts_count_as_if_they_went_beyond_a_window(word, pairs):
+    config, batch = MODELS["gpt_oss"]
+    found = modules("gpt_oss", page(f"pairs: {{causal: all, sliding: {word}}}"))["model.layers.*.self_attn"].forward
+    expected = 2 * sum(pairs(s) + s * s for s in batch["text"])  # 1 token has 0 pairs in a window of 3
+    assert found == 4 * config["num_attention_heads"] * config["head_dim"] * expected
+
+
+def test_a_role_has_pairs_of_its_own():
+    whole, own = page("pairs: half"), page("pairs: all", "roles: {attention: {pairs: half}}")
+    assert modules("gpt_oss", whole)["model.layers.*.self_attn"] == modules("gpt_oss", own)["model.layers.*.self_attn"]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_head_counts_as_work_where_all_else_counts_as_parameters(tied):
+    config, batch = MODELS["gpt_oss"]
+    config = {**config, "tie_word_embeddings": tied}
+    head = config["vocab_size"] * config["hidden_size"] * sum(batch["text"])
+    found = []
+    for rule in ("{weights: work}", "no"):
+        convention = page("counts: parameters", "backward: 2", f"roles: {{embedding: no, lm_head: {rule}}}")
+        estimator = model("gpt_oss").estimator(config, "full", convention)
+        found.append(estimator.total(estimator.moments(**batch)))
+    assert found[0] - found[1] == 6 * head
 
 
 def test_parameters_count_once_a_token():
@@ -221,7 +251,7 @@ backwards = st.none() | st.builds(Backward, amounts, amounts, amounts, st.none()
 @st.composite
 def conventions(draw):
     chosen = {name: draw(rules[ROLES[name].group]) for name in draw(st.lists(st.sampled_from(OWN), max_size=6, unique=True))}
-    masks = draw(st.dictionaries(st.sampled_from(["causal", "sliding"]), st.sampled_from(["useful", "all", "half", "band", "half_band", "half_within"])))
+    masks = draw(st.dictionaries(st.sampled_from(["causal", "sliding"]), st.sampled_from(["useful", "all", "half", "band", "half_band", "half_within", "area"])))
     return Convention(
         "random", draw(st.sampled_from(["useful", "all"])), backward=draw(backwards), masks=tuple(masks.items()),
         roles=tuple(sorted(chosen.items())), unit=draw(st.sampled_from(["flops", "macs"])),
