@@ -279,8 +279,8 @@ class InterpretedEstimator:
         trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
         head = f"**{self.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
         kinds = [self.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
-        lines = [f"{head}, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
+        unit, rule = ("MACs" if self.unit == "macs" else "FLOPs"), "|:--|--:|--:|--:|"
+        lines = [f"{head}, of which {trained} train.", "", f"| Moment | Forward {unit} | Backward {unit} | Recomputed |", rule]
         for name, *costs in zip(self.moment_sets, *kinds, strict=True):
             lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
         return "\n".join(lines)

@@ -207,7 +207,8 @@ class ModelEstimator(BoundEstimator[S, M]):
         kinds = ("forward", "backward", "recomputed")
         head = f"**{self.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
         lines = [f"{head}, of which {trained} train.", ""]
-        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
+        unit = "MACs" if self.unit == "macs" else "FLOPs"
+        lines += [f"| Moment | Forward {unit} | Backward {unit} | Recomputed |", "|:--|--:|--:|--:|"]
         for name, *costs in zip(self.moment_sets, *(self.coefficients[kind] for kind in kinds), strict=True):
             lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
         return "\n".join(lines)

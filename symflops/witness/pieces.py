@@ -91,7 +91,8 @@ class Pieces:
             places = {(str(work.operator.path), work.contraction.name): self.piece(work) for work in self.works(convention)}
             found: dict[Piece, Any] = {}
             for place, flops in estimator.by_contraction(moments).items():
-                found[places[place]] = found.get(places[place], 0) + flops
+                if flops or place in places:  # what it does not see is a contraction without FLOPs
+                    found[places[place]] = found.get(places[place], 0) + flops
             self.totals[convention] = found
         return self.totals[convention]
 

@@ -54,7 +54,7 @@
     try {
       return JSON.parse(text);
     } catch {
-      if (kind === "any" && /^[\w-]+$/.test(text)) return text;
+      if ((kind === "any" && /^[\w-]+$/.test(text)) || (kind.endsWith("same or valid") && ["same", "valid"].includes(text))) return text;
       throw new Wrong(input, "a list such as [320, 640]");
     }
   };
