@@ -109,7 +109,7 @@ def _both(one: Truth, two: Truth) -> Truth:
     terms: dict[Product, int] = {}
     for left, a in one.terms.items():
         for right, b in two.terms.items():
-            product = _join(left, right)
+            product = join(left, right)
             if product is not None:
                 terms[product] = terms.get(product, 0) + a * b
         if len(terms) > MAX_TERMS:
@@ -117,7 +117,7 @@ def _both(one: Truth, two: Truth) -> Truth:
     return _known(Truth(terms))
 
 
-def _join(left: Product, right: Product) -> Product | None:
+def join(left: Product, right: Product) -> Product | None:
     """The product of two products, or None if they exclude each other.
 
     ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is 0, and ``[s = 'x']*[s given]`` is ``[s = 'x']``.

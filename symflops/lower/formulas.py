@@ -10,9 +10,11 @@ from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.functions import text_of
+from symflops.algebra.identities import fewest_terms
 from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.model.factoring import ShortWriter
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Power, Prod, Sym, TallyOf, Text
-from symflops.model.formula_writer import FormulaWriter, factors_of
+from symflops.model.formula_writer import factors_of
 
 APPLY: dict[type, str] = {
     fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",
@@ -21,7 +23,7 @@ APPLY: dict[type, str] = {
 BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given: "given", fn.Contains: "contains"}
 
 
-class Formulas(FormulaWriter[Expr, Polynomial]):
+class Formulas(ShortWriter[Expr, Polynomial]):
     """Converts expressions to formulas; ``rank`` orders letters: loop counts first, then sizes as declared."""
 
     def __init__(self, rank: dict[str, int], counts: frozenset[Expr] = frozenset()) -> None:
@@ -30,6 +32,7 @@ class Formulas(FormulaWriter[Expr, Polynomial]):
         self._atoms: dict[Expr, Formula] = {}
         self._keys: dict[Expr, tuple[int, str]] = {}
         self._known: dict[Expr | int, Formula] = {}
+        self._short = {}
 
     def key(self, atom: Expr) -> tuple[int, str]:
         """The place of an atom in a product, as a sort key."""
@@ -42,6 +45,14 @@ class Formulas(FormulaWriter[Expr, Polynomial]):
             return (self.rank.get(atom.name, len(self.rank)), str(atom.name))
         inner = [self.rank.get(symbol.name, len(self.rank)) for symbol in atom.free_symbols]
         return (min(inner, default=0), text_of(atom))
+
+    def is_choice(self, atom: Expr) -> bool:
+        """Whether an atom is a condition, 0 or 1."""
+        return fn.is_bracket(atom)
+
+    def simplified(self, polynomial: Polynomial) -> Formula:
+        """The shortest form of a cost or a number of executions that the identities of its atoms allow."""
+        return self.shortest(polynomial, fewest_terms(polynomial))
 
     def of(self, expr: Expr | int) -> Formula:
         """``expr`` multiplied out, in order."""
@@ -58,6 +69,7 @@ class Formulas(FormulaWriter[Expr, Polynomial]):
     def assign_letter(self, atom: Expr, letter: str) -> None:
         """Print ``atom`` as ``letter`` from here on."""
         self._known.clear()
+        self._short.clear()
         self._atoms[atom] = Sym(letter)
 
     def _atom(self, atom: Expr) -> Formula:

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from sympy import Expr
 
+from symflops.algebra.identities import fewest_terms
 from symflops.algebra.polynomial import Polynomial
 from symflops.count.per_parameter import tokens
 from symflops.derive.parameter_readers import ParameterReaders
@@ -128,7 +129,7 @@ class _Lowering:
     def count(self, expr: Expr) -> Formula:
         """A number of executions as a formula."""
         if expr not in self.counts:
-            self.counts[expr] = self.formulas.factored(Polynomial.of(expr))
+            self.counts[expr] = self.formulas.simplified(Polynomial.of(expr))
         return self.counts[expr]
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
@@ -145,7 +146,7 @@ class _Lowering:
             for key, part in self.moments.vector(items, extent, side).items():
                 parts.setdefault(key, []).append(part * cost)
         totals = {self.moments.index[key]: Polynomial.total(some) for key, some in parts.items()}
-        formulas = {position: self.formulas.factored(total) for position, total in totals.items() if total}
+        formulas = {position: self.formulas.simplified(total) for position, total in totals.items() if total}
         return tuple(sorted(formulas.items(), key=itemgetter(0)))
 
     def case(self, derivation: Derivation, convention: Convention) -> Case:
@@ -242,8 +243,10 @@ def denominator(expr: Expr, factor: Fraction = Fraction(1)) -> int:
 
 def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
     """The atoms of all numbers of executions, which closed forms are factored by."""
-    counts = {expr for derivation in derivations for work in derivation.work for expr in executions(work)}
-    return frozenset(atom for expr in counts for monomial in Polynomial.of(expr).terms for atom, _ in monomial)
+    counts = {Polynomial.of(expr) for derivation in derivations for work in derivation.work for expr in executions(work)}
+    every = (one for count in counts for one in (count, fewest_terms(count)))
+    atoms = frozenset(atom for count in every for monomial in count.terms for atom, _ in monomial)
+    return atoms | {symbol for loop in loops(derivations[0].graph.body) for symbol in loop.count.free_symbols}
 
 
 def letters_in_order(graph: Graph) -> list[str]:

@@ -51,7 +51,7 @@ class Parameters:
         times = Counter(map(identity, entries))
         some = {identity(entry): entry for entry in entries}
         elements = (self.measure(some[equal]).elements.scale(number) for equal, number in times.items())
-        return self.formulas.factored(Polynomial.total(elements))
+        return self.formulas.simplified(Polynomial.total(elements))
 
     def active(self, derivation: Derivation) -> Formula:
         """The elements that one token goes through: of routed experts, those that it is routed to."""

@@ -92,7 +92,7 @@ class TallyOf:
 
 
 Formula = Num | Sym | Text | Sum | Prod | Power | Apply | Bracket | TallyOf
-ZERO, ONE = Num(Fraction(0)), Num(Fraction(1))
+ZERO, ONE, MINUS = Num(Fraction(0)), Num(Fraction(1)), Num(Fraction(-1))
 
 
 def number(value: int) -> Num:
@@ -124,6 +124,19 @@ def walk(formula: Formula) -> Iterator[Formula]:
     yield formula
     for part in parts(formula):
         yield from walk(part)
+
+
+def operators(formula: Formula) -> int:
+    """How many operators a formula is written with: between terms and factors, powers, functions and conditions."""
+    found = 0
+    for part in walk(formula):
+        if isinstance(part, Sum):
+            found += len(part.terms) - 1
+        elif isinstance(part, Prod):
+            found += len(part.factors) - (2 if part.factors[0] == MINUS else 1)  # a sign is no factor
+        elif not isinstance(part, (Num, Sym, Text)):
+            found += 1
+    return found
 
 
 def symbols(formula: Formula, given: bool = True) -> Iterator[str]:

@@ -24,9 +24,9 @@ from tests.emit.programs import SPECS, program, sizes_of
 
 TOKEN = re.compile(
     r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)"
-    r"|(?P<letter>(?:\\bar\{S\}|\\overline\{(?:[^{}]|\{[^{}]*\})*\}|\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|ge\b)[A-Za-z]+|[A-Za-z])"
+    r"|(?P<letter>(?:\\bar\{S\}|\\overline\{(?:[^{}]|\{[^{}]*\})*\}|\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|neg\b|ge\b)[A-Za-z]+|[A-Za-z])"
     r"(?:_\{(?:[^{}]|\{[^{}]*\})*\})?)"
-    r"|(?P<mark>\\frac|\\[lr]floor|\\[lr]ceil|\\ge\b|[-+/()\[\]{}^=&])"
+    r"|(?P<mark>\\frac|\\[lr]floor|\\[lr]ceil|\\ge\b|\\neg\b|[-+/()\[\]{}^=&<])"
 )
 
 
@@ -107,10 +107,13 @@ class Reader:
             self.take(text.replace(r"\l", r"\r"))
             return above // below if text == r"\lfloor" else -(-above // below)
         assert text == "[", f"no formula starts with {text!r}"
-        value = self.sum()
-        if self.peek()[1] == r"\ge":
+        if self.peek()[1] == r"\neg":
             self.take()
-            value = int(value >= self.sum())
+            return 1 - self.group("]")
+        value = self.sum()
+        if self.peek()[1] in (r"\ge", "<"):
+            least = self.take() == r"\ge"
+            value = int((value >= self.sum()) == least)
         self.take("]")
         return value
 

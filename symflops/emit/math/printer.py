@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.math.lines import LINE, fold
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Sum, Sym, TallyOf, symbols
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
 from symflops.model.formula_writer import factors_of, is_negative
 from symflops.model.index_sets import ONCE, PADDED, SAMPLES
 from symflops.model.program import Program
@@ -21,6 +21,7 @@ PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
 INDEX = "bjkstuvw"
 COUNTS = ("n", "B", "m", "N", r"\nu")
 SUBSCRIPT = 26
+NOT_EQUAL, EMPTY = r"\ne", r"\varnothing"
 
 
 class LatexPrinter(Printer):
@@ -36,6 +37,13 @@ class LatexPrinter(Printer):
         self.names = dict(names or {})
         self.space = space
         self.after = after
+
+    def visit(self, formula: Formula) -> tuple[str, int]:
+        """``formula`` and its precedence; 1 minus a condition is its opposite."""
+        match formula:
+            case Sum((Num(one), Prod((Num(minus), Bracket() as condition)))) if one == 1 and minus == -1:
+                return self.bracket(condition, holds=False)
+        return super().visit(formula)
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
         """Terms with their signs, positive terms first."""
@@ -127,18 +135,16 @@ class LatexPrinter(Printer):
             return rf"\{formula.function}({arguments})", ATOM
         return rf"\operatorname{{{'sum' if formula.function == 'total' else formula.function}}}({arguments})", ATOM
 
-    def bracket(self, formula: Bracket) -> tuple[str, int]:
+    def bracket(self, formula: Bracket, holds: bool = True) -> tuple[str, int]:
+        """A condition, or that it does not hold, in Iverson's brackets."""
         texts = [self.text(argument) for argument in formula.arguments]
         match formula.kind:
             case "flag":
-                return f"[{texts[0]}]", ATOM
+                return f"[{texts[0]}]" if holds else rf"[\neg {texts[0]}]", ATOM
             case "given":
-                return rf"[{texts[0]} \ne \varnothing]", ATOM
-            case "at_least":
-                return rf"[{texts[0]} \ge {texts[1]}]", ATOM
-            case "contains":
-                return rf"[{texts[0]} \in {texts[1]}]", ATOM
-        return f"[{texts[0]} = {texts[1]}]", ATOM
+                return f"[{texts[0]} {NOT_EQUAL if holds else '='} {EMPTY}]", ATOM
+        relation = {"at_least": (r"\ge", "<"), "contains": (r"\in", r"\notin")}.get(formula.kind, ("=", NOT_EQUAL))[not holds]
+        return f"[{texts[0]} {relation} {texts[1]}]", ATOM
 
     def tally(self, formula: TallyOf) -> tuple[str, int]:
         index = self.symbol(formula.index)

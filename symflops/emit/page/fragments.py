@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from symflops.emit.code.terms import plus, times
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.page import elements, located, owner, page, term
 from symflops.emit.page.types import FormGroup, Page
 from symflops.model.formula import Formula
 from symflops.model.program import Program, Tensor
+from symflops.model.terms import plus, times
 
 PIECES = ("forms", "symbols", "modules")
 

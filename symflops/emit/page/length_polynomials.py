@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from symflops.algebra.sparse import ratio
-from symflops.emit.code.terms import coefficient
 from symflops.emit.page.polynomials import Poly, Writer, expanded, signs
 from symflops.model.formula import Apply, Bracket, Formula, Sym, TallyOf, symbols
+from symflops.model.terms import coefficient
 
 LONG, SHORT = "long", "short"
 

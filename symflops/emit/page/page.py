@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.emit.code.terms import Terms, in_moments, plus, times
 from symflops.emit.grouping import grouped
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.page.analysis import Analysis
@@ -33,6 +32,7 @@ from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbol
 from symflops.model.layout import Layout
 from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
 from symflops.model.sums import StreamInfo
+from symflops.model.terms import Terms, in_moments, plus, times
 from symflops.model.verification import Verification
 
 ASSUMED = "assumed"

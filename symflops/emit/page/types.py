@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symflops.emit.code.terms import Terms
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import Formula
 from symflops.model.program import Program
 from symflops.model.sums import StreamInfo
+from symflops.model.terms import Terms
 from symflops.model.verification import Verification
 from symflops.runtime.units import NAMES
 
