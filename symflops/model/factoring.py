@@ -39,11 +39,11 @@ class ShortWriter(FormulaWriter[A, P]):
         return self.scaled(number, self._short[key])
 
     def scaled(self, number: Factor, formula: Formula) -> Formula:
-        """``number`` times a formula; a fraction before the whole sum, since only that is a whole number."""
-        if number == 1:
-            return formula
-        terms = formula.terms if isinstance(formula, Sum) and isinstance(number, int) else (formula,)
-        return sum_of(times(Num(Fraction(number)), term) for term in terms)
+        """``number`` times a formula: before a whole sum, or in each of its terms where that is no longer."""
+        before = times(Num(Fraction(number)), formula)
+        if not (isinstance(formula, Sum) and isinstance(number, int)):
+            return before
+        return min(sum_of(times(Num(Fraction(number)), term) for term in formula.terms), before, key=operators)
 
     def by_sizes(self, polynomial: P) -> tuple[Formula, Formula]:
         """Sums of products, each of a number of executions and of all sizes that run so often.
@@ -102,8 +102,9 @@ class ShortWriter(FormulaWriter[A, P]):
         for sizes in ordered:
             left = rows[sizes]
             for rest in sums:
-                for cofactor, number in self._contained(rest, left) if len(rest.terms) < len(left.terms) else ():
-                    part = type(left)({cofactor: 1}) * rest
+                found = self._contained(rest, left) if len(rest.terms) < len(left.terms) else None
+                if found is not None:
+                    part, number = found
                     left = left - part.scale(number)
                     yield sizes, number, part
             if left:
@@ -111,17 +112,16 @@ class ShortWriter(FormulaWriter[A, P]):
                 yield sizes, number, type(left)({common: 1}) * rest
 
     @staticmethod
-    def _contained(rest: P, whole: P) -> list[tuple[Monomial[A], Factor]]:
-        """The products by which ``rest`` must be multiplied to be part of the terms of ``whole``."""
+    def _contained(rest: P, whole: P) -> tuple[P, Factor] | None:
+        """A multiple of ``rest`` by a product, and by a number, that is part of the terms of ``whole``; None if none is."""
         some = next(iter(rest.terms))
-        found = []
         for monomial, factor in whole.terms.items():
-            cofactor, number = monomial - some, ratio(factor, rest.terms[some])
-            if some <= monomial and all(
-                whole.terms.get(whole.product(cofactor, term)) == number * value for term, value in rest.terms.items()
-            ):
-                found.append((cofactor, number))
-        return found[:1]
+            if some <= monomial:
+                part, number = type(rest)({monomial - some: 1}) * rest, ratio(factor, rest.terms[some])
+                same = all(whole.terms.get(term) == number * value for term, value in part.terms.items())
+                if same and len(part.terms) == len(rest.terms):  # a condition is its own square, so terms may have merged
+                    return part, number
+        return None
 
     def condition(self, polynomial: P) -> Formula:
         """A polynomial of counts and conditions: what holds with the condition that most terms have, and what without."""

@@ -86,3 +86,10 @@ def test_short_forms_are_equal_and_no_longer(terms):
 def test_sums_that_papers_would_not_print(long, short):
     assert fewest_terms(Polynomial.of(long)) == fewest_terms(Polynomial.of(short))
     assert len(fewest_terms(Polynomial.of(long)).terms) <= len(Polynomial.of(short).terms)
+
+
+def test_a_condition_is_its_own_square_in_sums_that_are_part_of_others():
+    long = Polynomial.of(12 * TAKEN * D**2 * A + 2 * TAKEN * D**2 + 512 * TAKEN * D + 24 * D**2 * A + 6 * D**2 + 512 * D)
+    formulas = Formulas({}, frozenset((A, TAKEN)))
+    for names in values():
+        assert evaluate(formulas.simplified(long), names) == evaluate(formulas.factored(long), names)
