@@ -72,6 +72,28 @@ def test_a_model_that_a_framework_knows_by_its_name_is_completed():
     assert Conforming().judge("torchtitan", 0, told).derived - record["flops"] == 6 * 3 * layers * width * sum(record["seqlens"]["tokens"])
 
 
+def test_windows_beside_compressed_keys_are_the_sum_of_their_parts():
+    """No record has them: the terms that flop_utils adds up, as plain arithmetic."""
+    h, heads, rq, qk, v, ro, groups, index, wide, window, top, length = 64, 8, 96, 192, 128, 16, 4, 4, 32, 64, 512, 4096
+    ratios, tokens, ffn, vocabulary = [0, 4, 128, 4], [300, 2000], 256, 1024
+    config = {
+        "num_layers": 4, "hidden_size": h, "num_attention_heads": heads, "kv_channels": v, "ffn_hidden_size": ffn, "vocab_size": vocabulary,
+        "make_vocab_size_divisible_by": 128, "tensor_model_parallel_size": 1, "gated_linear_unit": True, "moe_layer_freq": 1, "seq_length": length,
+        "multi_latent_attention": True, "experimental_attention_variant": "dsv4_hybrid", "csa_compress_ratios": ratios, "csa_window_size": window,
+        "q_lora_rank": rq, "qk_head_dim": qk - 64, "qk_pos_emb_head_dim": 64, "v_head_dim": v, "o_lora_rank": ro, "o_groups": groups,
+        "dsa_indexer_n_heads": index, "dsa_indexer_head_dim": wide, "dsa_indexer_topk": top, "is_hybrid_model": False,
+    }  # fmt: skip
+    layer = rq * (h + heads * qk + 1) + h * v + v + heads * v * ro + groups * ro * h + 2 * heads * window * v + 3 * h * ffn
+    picked = top * (1 - top * 4 / (2 * length))
+    quarter = 2 * heads * picked * v + 4 * h * v + 4 * h * wide + rq * index * wide + h * index
+    rough, pairs = 2 * h * v, 2 * index * wide / 4 + heads * v / 128
+    each = 4 * layer + 2 * quarter + rough + h * vocabulary
+    figure = 6 * (sum(tokens) * each + pairs * sum(s * s for s in tokens))
+    record = {"system": "megatron_bridge", "id": "drawn", "config": config, "seqlens": {"tokens": tokens}, "flops": int(figure)}
+    found = Conforming().judge("megatron_bridge", 0, record)
+    assert found.equal, found.explanation
+
+
 def test_parts_of_a_sequence_count_in_proportion():
     record = next(record for record in RECORDS["eleuther_cookbook"] if record["seqlens"]["tokens"] == [1e6])
     assert record["seqlens"]["tokens"][0] % record["config"]["sequence_length"]
