@@ -34,7 +34,7 @@ class ShortWriter(FormulaWriter[A, P]):
         key = (equal[0].scale(ratio(1, number)), number == 1)
         if key not in self._short:
             whole = [polynomial.scale(ratio(1, number)) for polynomial in equal]
-            forms = [form for one in whole for form in (*self.by_sizes(one), self.factored(one))]
+            forms = [form for one in whole for form in (*self.by_sizes(one), self.by_counts(one), self.factored(one))]
             self._short[key] = min(forms, key=lambda form: operators(self.scaled(number, form)))
         return self.scaled(number, self._short[key])
 
@@ -73,6 +73,12 @@ class ShortWriter(FormulaWriter[A, P]):
                 counts = frozenset(pair for pair in common if pair[0] in self.counts)
                 pieces.append((counts, rest, make({common - counts: number}) * part))
         return self._assembled(sorted(pieces, key=lambda piece: self.order(piece[0])))
+
+    def by_counts(self, polynomial: P) -> Formula:
+        """A sum of products, each of a product of counts and of the sizes that run so often, factored."""
+        one = type(polynomial)({frozenset(): 1})
+        rows = polynomial.split(lambda atom: atom in self.counts)
+        return self._assembled([(counts, one, rows[counts]) for counts in sorted(rows, key=self.order)])
 
     def _assembled(self, pieces: list[Piece[A, P]]) -> Formula:
         """The sum of products of numbers of executions and sizes, with a number that many of them share before a bracket."""

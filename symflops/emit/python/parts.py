@@ -31,9 +31,9 @@ def docstring(program: Program) -> str:
     listed = [line for title, lines in forms for line in (title, *indented(lines))]
     parts += listing(f"{unit_words(program)} per batch, by regime and convention:", listed)
     sums = [f"{one.name:<8} {meaning(one)}" for one in program.moments]
-    if any(lengths == PADDED for _, lengths in program.lengths):
-        sums.append(f"a name that ends in _{PADDED} is the sum of padded lengths")
-    parts += listing("Moments are sums over the items of a batch:", sums)
+    padded = any(lengths == PADDED for _, lengths in program.lengths)
+    note = f"; _{PADDED}, of padded lengths" if padded else ""
+    parts += listing(f"Moments are sums over the items of a batch{note}:", sums)
     figures = [f"{one.name:<8} {figure_meaning(one)}" for one in program.statistics]
     if figures:
         parts += listing("Figures of a batch as a whole; moments that hold one are of one batch, and do not add:", figures)
