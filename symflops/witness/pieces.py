@@ -16,6 +16,7 @@ from symflops.algebra.functions import Whole
 from symflops.algebra.masks import bound_of
 from symflops.algebra.polynomial import Monomial, Polynomial
 from symflops.api import Model
+from symflops.derive.seen import sides
 from symflops.frontend.variants import value_in
 from symflops.lower.formulas import Formulas
 from symflops.lower.lower import count_atoms, letters_in_order
@@ -129,8 +130,9 @@ class Pieces:
         derivation = self.derivation(convention)
         self.lengths = frozenset(length.symbol for length in derivation.graph.lengths)
         self.graph = derivation.graph
-        counted = convention.unseen or not convention.is_plain
-        return (work for work in derivation.work if work.contraction.seen or counted)
+        if convention.unseen or not convention.is_plain:
+            return derivation.work
+        return [part for work in derivation.work for part in sides(work) if part.contraction.seen]
 
     def piece(self, work: Work) -> Piece:
         """The piece that a contraction belongs to; what it is is noted."""
