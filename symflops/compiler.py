@@ -28,6 +28,7 @@ from symflops.diagnostics.findings import Source
 from symflops.emit.emit import emit
 from symflops.frontend.classes import view_of_config
 from symflops.frontend.entries import BlockText
+from symflops.frontend.parts import view_of_regime
 from symflops.frontend.read import read
 from symflops.frontend.variants import value_in
 from symflops.lower.lower import lower
@@ -155,8 +156,9 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     known = (spec.constants, spec.renamed, *sorted((name, repr(value)) for name, value in sizes.items()))
     graphs: dict[Regime, Graph] = {}
     for regime in dict.fromkeys(regime for step in request.steps for regime, _ in step):
-        cuts = cutting(regime.patterns)
-        graph = memo.once((known, cuts), partial(request.build, spec, sizes, cuts))
+        cuts, whole = cutting(regime.patterns), view_of_regime(spec, regime)
+        own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
+        graph = memo.once((known, cuts, regime.parts), partial(request.build, whole, own, cuts))
         if isinstance(graph, NeedsSize):
             return graph
         graphs[regime] = graph
@@ -197,7 +199,7 @@ def _derived(
     """A derivation per step of training, of the work that a convention counts."""
     counted: dict[Regime, Derivation] = {}
     for regime, graph in graphs.items():
-        key = (known, cutting(regime.patterns), regime, convention.elements)
+        key = (known, regime, convention.elements)
         derivation = memo.once(key, partial(derive, graph, regime, convention.elements))
         found = derivation if isinstance(derivation, NeedsSize) else count(derivation, convention)
         if isinstance(found, NeedsSize):

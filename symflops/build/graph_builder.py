@@ -14,7 +14,7 @@ from symflops.frontend.bound_names import assigned, named_results
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Entry, Name
+from symflops.model.spec import Entry, Name, SizeSpec
 
 
 class GraphBuilder:
@@ -26,9 +26,12 @@ class GraphBuilder:
         listed: The selectors that choose one unrolled iteration of a module list.
         returned: Ids of the values that an unrolled iteration hands to the next.
         poisoned: Ids of the values that stand for the results of faulty entries.
+        left_out: The sizes of parts that the regime does not run, of which an entry was found.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, apart: Iterable[SizeSpec] = ()) -> None:
+        self.apart = {size.name.text for size in apart}
+        self.left_out: dict[str, None] = {}
         self.values: list[Value] = []
         self.nodes = 0
         self.counts: list[Expr] = []
@@ -37,6 +40,10 @@ class GraphBuilder:
         self.listed: dict[tuple[Path, int], frozenset[str]] = {}
         self.returned: dict[int, None] = {}
         self.poisoned: set[int] = set()
+
+    def leave_out(self, letters: Iterable[str]) -> None:
+        """Note the sizes of parts that a repeat without iterations reads."""
+        self.left_out |= {letter: None for letter in letters if letter in self.apart}
 
     def number(self) -> int:
         """A fresh number for a node."""

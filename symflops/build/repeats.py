@@ -19,7 +19,7 @@ from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.needs_size import NeedsSize
 from symflops.model.spec import Repeat
-from symflops.syntax.expression import Expression
+from symflops.syntax.expression import Expression, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Repeats:
             count = self._count(entry.count, frame)
         elif (count := self._axis_length(entry, frame)) is None:
             return self.services.graph.abandon(entry, frame)
+        if count == 0:
+            return self.services.graph.leave_out(name for name, _ in (names(entry.count) if entry.count else ()))
         start = self.services.evaluator.value(entry.start, frame) if entry.start else Integer(0)
         if isinstance(count, tuple):
             return self._unroll(entry, frame, count, start)

@@ -31,6 +31,7 @@ SIZE = (
     Field("latex", Form.TEXT, "its symbol in formulas"),
     Field("type", Form.WORD, "its type, if the default does not show it", words=tuple(TYPES)),
     Field("evaluation", Form.FLAG, "the value of a flag in evaluation mode, whatever the config says"),
+    Field("part", Form.TEXT, "the part of the model that it counts, which only regimes run that name it under 'parts'"),
 )  # fmt: skip
 STREAM = (
     Field("over", Form.NAME, "the index set: 'samples', 'once', or one of its own such as 'images'"),
@@ -118,6 +119,7 @@ TRAINING = (
     Field("loss", Form.TEXTS, "outputs that the loss uses; default: all"),
     Field("input_grad", Form.TEXTS, "inputs that need a gradient"),
     Field("force_grad", Form.TEXTS, "modules whose result is made to need a gradient"),
+    Field("parts", Form.TEXTS, "parts of the model that run, too, such as its prediction heads"),
 )
 LISTS = words_of(TRAINING)
 ADAPTER = (

@@ -154,6 +154,7 @@ class _Document:
         doc = self.shapes.prose(given.get("doc"), "'doc'")
         optional = self.shapes.flag(given.get("optional"))
         kind = self.kind(given.get("type"), given.get("default"))
+        part = self.shapes.text(given.get("part"), "'part'")
         evaluation = self.shapes.flag(given["evaluation"]) if "evaluation" in given else None
         if evaluation is not None and kind != "flag":
             self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
@@ -161,7 +162,9 @@ class _Document:
             reason = "its default says what it is where the config lacks it" if default is None else "it is 'optional'"
             self.report.error("bad-field", f"'{key.text}' cannot have 'if_null'", given["if_null"].span, reason)
         items = self.items(given.get("type"), given.get("default")) if kind == "list" else ""
-        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation, null, items) if name else None
+        return (
+            SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation, null, items, part) if name else None
+        )
 
     def latex(self, node: Node | None) -> str:
         text = self.shapes.text(node, "'latex'")

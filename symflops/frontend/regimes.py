@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from symflops.diagnostics.findings import Diagnostic, Reporter, Source, Span, SpecError, did_you_mean
@@ -153,18 +154,21 @@ def inline_regime(text: str, base: Regime) -> Regime:
     """
     changes = _changes_of(text)
     lines = [f"name: {base.name}", "train: " + _yaml_list(changes.pop("train", "|".join(base.train)))]
-    lines += [f"{key}: {_yaml_list(changes.pop(key))}" for key in LISTS if key in changes]
+    lists = {key: changes.pop(key, "|".join(getattr(base, key))) for key in LISTS if key != "train"}
+    lines += [f"{key}: {_yaml_list(text)}" for key, text in lists.items() if text]
     adapter = {key: changes.pop(key) for key in words_of(ADAPTER) if key in changes}
     recompute = {key: changes.pop(key) for key in words_of(RECOMPUTE) if key in changes}
     if adapter or base.adapters:
         lines.append(_adapter_line(adapter, next(iter(base.adapters), Adapter("lora", 16, (), NAMES["peft"]))))
     if recompute or base.recompute:
         groups = recompute.pop("groups", "|".join(base.recompute.groups) if base.recompute else "")
-        lines.append(f"recompute: {_yaml_mapping({'groups': _yaml_list(groups), **recompute})}")
-    if changes:
-        lines.append(f"passes: {_yaml_mapping(changes)}")
+        kept = {key: str(getattr(base.recompute or Recompute(()), key)).lower() for key in words_of(RECOMPUTE[2:])}
+        lines.append(f"recompute: {_yaml_mapping({'groups': _yaml_list(groups), **kept, **recompute})}")
+    if changes or base.passes != Passes():
+        lines.append(f"passes: {_yaml_mapping({**asdict(base.passes), **changes})}")
     lines.append(f"lenient: {str('targets' not in adapter and base.lenient).lower()}")
-    return read_regime(Source("--regime", "\n".join(lines) + "\n"))
+    found = read_regime(Source("--regime", "\n".join(lines) + "\n"))
+    return replace(found, decode=base.decode, phases=base.phases)
 
 
 def _changes_of(text: str) -> dict[str, str]:

@@ -37,7 +37,7 @@ from symflops.model.formula import Formula
 from symflops.model.graph import Graph
 from symflops.model.needs_size import or_needs_size
 from symflops.model.path import running_texts
-from symflops.model.program import Case, GradientLine, Line, Program, RegimeLines
+from symflops.model.program import Case, Field, GradientLine, Line, Program, RegimeLines
 from symflops.model.roles import inferred_of, regions_of, role_of
 from symflops.syntax.plain_values import frozen
 
@@ -169,6 +169,7 @@ class _Lowering:
             self.parameters.total(entries),
             self.parameters.total([entry for entry in entries if entry.trains]),
             derivation.regime.recompute, self.parameters.active(derivation), self.tokens(derivation),
+            self.left_out(derivation.graph),
         )  # fmt: skip
 
     def tokens(self, derivation: Derivation) -> tuple[tuple[int, Formula], ...]:
@@ -178,6 +179,12 @@ class _Lowering:
         if not vector.keys() <= places.keys():
             return ()
         return tuple((places[key], self.formulas.plain(part)) for key, part in vector.items())
+
+    def left_out(self, graph: Graph) -> tuple[Field, ...]:
+        """The sizes of the parts that a regime leaves out, as fields."""
+        spec = replace(graph.spec, sizes=(*graph.spec.sizes, *graph.spec.apart))
+        found = size_fields(spec, self.formulas) if graph.left_out else ()
+        return tuple(field for field in found if field.letter in graph.left_out)
 
     def regimes(self) -> tuple[RegimeLines, ...]:
         """The work and the parameters of each regime; conventions that count equal work share its lines."""
@@ -204,7 +211,8 @@ class _Lowering:
 
     def program(self) -> Program:
         """The whole program."""
-        spec, graph = self.graph.spec, self.graph
+        graph = self.graph
+        spec = max((one.graph.spec for one in self.derivations), key=lambda spec: len(spec.sizes))
         regimes = self.regimes()
         cases = tuple(self.cases())
         program = Program(

@@ -163,9 +163,9 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
         latex = size.latex or latex_symbol(size.name.text)
         kind = "count" if size.kind == "number" and size.name.text in counts else size.kind
         letter = size.name.text
-        found.append(
-            Field(letter, attribute, size.keys, kind, default, required, size.doc, latex, size.optional, null, size.items)
-        )
+        found.append(Field(
+            letter, attribute, size.keys, kind, default, required, size.doc, latex, size.optional, null, size.items, size.part
+        ))  # fmt: skip
         makers = {"flag": flag_symbol, "position": position_symbol}
         symbol = makers.get(size.kind, size_symbol)(letter)
         known[letter] = Truth.of(symbol) if size.kind == "flag" else symbol

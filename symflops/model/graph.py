@@ -35,7 +35,8 @@ class Graph:
     ``definitions`` are the derived sizes, in order; ``fixed`` are the sizes whose values the structure depends on. ``inputs``
     are names, values, and the condition under which each exists. ``chosen`` maps the index of a loop to the selectors of a
     regime's patterns that choose its iterations; ``listed`` does so for unrolled iterations: module list, index, selectors.
-    ``returned`` are the values that unrolled iterations pass on, whether or not anything reads them.
+    ``returned`` are the values that unrolled iterations pass on, whether or not anything reads them. ``left_out`` are the
+    sizes of the parts that the regime leaves out.
     """
 
     spec: Spec
@@ -51,6 +52,7 @@ class Graph:
     chosen: tuple[tuple[Expr, frozenset[str]], ...] = ()
     listed: tuple[tuple[Path, int, frozenset[str]], ...] = ()
     returned: frozenset[int] = frozenset()
+    left_out: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

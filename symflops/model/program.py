@@ -18,7 +18,7 @@ class Field:
     ``kind`` is ``number``, ``count`` (of iterations, at most 100,000), ``rational``, ``flag``, ``text`` or ``list``;
     ``default`` is a formula of the sizes above, a plain value for flags, texts and lists, or None where a config must have
     it. ``null`` is the size of a config that has null there; a ``nullable`` size is null then. ``items`` is the kind of the
-    items of a list.
+    items of a list. ``part`` names the part of the model that it counts, if only some regimes run it.
     """
 
     letter: str
@@ -32,6 +32,7 @@ class Field:
     nullable: bool = False
     null: Formula | bool | str | tuple[object, ...] | None = None
     items: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class Tensor:
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
     """The work of one regime, its tensors (adapters among them), which of them train, what is recomputed, the parameters that
-    one token goes through (``active``, None if unknown), and the ``tokens`` of a batch in multiples of moments.
+    one token goes through (``active``, None if unknown), the ``tokens`` of a batch in multiples of moments, and the sizes of
+    parts that are ``left_out``.
 
     ``lines`` are the work of all conventions but those that count other work: ``own`` has theirs, by name.
     """
@@ -134,6 +136,7 @@ class RegimeLines:
     recompute: Recompute | None = None
     active: Formula | None = None
     tokens: tuple[tuple[int, Formula], ...] = ()
+    left_out: tuple[Field, ...] = ()
     own: tuple[tuple[str, tuple[Line, ...]], ...] = ()
 
     def under(self, convention: str) -> tuple[Line, ...]:

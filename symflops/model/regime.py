@@ -75,7 +75,8 @@ class Regime:
     """How a model is trained.
 
     ``train`` and ``freeze`` are patterns over parameter names. ``loss`` names the outputs that the loss uses (all if empty),
-    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is made to need one. ``decode`` runs
+    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is made to need one. ``parts`` are
+    those of the model that run beside what its class builds, such as prediction heads. ``decode`` runs
     causal self-attention over a cache: ``step`` for new tokens over ``past`` ones, ``generate`` for a whole generation of
     ``new`` tokens after a ``prompt``, summed over its steps. ``phases`` are further runs of the model in the same step. In a
     ``lenient`` regime a pattern may match nothing as long as another one of its list matches. ``places`` are the places of its
@@ -88,6 +89,7 @@ class Regime:
     loss: tuple[str, ...] = ()
     input_grad: tuple[str, ...] = ()
     force_grad: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     decode: str = ""
     doc: str = ""
     adapters: tuple[Adapter, ...] = ()

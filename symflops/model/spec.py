@@ -46,6 +46,7 @@ class SizeSpec:
     A size without config fields is decided by the class.
     ``evaluation`` is the value of a flag for a model in evaluation mode, whatever its config says; None leaves the config's.
     ``null`` is the size of a config that has null there; ``items`` is the kind of a list's items, empty for any.
+    A size of a ``part`` is 0 under a regime that does not run that part.
     """
 
     name: Name
@@ -58,6 +59,7 @@ class SizeSpec:
     evaluation: bool | None = None
     null: Expression | None = None
     items: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class Spec:
     ``classes`` has a row for each of the ``references``; ``decided`` are the sizes that a class decides. ``constants`` and
     ``renamed`` are what the class of this view makes of them, ``alike`` all classes of which that is so; see
     :func:`symflops.frontend.classes.view`.
+    ``apart`` are the sizes of parts that a regime leaves out; see :mod:`symflops.frontend.parts`.
     ``reading`` holds facts about how its classes read a config (:mod:`symflops.runtime.config`).
     """
 
@@ -236,6 +239,7 @@ class Spec:
     decided: tuple[SizeSpec, ...] = ()
     alike: tuple[str, ...] = ()
     constants: tuple[tuple[str, Any], ...] = ()
+    apart: tuple[SizeSpec, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 

@@ -92,7 +92,7 @@ def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
     Only configs inside of the config are entered of which the spec reads a field.
     """
     document = program.document
-    described = {key for row in document["fields"] for key in row["keys"]}
+    described = set(keys_of(document))
     name = next((name for _, name in named_classes(config)), "")
     census = census_of(document, name) or {}
     known = described | {path for kind in ("described", "free", "guarded", "words") for path in census.get(kind, ())}
@@ -100,6 +100,12 @@ def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
         known |= set(_names(table, ""))
     parts = {key[:place] for key in known for place, letter in enumerate(key) if letter == "."}
     yield from _unread(config, "", known, parts)
+
+
+def keys_of(document: Mapping[str, Any]) -> list[str]:
+    """The keys that a program describes, those of parts that a regime leaves out too."""
+    left_out = [row for regime in document["regimes"] for row in regime.get("left_out", ())]
+    return [key for row in (*document["fields"], *left_out) for key in row["keys"]]
 
 
 def _names(table: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -130,7 +136,7 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
         ConfigError: one resembles a described key that the config lacks; or, if ``strict``, there is one.
     """
     found = as_read(program.document, config)
-    keys = [key for row in program.document["fields"] for key in row["keys"]]
+    keys = keys_of(program.document)
     absent = [key for key in keys if look_up(found, [key]) is None]
     lines = []
     for path in unread(program, found):

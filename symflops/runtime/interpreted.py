@@ -18,6 +18,7 @@ from symflops.runtime.contraction_line import Line
 from symflops.runtime.evidence import check_unread, evidence
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
+from symflops.runtime.left_out import parts_left_out
 from symflops.runtime.module_sizes import settled
 from symflops.runtime.moments import Flops, Moments, summed
 from symflops.runtime.per_token import active_of
@@ -185,12 +186,10 @@ class InterpretedEstimator:
         return BatchError(f"{error}; e.g. {example}" if example else str(error))
 
     def notes(self, batch: Mapping[str, Any]) -> list[str]:
-        """What a caller should know of an estimate of ``batch``.
-
-        Streams that the config implies and the batch leaves out; and the convention's exception for the class, if it has one.
-        """
+        """What a caller should know of an estimate of ``batch``: streams and parts that it leaves out, exceptions."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
+        found += parts_left_out(self.stored, self.regime, self.config, self.sizes)
         if self.exception:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
         return found

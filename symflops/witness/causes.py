@@ -55,6 +55,7 @@ NOUNS = {
     "conv_bias": "biases of convolutions", "gate": "gates", "table": "parameters that are values", "vision": "image towers",
     "audio": "audio towers", "merger": "the merger of patches", "patch_embed": "the embedding of patches",
     "unpatch": "the projection to patches", "text_in": "the projection of texts", "pooler": "the pooler", "sum": "sums",
+    "mtp_join": "the joins of layers that predict further ahead", "block_norm": "normalisations around parts of blocks",
     "recurrent": "recurrent layers", "shared_gate": "gates of shared experts",
 }  # fmt: skip
 MOST_NOUNS = 3

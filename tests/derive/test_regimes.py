@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 
 from symflops.api import Model, load, phases_of, regime_of
 from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.frontend.regimes import inline_regime
 from symflops.model.regime import Adapter, Passes, Recompute, Regime
 from symflops.witness.records import Verdict, read_records, verify_record
 
+PAGES = Path(__file__).parents[2] / "symflops" / "regimes"
 RECORDS = list(read_records(Path(__file__).parents[1] / "data" / "regimes"))
 SPECS = {
     "LlamaForCausalLM": "llama", "QwenImageTransformer2DModel": "qwen_image", "WanTransformer3DModel": "wan",
@@ -244,3 +247,19 @@ def test_an_adapter_on_a_tied_head() -> None:
         moments = estimator.moments(text=[5])
         assert estimator.trainable_parameters == 4 * (8 + 9)
         assert estimator.backward(moments) == 2 * 5 * 4 * (8 + 9 + 9)  # both weights, and the input of the second
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PAGES.glob("*.yaml")))
+def test_a_line_keeps_what_it_does_not_name(name):
+    page = regime_of(name)
+    changed = regime_of(f"{name}:accumulation=3")
+    assert changed.passes == replace(page.passes, accumulation=3)
+    assert replace(changed, passes=page.passes, doc=page.doc) == page
+
+
+def test_a_line_keeps_the_passes_and_recomputation_of_its_page(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text('name: mine\nfreeze: ["*.up_proj.*"]\npasses: {forward: 2, detached: 1}\nrecompute: {groups: ["model.layers.*"], early_stop: false}\n')
+    page = regime_of(path)
+    changed = inline_regime("timesteps=4", page)
+    assert (changed.freeze, changed.passes, changed.recompute) == (page.freeze, Passes(2, 1, 4), page.recompute)

@@ -91,6 +91,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "conform json": ("conform", "--peers", "peers", "--json"),
     "conform without peers": ("conform", "--peers", "nowhere"),
     "cache": ("cache",),
+    "migrate check": ("migrate", "tiny.yaml", "--check"),
     "reading check": ("reading", "linear", "--check"),
     "device": ("device", "NVIDIA H200"),
     "device json": ("device", "NVIDIA H200", "--json"),

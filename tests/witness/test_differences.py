@@ -12,9 +12,11 @@ from random import Random
 import pytest
 
 from symflops.cli.main import main
+from symflops.frontend.fields import CONVENTION, RULE
 from symflops.model.convention import Convention
 from symflops.model.regime import Regime
 from symflops.witness.causes import FIELDS, PLAIN
+from symflops.witness.causes import PAIRS as PAIRS_IN_WORDS
 from symflops.witness.differences import Comparison, Difference
 from tests.sampling import NIGHTLY
 from tests.shipped import load
@@ -60,6 +62,16 @@ def test_the_cause_comes_first_and_what_cancels_is_gone():
         assert found.steps[0].words == words and abs(found.steps[0].flops) < 1.4e13
     tied = Comparison(load("llama"), {"tie_word_embeddings": True}, {"text": [4096]}, Regime("full"))
     assert not any("head" in step.words or "embedding" in step.words for step in tied.difference("symflops", "palm").steps)
+
+
+def test_every_rule_of_a_convention_has_its_words():
+    ruled = {item.name for item in fields(Convention) if item.compare} - {"name", "doc", "exceptions"}
+    assert {name for names in FIELDS.values() for name in names} == ruled
+    words = {item.name: item.words for item in (*CONVENTION, *RULE) if item.words}
+    assert set(words["pairs"]) == PAIRS_IN_WORDS.keys()
+    for name in PLAIN.keys() & words.keys():
+        values = {"true": True, "false": False, "4": 4, "5": 5}
+        assert {values.get(word, word) for word in words[name]} == PLAIN[name].keys()
 
 
 MODELS: dict[str, tuple[dict, dict]] = {

@@ -70,6 +70,7 @@ def page(
         worked=worked,
         fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
+        left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
     )
 
 

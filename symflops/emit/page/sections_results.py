@@ -54,6 +54,7 @@ def numbers(*titles: str) -> Iterator[Column]:
 def regimes(page: Page) -> Section:
     """What regimes and conventions mean, and the figures of a step by regime."""
     told: list[Words] = [("Regime ", Code(name), f": {doc}") for name, doc in page.offered if doc]
+    told += [("Regime ", Code(name), " leaves out the ", field.doc, ", ", Code(field.keys[0])) for name, field in page.left_out]
     told += [("Convention ", Code(name), f": {convention_doc(page.program, name)}") for name in page.program.conventions]
     blocks: list[Block] = [Paragraph((CHANGES,)), Items(ended(told))]
     if page.worked and len(page.worked.regimes) > 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import Formula
-from symflops.model.program import Program
+from symflops.model.program import Field, Program
 from symflops.model.sums import StreamInfo
 from symflops.model.terms import Terms
 from symflops.model.verification import Verification
@@ -140,7 +140,7 @@ class Page:
     ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
     ``active`` are the parameters that one token goes through, None for all.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
-    ``offered`` are all regimes of the model, with their docs.
+    ``offered`` are all regimes of the model, with their docs, ``left_out`` the parts that each leaves out.
     """
 
     program: Program
@@ -161,6 +161,7 @@ class Page:
     worked: Worked | None = None
     fixed: tuple[tuple[str, str], ...] = ()
     offered: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, Field], ...] = ()
 
     @property
     def unit(self) -> str:
