@@ -38,6 +38,7 @@ ROLES = {
     "merger": Role("work", "from a tower of patches into the model that reads them"),
     "mtp_join": Role("work", "from an embedding and a prediction into a layer that predicts further ahead"),
     "index_gradient": Role("work", "the gradient of the scores of what chooses the keys of sparse attention"),
+    "compressed_index": Role("work", "the scores of what picks keys that stand for several tokens, on all pairs of tokens"),
     "pooler": Role("work", "from one token to a representation of all"),
     "embedding": Role("elements", "the input embedding, a look-up in a table of tokens"),
     "position": Role("elements", "the embedding of positions, a look-up"),
@@ -68,6 +69,7 @@ ROLES = {
     "gru": Role("region", "gated recurrent units"),
     "lstm": Role("region", "long short-term memory"),
     "indexer": Role("region", "what chooses the keys of sparse attention"),
+    "compressed": Role("region", "attention to a window beside keys that stand for several tokens"),
     "picked": Role("region", "attention to the keys that an indexer picked"),
     "main": Role("region", "the model itself: no region follows from a path here"),
 }
