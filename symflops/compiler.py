@@ -70,6 +70,7 @@ class Request:
         steps: The regimes, each as the phases of its step.
         conventions: What is counted; without one, all derived work.
         targets: Endings of the texts to print, as :data:`symflops.emit.emit.ENDINGS` lists them.
+        shown: The conventions that modules and pages have; without one, those of the program, which is stored with all.
         config: Where sizes that decide the structure are read, defaults applied; None leaves them open.
         sizes: Sizes, by letter, that are known from the start.
         structure: The name of the program's structure, if sizes decide it.
@@ -83,6 +84,7 @@ class Request:
     steps: tuple[Step, ...] = (((Regime(""), 1),),)
     conventions: tuple[Convention, ...] = (AS_DERIVED,)
     targets: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
     config: Mapping[str, Any] | None = None
     sizes: Mapping[str, Any] = field(default_factory=dict)
     structure: str = ""
@@ -182,7 +184,9 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     if isinstance(program, NeedsSize):
         return program
     program = replace(program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census))
-    texts = emit(program, request.version, request.verified, request.targets) if request.goal is Goal.TEXTS else {}
+    if request.goal is not Goal.TEXTS:
+        return replace(made, program=program)
+    texts = emit(program, request.version, request.verified, request.targets, request.shown)
     return replace(made, program=program, texts=texts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os.path
 
-from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs
+from symflops.catalog.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
 from symflops.catalog.unknown import unknown_model
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.classes import class_in, class_name, named_classes
@@ -17,7 +17,7 @@ from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import tokens_of
 from symflops.runtime.stored import Stored
-from symflops.system.reading import read_json
+from symflops.system.reading import read_bytes, read_json
 
 __all__ = [
     "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "closed_forms", "config_of", "estimate",
@@ -129,8 +129,9 @@ def estimator(
         variant, program = catalog.of_structure(name, config)
         if variant is not None and stores(program, regime, convention):
             module = catalog.module(name, variant)
-            told(program, check_unread(Stored(program), config), tell)
-            return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
+            if convention in module.CONVENTIONS:
+                told(program, check_unread(Stored(program), config), tell)
+                return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
     found = interpreted(catalog, name, config, regime, convention, tell)
     return found.stored.document, found
 
@@ -216,8 +217,20 @@ def program(
 
 
 def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
-    """Whether a stored program has the closed forms of a regime under a convention."""
-    return convention in program["conventions"] and any(row["name"] == regime for row in program["regimes"])
+    """Whether a stored program has the closed forms of a regime under a convention, as the convention's page is now."""
+    named = convention in program["conventions"] and any(row["name"] == regime for row in program["regimes"])
+    return named and is_current(convention, dict(program.get("pages", ())).get(convention))
+
+
+def is_current(convention: str, known: str | None) -> bool:
+    """Whether there is a page of a convention, with the digest ``known`` if there is one."""
+    from hashlib import sha256
+
+    try:
+        text = read_bytes(os.path.join(PACKAGE, "conventions", f"{convention}.yaml"))
+    except SymflopsError:
+        return False
+    return known in (None, sha256(text).hexdigest())
 
 
 def is_file(*names: object) -> bool:

@@ -5,6 +5,8 @@ Reads ./specs and writes ./generated where there is ./specs; else reads the ship
 specs are skipped.
 --check derives anew and compares: exit code 1 when a file differs, is missing, or belongs to no spec. --diff shows the
 differences. A LaTeX page may be missing: its digest in the manifest is compared.
+--convention C,D and --regime R,S store these in programs, modules and pages, in place of those of a library: without them,
+programs also store the conventions of training frameworks.
 --standalone prints an estimator as one file that needs only the standard library, to copy into another project; with --out DIR
 it writes one for each structure of each spec.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ configure = arguments_of(
     SPECS,
     argument("--specs", dest="root", metavar="DIR", help="the folder of specs"),
     argument("--out", metavar="DIR", help="the folder to write to"),
+    argument("--convention", action="append", metavar="C", help="store this; may be repeated, or list several (C,D)"),
+    argument("--regime", action="append", metavar="R", help="store this; may be repeated, or list several (R,S)"),
     argument("--standalone", action="store_true", help="print estimators that need no symflops"),
     one_of(
         argument("--check", action="store_true", help="compare with what is there, write nothing"),
@@ -47,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out or "generated")
     files = list(specs_in(root))
     chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
-    work = _Work(root, out, {file.name for file in files} | {file.name for file in chosen}, not args.specs)
+    names = {file.name for file in files} | {file.name for file in chosen}
+    work = _Work(root, out, names, not args.specs, _chosen(args))
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
 
 
@@ -63,13 +69,30 @@ def _standalone(args: argparse.Namespace) -> int:
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(root))
     if args.out is None and len(files) != 1:
         raise SymflopsError(f"{len(files)} specs do not go into one file: name one, or say where to write with --out DIR")
-    for _, modules in in_workers(standalone, files, "deriving"):
+    for _, modules in in_workers(partial(standalone, chosen=_chosen(args)), files, "deriving"):
         if args.out is None:
             print(next(iter(modules.values())), end="")
         else:
             for name, text in modules.items():
                 write(Path(args.out) / name, text)
     return 0
+
+
+def _chosen(args: argparse.Namespace) -> Any:
+    """The regimes and conventions that are asked for; an inline regime has commas of its own."""
+    from symflops.api import convention_of, regime_of
+    from symflops.commands.chosen import Chosen
+
+    def names(given: list[str] | None) -> tuple[str, ...]:
+        words = [word for text in given or () for word in ([text] if ":" in text or text.startswith("{") else text.split(","))]
+        return tuple(dict.fromkeys(word.strip() for word in words))
+
+    found = Chosen(names(args.regime), names(args.convention))
+    for convention in found.conventions:
+        convention_of(convention)
+    for regime in found.regimes:
+        regime_of(regime)
+    return found
 
 
 def _named(name: str, files: list[Any]) -> Any:
@@ -80,8 +103,8 @@ def _named(name: str, files: list[Any]) -> Any:
 
 
 class _Work:
-    def __init__(self, root: Path, out: Path, names: set[str], everything: bool) -> None:
-        self.root, self.out, self.names, self.everything = root, out, names, everything
+    def __init__(self, root: Path, out: Path, names: set[str], everything: bool, chosen: Any) -> None:
+        self.root, self.out, self.names, self.everything, self.chosen = root, out, names, everything, chosen
         self.read()
 
     def read(self) -> None:
@@ -94,10 +117,10 @@ class _Work:
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
         from symflops.commands.generate import Stamps, shared_files
-        from symflops.system.digests import package_digest
+        from symflops.system.digests import digest, package_digest
         from symflops.system.files import locked
 
-        stamps = Stamps(self.out, lambda _: package_digest())
+        stamps = Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
         outputs = []
         for file, output in self.compiled(stamps.outdated(files)):
             stamps.add(file, output)
@@ -167,7 +190,7 @@ class _Work:
         """Derive specs in their order, with a bar."""
         from symflops.commands.generate import compile_spec
 
-        for file, output in in_workers(compile_spec, files, "deriving"):
+        for file, output in in_workers(partial(compile_spec, chosen=self.chosen), files, "deriving"):
             for same in filter(output.has, self.names - {file.name}):
                 raise SymflopsError(f"a variant of '{file.name}' and the spec '{same}' would be one module: rename one")
             yield file, output

@@ -127,7 +127,7 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
 def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.commands.generate import baked
+    from symflops.commands.chosen import baked
     from symflops.commands.site import compared, standalone
 
     program = None
@@ -139,7 +139,7 @@ def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tu
 def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.api import REGIMES
-    from symflops.commands.generate import baked
+    from symflops.commands.chosen import baked
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
     from symflops.records.verified import verifications

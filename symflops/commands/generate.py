@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from symflops import __version__
-from symflops.api import Model, load, program_in
+from symflops.api import convention_of, load, program_in
 from symflops.catalog.library import PACKAGE, SpecFile
-from symflops.compiler import Goal
-from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.commands.chosen import ALL, Chosen
+from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary
 from symflops.emit.python.module import fixed_sizes, render
-from symflops.model.needs_size import NeedsSize
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
 from symflops.records.verified import all_verifications, verifications
@@ -41,8 +40,6 @@ SHAPES: dict[str, Any] = {
 }
 """The shapes of the files of an output folder that later runs read."""
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
-BAKED = ("full", "forward", "lora", "checkpointed")
-OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 BY_DIGEST = ".tex"
 """Pages that a repository need not keep, since the manifest has their digest and ``symflops render`` prints them."""
 PAGES = "conventions/"  # what 'symflops conform --pages' writes
@@ -79,11 +76,11 @@ class Output:
         return any(Path(path).name == f"{module}.py" for path in self.files)
 
 
-def compile_spec(file: SpecFile) -> Output:
+def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
     """Derive one spec and print all its files.
 
     Raises:
-        SpecError: the spec is not valid.
+        SpecError: the spec is not valid, or a regime that is asked for does not fit it.
     """
     model = load(file)
     structures = {"": ENDINGS, **dict.fromkeys(model.variants, tuple(CODE))}
@@ -91,7 +88,9 @@ def compile_spec(file: SpecFile) -> Output:
     programs = []
     for variant, targets in structures.items():
         records = () if variant else verifications(file)
-        found = model.structure(variant, baked(model, variant), version=__version__, verified=records, targets=targets)
+        asked = chosen.regimes_of(model, variant), chosen.stored
+        texts: dict[str, Any] = {"version": __version__, "verified": records, "targets": targets}
+        found = model.structure(variant, *asked, **texts, shown=tuple(convention_of(name).name for name in chosen.shown))
         programs.append(program_in(found))
         stem = (f"{file.group}/" if file.group else "") + model.spec.name + (f"_{variant}" if variant else "")
         files |= {f"{stem}.{ending}": text for ending, text in found.texts.items()}
@@ -112,7 +111,7 @@ def compile_spec(file: SpecFile) -> Output:
     return Output(program.name, file.group, files, entry, sources, verified_digest(file))
 
 
-def standalone(file: SpecFile) -> dict[str, str]:
+def standalone(file: SpecFile, chosen: Chosen = ALL) -> dict[str, str]:
     """The modules of all structures of a spec, by file name; each needs the standard library alone.
 
     Raises:
@@ -121,7 +120,7 @@ def standalone(file: SpecFile) -> dict[str, str]:
     model = load(file)
     found = {}
     for variant in ("", *model.variants):
-        program = program_in(model.structure(variant, baked(model, variant)))
+        program = program_in(model.structure(variant, chosen.regimes_of(model, variant), chosen.shown))
         name = f"{model.spec.name}{f'_{variant}' if variant else ''}.py"
         found[name] = render(program, __version__, standalone=True)
     return found
@@ -137,25 +136,6 @@ def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[
     stem = f"{entry['group']}/{name}" if entry.get("group") else name
     own = (f"{stem}.", *(f"{stem}_{variant}." for variant in entry.get("structures", ())))
     return [path for path in paths if path.startswith(own)]
-
-
-def baked(model: Model, variant: str = "") -> list[str]:
-    """The regimes in generated files: all of ``BAKED`` that fit the model and leave as many sizes symbolic as the first."""
-    config: dict[str, Any] | None = None
-    found: list[str] = []
-    for regime in BAKED:
-        try:
-            answer = model.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
-            if isinstance(answer, NeedsSize) and not found:
-                config = {}  # the structure that the defaults have
-                answer = model.required(Goal.DERIVATION, [regime], config=config, variant=variant)
-        except SpecError as error:
-            if not found or any(diagnostic.code not in OPTIONAL for diagnostic in error.diagnostics):
-                raise
-            continue
-        if not isinstance(answer, NeedsSize):
-            found.append(regime)
-    return found
 
 
 def known(out: Path, name: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 from symflops import __version__
 from symflops.api import Model, convention_of, load
 from symflops.catalog.library import SpecFile, pages
-from symflops.commands.generate import Output, baked, verified_digest
+from symflops.commands.chosen import baked
+from symflops.commands.generate import Output, verified_digest
 from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html

@@ -20,8 +20,11 @@ from symflops.model.verification import Verification
 ON_PAGES = ("full", "forward")
 """The regimes that a generated page derives; its table lists all regimes, and ``symflops render --regime`` derives others."""
 
+STORED = "json"
+"""The ending of a stored program."""
+
 CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {
-    "json": lambda program, version, verified: text_of(document_of(program)),
+    STORED: lambda program, version, verified: text_of(document_of(program)),
     "py": python.render,
 }
 PAGES: Mapping[str, Callable[[Document, str], str]] = {"tex": latex.render_page, "md": markdown.render_page}
@@ -29,13 +32,24 @@ ENDINGS = (*CODE, *PAGES)
 
 
 def emit(
-    program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = ENDINGS
+    program: Program,
+    version: str,
+    verified: Sequence[Verification] = (),
+    endings: Collection[str] = ENDINGS,
+    shown: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The text of each target by file ending; ``verified`` is what the spec was checked against."""
-    texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE}
+    """The text of each target by file ending; ``verified`` is what the spec was checked against.
+
+    Modules and pages have the conventions ``shown``, by default all; a stored program has all.
+    """
+    whole, program = program, program.counting(shown) if shown else program
+    texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE and ending != STORED}
+    if STORED in endings:
+        texts[STORED] = CODE[STORED](whole, version, verified)
     if PAGES.keys() & set(endings):
-        shown = document(page_of(program, verified))
-        texts |= {ending: PAGES[ending](shown, version) for ending in endings if ending in PAGES}
+        names = [regime.name for regime in program.regimes]
+        found = document(page_of(program, verified, [name for name in ON_PAGES if name in names] or names))
+        texts |= {ending: PAGES[ending](found, version) for ending in endings if ending in PAGES}
     return {ending: texts[ending] for ending in endings}
 
 

@@ -15,6 +15,7 @@ from symflops.model.roles import ROLES
 from symflops.ops.fields import words_of
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
+from symflops.system.digests import digest
 
 NUMBER = re.compile(r"(?=\.?[0-9])[0-9]*\.?[0-9]*(/0*[1-9][0-9]*)?")
 MOST_DIGITS = 24
@@ -37,7 +38,7 @@ def read_convention(source: Source) -> Convention:
         reader.exception(node, given) for node in reader.shapes.sequence(given.get("exceptions"), "'exceptions'")
     )
     report.check()
-    return replace(found, exceptions=exceptions)
+    return replace(found, exceptions=exceptions, digest=digest(source.text))
 
 
 class _Reader:
@@ -62,6 +63,7 @@ class _Reader:
             self.word(given, "counter_errors", "corrected"),
             tuple(masks), tuple(lengths), tuple(self.roles(given.get("roles"), counts)), tuple(links),
             compared=self.word(given, "compared", "false") == "true",
+            stored=self.word(given, "stored", "false") == "true",
         )  # fmt: skip
 
     def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:

@@ -201,10 +201,11 @@ CONVENTION = (
     Field("attention_width", Form.WORD, "the assumed width of attention", words=("own", "queries", "model")),
     Field("counter_errors", Form.WORD, "what PyTorch's counter counts too often", words=("corrected", "kept")),
     Field("compared", Form.WORD, "whether the pages of models compare it with others", words=("true", "false")),
+    Field("stored", Form.WORD, "whether the programs of a library store it", words=("true", "false")),
     Field("exceptions", Form.OTHER, "classes with rules of their own"),
 )  # fmt: skip
 EXCEPTION = (
     Field("classes", Form.TEXTS, "patterns of class names, without their packages", required=True),
     Field("because", Form.TEXT, "why", required=True),
-    *(field for field in CONVENTION if field.name not in ("name", "doc", "compared", "exceptions")),
+    *(field for field in CONVENTION if field.name not in ("name", "doc", "compared", "stored", "exceptions")),
 )

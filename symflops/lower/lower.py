@@ -239,6 +239,7 @@ class _Lowering:
             inner=inner_lengths(graph, self.formulas, self.measures),
             requirements=requirements(graph, self.formulas),
             shares=tuple(self.shares.items()),
+            pages=tuple((convention.name, convention.digest) for convention in self.conventions if convention.digest),
             exceptions=tuple((convention.name, convention.because) for convention in self.conventions if convention.because),
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program

@@ -69,7 +69,8 @@ class Convention:
     per token, in place of the work that reads it. ``experts`` are those that a token is ``routed`` to, those that the class
     ``executed`` for it, or, of parameters, ``all``. ``tied`` parameters count for ``each`` use, or ``once``.
     ``counter_errors`` are what PyTorch's counter counts too often: ``corrected``, or ``kept``. Pages of models compare one
-    that is ``compared``. ``because`` is the reason of the exception that applies.
+    that is ``compared``, and programs of a library store one that is ``stored``. ``because`` is the reason of the exception
+    that applies, ``digest`` that of the page.
     """
 
     name: str
@@ -91,13 +92,15 @@ class Convention:
     links: tuple[str, ...] = field(default=(), compare=False)
     exceptions: tuple[Exceptional, ...] = ()
     compared: bool = field(default=False, compare=False)
+    stored: bool = field(default=False, compare=False)
+    digest: str = field(default="", compare=False)
     because: str = field(default="", compare=False)
 
     def of(self, classes: Sequence[str]) -> Convention:
         """The convention for the classes that a spec describes: that of the first exception for one of them."""
         for exception in self.exceptions:
             if any(fnmatchcase(name, pattern) for name in classes for pattern in exception.classes):
-                return replace(exception.convention, exceptions=(), because=exception.because)
+                return replace(exception.convention, exceptions=(), because=exception.because, digest=self.digest)
         return replace(self, exceptions=())
 
     @property
@@ -111,7 +114,8 @@ class Convention:
         """The rules that remain once the counted work has been selected: count all of it, on its lengths."""
         pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
         length = "real" if self.lengths else self.length  # each piece of work says its own side
-        return Convention(self.name, pairs, unseen, length, self.doc, self.unit, because=self.because)
+        found = Convention(self.name, pairs, unseen, length, self.doc, self.unit)
+        return replace(found, because=self.because, digest=self.digest)
 
     @property
     def has_half_macs(self) -> bool:

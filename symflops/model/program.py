@@ -3,7 +3,7 @@
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from symflops.model.formula import ZERO, Formula, symbols
 from symflops.model.index_sets import ONCE, PADDED, padded_name
@@ -155,6 +155,11 @@ class Case:
     recomputed: tuple[tuple[int, Formula], ...]
 
 
+T = TypeVar("T")
+BY_CONVENTION = ("pairs", "lengths", "unseen", "units", "exceptions", "shares", "pages")
+"""The fields of a program with a value by convention."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Everything that a target prints.
@@ -163,6 +168,7 @@ class Program:
     ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
     ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
     ``exceptions`` are the conventions of which an exception applies, each with its reason.
+    ``pages`` are the digests of the pages of conventions.
     ``shares`` are conventions whose lines are in parts of a FLOP, each with how many parts make one.
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
@@ -198,6 +204,7 @@ class Program:
     exceptions: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
     shares: tuple[tuple[str, int], ...] = ()
+    pages: tuple[tuple[str, str], ...] = ()
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -252,6 +259,26 @@ class Program:
         """The program with some of its regimes, for a page that shows no more."""
         kept = tuple(regime for regime in self.regimes if regime.name in regimes)
         return replace(self, regimes=kept, cases=tuple(case for case in self.cases if case.regime in regimes))
+
+    def counting(self, names: Sequence[str]) -> "Program":
+        """The program with some of its conventions, for texts that show no more."""
+        if set(self.conventions) <= set(names):
+            return self
+
+        def kept(rows: tuple[tuple[str, T], ...]) -> tuple[tuple[str, T], ...]:
+            return tuple(row for row in rows if row[0] in names)
+
+        count = len(self.moments)  # what only some conventions have comes last
+        while count and self.moments[count - 1].only and not set(self.moments[count - 1].only) & set(names):
+            count -= 1
+        regimes = tuple(replace(regime, own=kept(regime.own)) for regime in self.regimes)
+        lines = (line for regime in regimes for some in (regime.lines, *dict(regime.own).values()) for line in some)
+        amounts = {line.amount for line in lines}
+        rest: dict[str, Any] = {name: kept(getattr(self, name)) for name in BY_CONVENTION}
+        rest["conventions"] = tuple(name for name in self.conventions if name in names)
+        rest["cases"] = tuple(case for case in self.cases if case.convention in names)
+        rest["amounts"] = tuple(amount for amount in self.amounts if amount in amounts)
+        return replace(self, regimes=regimes, moments=self.moments[:count], **rest)
 
     def case(self, regime: str, convention: str) -> Case:
         """The closed forms of one regime under one convention; KeyError if there are none."""

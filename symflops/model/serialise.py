@@ -2,7 +2,7 @@
 
 Formulas are one table of nodes that refer to each other by position, so that equal parts are written once. Lines, tensors,
 amounts and gradients, which regimes share, have a table each. So have the fields that lines of different modules share. A
-field with its default value is left out.
+field with its default value is left out. A line of a module that has one before it refers to that for the module's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, cast, get_args, get_origin
 
 from symflops.model import formula as nodes
-from symflops.model.format import FORMAT, FormatError, check_format, leading
+from symflops.model.format import FORMAT, FormatError, check_format, leading, line_of
 from symflops.model.program import Amount, GradientLine, Line, Program, RegimeLines, Tensor
 
 TABLES: Mapping[type, str] = {Line: "all_lines", Tensor: "all_tensors", Amount: "all_amounts", GradientLine: "all_gradients"}
@@ -108,6 +108,7 @@ class _Writer:
         }
         self.known: dict[tuple[str, str], int] = {}
         self.seen: dict[int, tuple[Any, int]] = {}  # by identity: hashing a line walks through all of it
+        self.heads: dict[str, int] = {}  # the first line of a module, by its name and what it has of its own
 
     def value(self, value: Any) -> Any:
         """A value of a field."""
@@ -160,7 +161,12 @@ class _Writer:
         shared, name, own = SHARED[type(record)]
         rest = {key: row.pop(key) for key in own if key in row}
         head, position = row.pop(name), self.position(shared, row)
-        return [head, position, rest] if rest else [head, position]
+        found = [head, position, rest] if rest else [head, position]
+        if type(record) is not Line:
+            return found
+        table = self.tables[TABLES[Line]]
+        first = self.heads.setdefault(_dump([head, rest]), len(table))
+        return found if first == len(table) or table[first] == found else [first, position]
 
 
 @cache
@@ -229,7 +235,7 @@ class _Reader:
         if kind not in SHARED:
             return dict(row)
         shared, name, _ = SHARED[kind]
-        head, position, *rest = row
+        head, position, *rest = line_of(self.document, row) if kind is Line else row
         return {name: head, **self.document[shared][_index(position)], **(rest[0] if rest else {})}
 
 

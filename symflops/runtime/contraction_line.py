@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from symflops.model.format import leading
+from symflops.model.format import leading, line_of
 from symflops.runtime.module_sizes import settled
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ class Line:
         self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], places: Mapping[int, int],
         kind: str, unseen: bool, shares: int = 1,
     ) -> None:  # fmt: skip
-        self.module, shared, *rest = document["all_lines"][position]
+        self.module, shared, *rest = line_of(document, document["all_lines"][position])
         work = document["work"][shared]
         self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
         self.contraction: str = work["contraction"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from symflops import __version__
 from symflops.catalog.library import shipped, specs_in
 from symflops.cli.main import main
-from symflops.commands.generate import baked
+from symflops.commands.chosen import baked
 from symflops.emit.emit import emit
 from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown

@@ -28,12 +28,20 @@ def closed_forms(program: Program) -> tuple[list[tuple[str, list[str]]], list[st
     scope = Scope(Tables(program, PYTHON), [])
     names, counts = scope.tallied(formulas, program)
     scope.printer.named |= names
-    rows = [
-        ((name, tuple(terms_of(form, program, scope.printer, case.convention))), (case.regime, case.convention))
+    rows = grouped(
+        ((name, form, tuple(terms_of(form, program, scope.printer, case.convention))), (case.regime, case.convention))
         for case in program.cases
         for name, form in passes(case)
-    ]
-    return [(f"{name} ({named(cases)}):", listed(terms)) for (name, terms), cases in grouped(rows).items()], counts
+    )
+    first: dict[tuple[str, Form], list[tuple[str, str]]] = {}
+    found, lengths = [], dict(program.lengths)
+    for (name, form, terms), cases in rows.items():
+        own = cases[0][1]
+        others = first.setdefault((name, form), cases)  # where the form differs in nothing but the side of its lengths
+        same = others is not cases and {regime for regime, _ in cases} <= {regime for regime, _ in others}
+        told = [f"as under {others[0][1]}, each sum of {lengths[own]} lengths"] if same else listed(terms)
+        found.append((f"{name} ({named(cases)}):", told))
+    return found, counts
 
 
 def named(cases: Sequence[tuple[str, str]]) -> str:

@@ -1,0 +1,66 @@
+"""Which regimes and conventions generated files have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from symflops.api import CONVENTIONS, Model, convention_of
+from symflops.catalog.library import pages
+from symflops.compiler import Goal
+from symflops.diagnostics.findings import SpecError
+from symflops.model.needs_size import NeedsSize
+
+BAKED = ("full", "forward", "lora", "checkpointed")
+OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The regimes and conventions of generated files; without one, those that a library stores."""
+
+    regimes: tuple[str, ...] = ()
+    conventions: tuple[str, ...] = ()
+
+    def regimes_of(self, model: Model, variant: str = "") -> list[str]:
+        """The regimes of a spec."""
+        return list(self.regimes) or baked(model, variant)
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The conventions of programs."""
+        return self.conventions or (*CONVENTIONS, *stored())
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The conventions of modules and pages."""
+        return self.conventions or CONVENTIONS
+
+
+@cache
+def stored() -> tuple[str, ...]:
+    """The shipped conventions that the programs of a library store beside the first two, as their pages say."""
+    return tuple(name for name in pages("conventions") if name not in CONVENTIONS and convention_of(name).stored)
+
+
+ALL = Chosen()
+
+
+def baked(model: Model, variant: str = "") -> list[str]:
+    """The regimes in generated files: all of ``BAKED`` that fit the model and leave as many sizes symbolic as the first."""
+    config: dict[str, Any] | None = None
+    found: list[str] = []
+    for regime in BAKED:
+        try:
+            answer = model.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
+            if isinstance(answer, NeedsSize) and not found:
+                config = {}  # the structure that the defaults have
+                answer = model.required(Goal.DERIVATION, [regime], config=config, variant=variant)
+        except SpecError as error:
+            if not found or any(diagnostic.code not in OPTIONAL for diagnostic in error.diagnostics):
+                raise
+            continue
+        if not isinstance(answer, NeedsSize):
+            found.append(regime)
+    return found
