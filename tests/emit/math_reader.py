@@ -11,11 +11,15 @@ TOKEN = re.compile(
     r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)|\\text\{(?P<text>[^{}]*)\}"
     r"|\\operatorname\{(?P<call>\w+)\}|\\(?P<least>min|max)\b"
     r"|(?P<letter>(?:\\(?:bar|overline|hat|math(?:it|rm))\{(?:[^{}]|\{[^{}]*\})*\}"
-    r"|\\(?!frac|[lr]floor|[lr]ceil|[lr]vert|ge\b|ne\b|in\b|bmod|sum|varnothing)[A-Za-z]+|[A-Za-z])"
+    r"|\\(?!frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|bmod|sum|varnothing)[A-Za-z]+|[A-Za-z])"
     r"(?:_(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[A-Za-z0-9]))?)"
-    r"|(?P<mark>\\(?:frac|[lr]floor|[lr]ceil|[lr]vert|ge|ne|in|bmod|sum|varnothing)|[-+/()\[\]{}^=&,_])"
+    r"|(?P<mark>\\(?:frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|bmod|sum|varnothing)|[-+/()\[\]{}^=&,_<>])"
 )
 CALLS = {"sum": sum, "count": lambda items, value: list(items).count(value)}
+COMPARED = {
+    r"\ge": lambda a, b: a >= b, "=": lambda a, b: a == b, r"\ne": lambda a, b: a != b, r"\in": lambda a, b: a in b,
+    r"\le": lambda a, b: a <= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b, r"\notin": lambda a, b: a not in b,
+}  # fmt: skip
 STARTS = ("(", "[", "{", r"\frac", r"\lfloor", r"\lceil", r"\lvert", r"\sum")
 SUBSCRIPTED = re.compile(r"(.*?)_\{(.*)\}", re.DOTALL)
 
@@ -152,15 +156,14 @@ class Reader:
         assert text == "[", f"no formula starts with {text!r}"
         kind, name = self.peek()
         following = self.tokens[self.place + 1 : self.place + 3]
-        if kind == "letter" and following == [("mark", r"\ne"), ("mark", r"\varnothing")]:
+        if kind == "letter" and following[1:] == [("mark", r"\varnothing")]:
             self.place += 3
             self.take("]")
-            return int(self.values[name] is not None)
+            return int((self.values[name] is None) == (following[0][1] == "="))
         value = self.sum()
-        if self.next_is(r"\ge", "=", r"\in"):
-            mark = self.take()
-            other = self.sum()
-            value = value >= other if mark == r"\ge" else value == other if mark == "=" else value in other
+        if self.next_is(*COMPARED):
+            compared = COMPARED[self.take()]
+            value = compared(value, self.sum())
         self.take("]")
         return int(value)
 
