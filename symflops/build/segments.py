@@ -185,12 +185,10 @@ class Segments:
         bodies = self._classes(segment, positions, self.selectors if turns.is_plain else [], results)
         classes = tuple((renamed(truth, self.canonical, index), body.nodes) for truth, body in bodies if truth is not NO)
         carries = tuple(body.carries for truth, body in bodies if truth is not NO)
+        same = entry.shared and entry.index is None
         frame.nodes.append(
-            Loop(
-                graph.number(), path, index, turns.count, classes, carries, turns.offset, entry.shared, entry.path.text,
-                entry.span,
-            )
-        )  # fmt: skip
+            Loop(graph.number(), path, index, turns.count, classes, carries, turns.offset, same, entry.path.text, entry.span)
+        )
         for name in sorted(set().union(*(body.changed for _, body in bodies))):
             frame.values[name] = Binding(results[name], frame.values[name].present)
 

@@ -28,13 +28,16 @@ class Copies:
         self.exists: dict[Identity, dict[Within, Truth]] = {}
 
     def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
-        """Record that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of its class."""
+        """Record that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of its class.
+
+        A module that a loop calls again and again, in the same way each time (``shared``), exists even if the loop never runs.
+        """
         identity = identity_of(parameter)
         indices = parameter.path.indices if around else frozenset()
         inside = [(loop, bracket) for loop, bracket in around if loop.index in indices]
         exists = parameter.exists
         for loop, _ in around:
-            if loop.index not in indices:
+            if loop.index not in indices and not loop.shared:
                 count = self.reads(loop, parameter)
                 if not count.free_symbols & self.lengths:
                     exists = exists & Truth.of(AtLeast(count, Integer(1)))

@@ -188,8 +188,13 @@ def repeat(scope: Scope, key: str, entry: Mapping[str, Any]) -> None:
     """Unroll a repeat; names that exist outside are carried, new ones live for one iteration."""
     over, start = scope.ev(entry["repeat"]), scope.ev(entry.get("start", 0))
     items: list[Any] = over if isinstance(over, list) else [None] * max(0, over)
-    numbered = key != "_" and not scope.ev(entry.get("shared", False))
+    shared = scope.ev(entry.get("shared", False))
+    numbered = key != "_" and not shared
     path = scope.join(key)
+    if shared and not items and "index" not in entry:  # a module that no iteration calls has its parameters all the same
+        operators = list(scope.context.program.operators)
+        graph(Scope(scope.context, dict(scope.names), dict(scope.values), path, scope.no_grad), entry["graph"])
+        scope.context.program.operators[:] = operators
     for step, item in enumerate(items):
         names = dict(scope.names)
         for field_, value in (("index", start + step), ("item", item)):
