@@ -138,16 +138,18 @@ FAULTS: dict[str, Fault] = {
     "parameters ignore when they exist": edit(PARAMETERS, " * Polynomial.of(exists)", ""),
     "parameters ignore their copies": edit(PARAMETERS, " * Polynomial.of(entry.copies)", ""),
     # units, extents and moments
-    "a multiply-add is one": edit(f"{LOWER}:_Lowering.line", "2 * factor", "factor"),
-    "the fraction of an extent is lost": edit(f"{LOWER}:_Lowering.line", "2 * factor", "2"),
+    "a multiply-add is one": edit(f"{LOWER}:_Lowering.line", "2 * size[1]", "size[1]"),
+    "the fraction of an extent is lost": edit(
+        f"{LOWER}:_Lowering.line", "(work.contraction.size, factor *", "(work.contraction.size,"
+    ),
     "useful pairs are executed ones": edit(f"{AMOUNTS}.of", "(key[2], key[1])", "(key[1], key[1])"),
     "executed pairs are useful ones": edit(f"{AMOUNTS}.of", "(key[2], key[1])", "(key[2], key[2])"),
-    "work is taken over samples": edit(f"{MOMENTS}.vector", "{(items, monomial):", "{('samples', monomial):"),
+    "work is taken over samples": edit(f"{MOMENTS}.vector", "Key(items, monomial, padded", "Key('samples', monomial, padded"),
     "work over images is taken over samples": edit(
-        f"{MOMENTS}.vector", "{(items, monomial):", "{('samples' if items == 'images' else items, monomial):"
+        f"{MOMENTS}.vector", "Key(items, monomial, padded", "Key('samples' if items == 'images' else items, monomial, padded"
     ),
     "work once is taken per sample": edit(
-        f"{MOMENTS}.vector", "{(items, monomial):", "{('samples' if items == 'once' else items, monomial):"
+        f"{MOMENTS}.vector", "Key(items, monomial, padded", "Key('samples' if items == 'once' else items, monomial, padded"
     ),
     "a causal mask leaves the diagonal out": edit("symflops.algebra.masks:triangle", "length + 1", "length - 1"),
     "a causal mask starts at the first key": edit("symflops.algebra.masks:causal", "triangle(Excess(keys - queries))", "0"),
@@ -156,7 +158,7 @@ FAULTS: dict[str, Fault] = {
     "and of sums keeps one product": edit("symflops.algebra.truth:_both", "terms.get(product, 0) + a * b", "a * b"),
     "not is yes": edit(f"{TRUTH}.__invert__", "YES.plus(self, -1)", "YES"),
     "a choice forgets what is otherwise": edit(f"{TRUTH}.choose", ".plus(~self & otherwise)", ""),
-    "of two bounds the lower holds": edit("symflops.algebra.truth:_join", "max(bounds", "min(bounds"),
+    "of two bounds the lower holds": edit("symflops.algebra.truth:join", "max(bounds", "min(bounds"),
     "a product of sums keeps one term": edit(f"{SPARSE}.__mul__", "terms.get(monomial, 0) + a * b", "a * b"),
     "a sum keeps one term": edit(f"{SPARSE}.total", "terms.get(monomial, 0) + factor", "factor"),
     "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
