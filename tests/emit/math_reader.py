@@ -11,9 +11,9 @@ TOKEN = re.compile(
     r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)|\\text\{(?P<text>[^{}]*)\}"
     r"|\\operatorname\{(?P<call>\w+)\}|\\(?P<least>min|max)\b"
     r"|(?P<letter>(?:\\(?:bar|overline|hat|math(?:it|rm))\{(?:[^{}]|\{[^{}]*\})*\}"
-    r"|\\(?!frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|bmod|sum|varnothing)[A-Za-z]+|[A-Za-z])"
+    r"|\\(?!frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|neg\b|bmod|sum|varnothing)[A-Za-z]+|[A-Za-z])"
     r"(?:_(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[A-Za-z0-9]))?)"
-    r"|(?P<mark>\\(?:frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|bmod|sum|varnothing)|[-+/()\[\]{}^=&,_<>])"
+    r"|(?P<mark>\\(?:frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|neg\b|bmod|sum|varnothing)|[-+/()\[\]{}^=&,_<>])"
 )
 CALLS = {"sum": sum, "count": lambda items, value: list(items).count(value)}
 COMPARED = {
@@ -160,6 +160,9 @@ class Reader:
             self.place += 3
             self.take("]")
             return int((self.values[name] is None) == (following[0][1] == "="))
+        if self.next_is(r"\neg"):
+            self.take()
+            return int(not self.group("]"))
         value = self.sum()
         if self.next_is(*COMPARED):
             compared = COMPARED[self.take()]
