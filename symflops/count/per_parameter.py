@@ -98,8 +98,8 @@ def main_rows(graph: Graph) -> tuple[str, Expr]:
         streams = [graph.values[query].stream for query in queries]
         if streams and streams[0].items == SAMPLES and not {*TOWERS, "experts"} & set(regions_of(operator)):
             return SAMPLES, Add(*(stream.rows for stream in streams))
-    stream = next(stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols)
-    return stream.items, stream.rows
+    stream = next((stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols), None)
+    return (stream.items, stream.rows) if stream else (SAMPLES, Integer(1))
 
 
 def main_width(graph: Graph) -> Expr | None:

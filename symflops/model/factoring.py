@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import reduce
 from math import gcd, lcm
 
 from symflops.algebra.sparse import Factor, ratio
@@ -143,7 +144,8 @@ class ShortWriter(FormulaWriter[A, P]):
         here: Monomial[A] = frozenset(((condition, 1),))
         parts = polynomial.split(lambda atom: atom == condition)
         without = parts.get(frozenset(), type(polynomial)({}))
-        holds, written = without + parts[here], self.atom(condition)
+        with_it = (part for power, part in parts.items() if power)  # a condition is its own square
+        holds, written = reduce(type(polynomial).__add__, with_it, without), self.atom(condition)
         multiple = _multiple(holds, without)
         if multiple is not None:
             number = content(without.terms.values())

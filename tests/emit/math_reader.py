@@ -10,7 +10,7 @@ from typing import Any
 TOKEN = re.compile(
     r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)|\\text\{(?P<text>[^{}]*)\}"
     r"|\\operatorname\{(?P<call>\w+)\}|\\(?P<least>min|max)\b"
-    r"|(?P<letter>(?:\\(?:bar|overline|hat|math(?:it|rm))\{(?:[^{}]|\{[^{}]*\})*\}"
+    r"|(?P<letter>(?:\\(?:bar|overline|hat|math(?:it|rm))\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
     r"|\\(?!frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|neg\b|bmod|sum|varnothing)[A-Za-z]+|[A-Za-z])"
     r"(?:_(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[A-Za-z0-9]))?)"
     r"|(?P<mark>\\(?:frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|neg\b|bmod|sum|varnothing)|[-+/()\[\]{}^=&,_<>])"
@@ -47,7 +47,7 @@ class Reader:
             if match.lastgroup:
                 self.tokens.append((match.lastgroup, match[match.lastgroup]))
             place = match.end()
-        self.values = dict(values)
+        self.values = {re.sub(r"\s+", "", name): value for name, value in values.items()}
         self.place = 0
 
     def peek(self) -> tuple[str, str]:
@@ -118,6 +118,7 @@ class Reader:
         return self.marked(text)
 
     def letter(self, text: str) -> Any:
+        text = re.sub(r"\s+", "", text)
         if text in self.values:
             return as_number(self.values[text])
         name, inner = SUBSCRIPTED.fullmatch(text).groups()  # an entry of a list

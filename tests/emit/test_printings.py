@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 import types
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -148,7 +149,7 @@ class Printings:
     @cache  # noqa: B019
     def page(self, target: Any) -> dict[str, str]:
         """The closed forms of the convention as ``target`` prints them, by pass."""
-        text = target.render_fragments(self.program, "1")["forms"]
+        text = target.render_fragments(self.program, "1")["forms"].replace(r"\thinspace", r"\,")
         text = re.sub(r"\\notag|\\penalty900|&|\\(?:begin|end)\{align(?:ed)?\}|\$\$", " ", text)
         blocks = re.split(r"Regime .*?, convention ", text)[1:]
         known: dict[str, str] = {}
@@ -161,7 +162,7 @@ class Printings:
                 own[kind] = known[number]
             for kind, body, number in re.findall(r"\\mathrm\{(\w+)\} =\{\}(.*?)\\(?:label\{eq:.*?-|tag\{)(\d+)\}", rest, re.DOTALL):
                 own[kind] = known[number] = re.sub(r"\\\\|\\cr\b", " ", body)
-            found = own if mine else found
+            found = own if mine or len(blocks) == 1 else found
         return found
 
     @cache  # noqa: B019
@@ -170,7 +171,9 @@ class Printings:
         shown = abbreviated(self.program.first())
         sizes = dict(self.together.sizes)
         for definition in (*shown.definitions, *with_plain_words(shown).definitions):
-            sizes[definition.letter] = evaluate(definition.formula, sizes)
+            with suppress(LookupError):  # a count of layers that this config does not have
+                sizes[definition.letter] = evaluate(definition.formula, sizes)
+        sizes = {letter: re.sub(r"[^A-Za-z0-9 .,:/-]", "-", value) if isinstance(value, str) else value for letter, value in sizes.items()}
         return letters_of(fragments(shown)) | letters(with_plain_words(shown)), sizes
 
     def statistics(self, batch: dict[str, Any]) -> dict[str, int]:

@@ -121,6 +121,9 @@ def default_sizes(program: Program) -> dict[str, Any] | None:
         else:
             plain = field.default is None or isinstance(field.default, (bool, str, tuple))
             found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
-    for definition in program.definitions:
-        found[definition.letter] = evaluate(definition.formula, found)
+    try:
+        for definition in program.definitions:
+            found[definition.letter] = evaluate(definition.formula, found)
+    except (LookupError, ArithmeticError):  # the structure was built for a config whose lists are longer than the defaults
+        return None
     return found
