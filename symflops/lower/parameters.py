@@ -56,10 +56,12 @@ class Parameters:
     def active(self, derivation: Derivation) -> Formula:
         """The elements that one token goes through: of routed experts, those that it is routed to."""
         parts = list(shares(derivation))
+        if all(times == 1 for _, times in parts):
+            return self.total(derivation.parameters)
         alike = Counter((identity(entry), times) for entry, times in parts)
         some = {identity(entry): entry for entry, _ in parts}
         elements = (self.measure(some[equal]).elements * Polynomial.of(times).scale(n) for (equal, times), n in alike.items())
-        return self.formulas.factored(Polynomial.total(elements))
+        return self.formulas.simplified(Polynomial.total(elements))
 
     def measure(self, entry: ParameterCount) -> Measure:
         """The measure of a parameter, from the cache if an equal one has come before."""

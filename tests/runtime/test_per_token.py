@@ -43,6 +43,8 @@ def test_with_all_experts_chosen_all_parameters_are_active(name):
 def test_all_parameters_of_a_dense_model_are_active():
     estimator = load("llama").estimator({})
     assert estimator.parameters_active == estimator.parameters
+    for regime in load("llama").program(["full", "lora"]).regimes:
+        assert regime.active == regime.parameters  # as formulas, so that pages have one
 
 
 @pytest.mark.parametrize(

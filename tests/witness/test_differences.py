@@ -89,7 +89,7 @@ def test_the_sentences_of_all_pairs_of_conventions(name):
     config, batch = MODELS[name]
     comparison = Comparison(load(name), config, batch, Regime("full"))
     pairs = list(combinations(sorted(path.stem for path in (PACKAGE / "conventions").glob("*.yaml")), 2))
-    pairs = pairs if NIGHTLY else Random(name).sample(pairs, 6)
+    pairs = pairs if NIGHTLY else Random(name).sample(pairs, 3)
     for first, second in pairs:
         found = comparison.difference(first, second)
         estimators = [comparison.model.estimator(config, "full", convention) for convention in (first, second)]
