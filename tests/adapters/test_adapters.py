@@ -150,6 +150,24 @@ def test_megatron_bridge():
         flops_of_sums(estimator(WAN), {"n": 1, "x": 10, "xx": 100})
 
 
+def test_sums_of_padded_and_of_real_lengths():
+    """Linears run on padded tokens, attention on real ones: Bridge sums the first padded, and the squares of the second."""
+    batch = {"lengths": [100, 50, 8], "padded": [128, 64, 64]}
+    one = estimator(CONFIG, convention="megatron-bridge")
+    expected = one.total(one.moments(text=batch))
+
+    class Provider(megatron.RuntimeStatsMixin):
+        symflops_estimator = one
+
+    squares = sum(x * x for x in batch["lengths"])
+    count = Provider()._get_num_floating_point_operations_with_runtime_stats
+    assert count(batch_size=3, seqlen_sum=sum(batch["padded"]), seqlen_squared_sum=squares) == expected
+    args = SimpleNamespace(seq_length=64)
+    rows = {"lengths": [40, 24, 50], "padded": [64, 64, 64]}
+    squares = sum(x * x for x in rows["lengths"])
+    assert megatron.num_floating_point_operations(one)(args, 3, float(squares), 114.0) == one.total(one.moments(text=rows))
+
+
 def test_megatron_lm():
     training = SimpleNamespace(num_floating_point_operations=None)
     megatron.patch(training, estimator(CONFIG))
