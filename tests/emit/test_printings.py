@@ -156,13 +156,13 @@ class Printings:
         found: dict[str, str] = {}
         for block in blocks:
             heading, _, rest = block.partition("\n")
-            mine = re.search(rf"[`{{]{re.escape(self.title)}[`}}]", re.sub(r"\\(?:allowbreak|penalty\d+)\{\}", "", heading))
+            mine = re.search(rf"(?:^|[`{{ ]){re.escape(self.title)}(?:[`}}., ]|$)", re.sub(r"\\(?:allowbreak|penalty\d+)\{\}", "", heading))
             own = {}
             for kind, number in re.findall(r"The (\w+) FLOPs are those of equation \D*?(?:eq:.*?-)?(\d+)", rest):
                 own[kind] = known[number]
             for kind, body, number in re.findall(r"\\mathrm\{(\w+)\} =\{\}(.*?)\\(?:label\{eq:.*?-|tag\{)(\d+)\}", rest, re.DOTALL):
                 own[kind] = known[number] = re.sub(r"\\\\|\\cr\b", " ", body)
-            found = own if mine or len(blocks) == 1 else found
+            found = own if mine else found
         return found
 
     @cache  # noqa: B019
