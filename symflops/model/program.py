@@ -222,7 +222,8 @@ class Program:
     def sum_key(self, position: int, convention: str) -> str:
         """The letter of a moment in the closed forms of a convention: ``moment@`` on the lengths of the first convention."""
         lengths = dict(self.lengths)
-        same = lengths[convention] == lengths[self.conventions[0]]
+        counts = not any(True for _ in symbols(self.moments[position].formula))  # items alone
+        same = counts or lengths[convention] == lengths[self.conventions[0]]
         return f"{'moment' if same else lengths[convention]}@{position}"
 
     @property

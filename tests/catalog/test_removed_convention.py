@@ -13,6 +13,7 @@ from symflops.catalog.library import PACKAGE, find_spec
 from symflops.cli.main import main
 from symflops.commands.chosen import ALL, stored
 from symflops.commands.generate import compile_spec
+from symflops.system import digests
 
 BATCH = {"text": [5, 9]}
 
@@ -29,9 +30,12 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / folder).symlink_to(library.shipped(folder))
     monkeypatch.setattr(library, "PACKAGE", own)
     monkeypatch.setattr(lookup, "PACKAGE", str(own))
-    stored.cache_clear()
+    monkeypatch.setattr(digests, "PACKAGE", own)  # what caches are compared by
+    for kept in (stored, digests.package_digest):
+        kept.cache_clear()
     yield own
-    stored.cache_clear()
+    for kept in (stored, digests.package_digest):
+        kept.cache_clear()
 
 
 @pytest.fixture
@@ -43,8 +47,11 @@ def program() -> dict[str, object]:
 
 @pytest.mark.parametrize("convention", ["megatron-bridge", "palm"])
 def test_a_removed_convention_has_no_number(package: Path, convention: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (package / "conventions" / f"{convention}.yaml").unlink()
     words = ("llama", "--batch", json.dumps(BATCH), "--convention", convention)
+    assert main(["estimate", *words]) == 0  # stored, or in the cache
+    capsys.readouterr()
+    (package / "conventions" / f"{convention}.yaml").unlink()
+    digests.package_digest.cache_clear()
     for command in ("estimate", "explain"):
         assert main([command, *words]) == 2
         assert f"there is no convention '{convention}'" in capsys.readouterr().err

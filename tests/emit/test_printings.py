@@ -158,7 +158,7 @@ class Printings:
             heading, _, rest = block.partition("\n")
             mine = re.search(rf"(?:^|[`{{ ]){re.escape(self.title)}(?:[`}}., ]|$)", re.sub(r"\\(?:allowbreak|penalty\d+)\{\}", "", heading))
             own = {}
-            for kind, number in re.findall(r"The (\w+) FLOPs are those of equation \D*?(?:eq:.*?-)?(\d+)", rest):
+            for kind, number in re.findall(r"The (\w+) (?:FLOPs|MACs) are those of equation \D*?(?:eq:.*?-)?(\d+)", rest):
                 own[kind] = known[number]
             for kind, body, number in re.findall(r"\\mathrm\{(\w+)\} =\{\}(.*?)\\(?:label\{eq:.*?-|tag\{)(\d+)\}", rest, re.DOTALL):
                 own[kind] = known[number] = re.sub(r"\\\\|\\cr\b", " ", body)
