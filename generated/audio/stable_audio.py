@@ -7,38 +7,48 @@
 """Stable Audio transformer, a token of times and noise before the latent, self-attention, cross-attention to text: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*L*D*(H*d + 17*D + 2) + 2*(2*D**2 + D*o + D*U + D*s + s//2)) * n
-        + (2*L*D*(H*d + 17*D + 4) + 2*(D*c + D*o + c**2 + o**2)) * x
-        + (2*L*(2*G*d*X + H*d + D) + 2*X*(J + X)) * y
+    forward (full, forward, checkpointed under symflops):
+        (2*(L*D*(H*d + 17*D + 2) + D*(2*D + o + U + s) + s//2)) * n
+        + (2*(L*D*(H*d + 17*D + 4) + D*(c + o) + c**2 + o**2)) * x
+        + (2*(L*(d*(2*G*X + H) + D) + X*(J + X))) * y
         + (4*L*D) * xx
         + (2*L*(H*d + D)) * xy
-    backward (full, checkpointed under symflops, torch):
+    backward (full, checkpointed under symflops):
         (4*L*D*(H*d + 17*D + 2) + 2*D*(4*D + 2*o + U + s)) * n
-        + (4*L*D*(H*d + 17*D + 4) + 2*(2*D*c + 2*D*o + c**2 + 2*o**2)) * x
-        + (2*(L >= 1)*X*(J + 2*X) + 4*L*(2*G*d*X + H*d + D)) * y
+        + (4*L*D*(H*d + 17*D + 4) + 4*D*(c + o) + 2*c**2 + 4*o**2) * x
+        + (2*X*(L >= 1)*(J + 2*X) + 4*L*(d*(2*G*X + H) + D)) * y
         + (8*L*D) * xx
         + (4*L*(H*d + D)) * xy
-    forward (lora under symflops, torch):
-        (2*L*(D*H*d + 17*D**2 + 16*H*d + 178*D) + 2*(2*D**2 + D*o + D*U + D*s + s//2)) * n
-        + (2*L*(D*H*d + 17*D**2 + 16*H*d + 180*D) + 2*(D*c + D*o + c**2 + o**2)) * x
-        + (2*L*(2*G*d*X + H*d + 32*G*d + D + 32*X) + 2*X*(J + X)) * y
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(L*(D*(H*d + 17*D + 178) + 16*H*d) + D*(2*D + o + U + s) + s//2)) * n
+        + (2*(L*(D*(H*d + 17*D + 180) + 16*H*d) + D*(c + o) + c**2 + o**2)) * x
+        + (2*(L*(d*(2*G*(X + 16) + H) + D + 32*X) + X*(J + X))) * y
         + (4*L*D) * xx
         + (2*L*(H*d + D)) * xy
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*D*o + 6*max(0, L - 1)*D*(D + 16) + 2*L*(D*H*d + 14*D**2 + 32*H*d + 308*D)) * n
-        + (2*(L >= 1)*o*(D + o) + 6*max(0, L - 1)*D*(D + 16) + 2*L*(D*H*d + 14*D**2 + 32*H*d + 312*D)) * x
-        + (4*L*(H*d + 32*G*d + D + 16*X)) * y
+    backward (lora under symflops):
+        (2*(L*(D*(H*d + 17*D + 356) + 32*H*d) - D*(L >= 1)*(3*D + 48 - o))) * n
+        + (2*(L*(D*(H*d + 17*D + 360) + 32*H*d) - (L >= 1)*(D*(3*D + 48 - o) - o**2))) * x
+        + (4*L*(d*(H + 32*G) + D + 16*X)) * y
         + (8*L*D) * xx
         + (4*L*(H*d + D)) * xy
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (2*L*D*(H*d + 13*D + 2)) * n
         + (2*L*D*(H*d + 13*D + 4)) * x
-        + (2*L*(2*G*d*X + H*d + D)) * y
+        + (2*L*(d*(2*G*X + H) + D)) * y
         + (4*L*D) * xx
         + (2*L*(H*d + D)) * xy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -296,8 +306,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         d = sizes.attention_head_dim; c = sizes.in_channels; o = sizes.out_channels; J = sizes.cross_attention_input_dim
         X = sizes.cross_attention_dim; U = sizes.global_states_input_dim; s = sizes.time_proj_dim
         D = H*d
-        part_1 = L*(D*H*d + 2*G*d*X + 17*D**2 + 15*D) + 2*D**2 + D*c + D*o + D*U + D*s + c**2 + o**2 + J*X + X**2 + 2*D
-        return {"full": part_1, "forward": 0, "lora": 16*L*(H*d + 2*G*d + 11*D + 2*X), "checkpointed": part_1}
+        part_1 = L*(D*(H*d + 17*D + 15) + 2*G*d*X) + D*(2*D + c + o + U + s + 2) + X*(J + X) + c**2 + o**2
+        return {"full": part_1, "forward": 0, "lora": 16*L*(d*(H + 2*G) + 11*D + 2*X), "checkpointed": part_1}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

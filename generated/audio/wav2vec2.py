@@ -8,40 +8,48 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (2*D*(D//G)*K*(2*(K//2) + 1 - K)) * n
         + (524288*kernels[1]) * h_1
         + (524288*kernels[2]) * h_2
         + (524288*kernels[3]) * h_3
         + (524288*kernels[4]) * h_4
         + (524288*kernels[5]) * h_5
-        + (4*L*D*A*has_A*stable + 4*L*D*(2*D + F) + 2*(D*(D//G)*K + 262144*kernels[6] + 512*D)) * h_6
+        + (4*L*(D*A*has_A*stable + D*(2*D + F)) + 2*D*((D//G)*K + 512) + 524288*kernels[6]) * h_6
         + (1024*kernels[0]) * h
         + (4*L*D) * h_6_h_6
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (4*D*(D//G)*K*(2*(K//2) + 1 - K)) * n
         + (1048576*kernels[1]) * h_1
         + (1048576*kernels[2]) * h_2
         + (1048576*kernels[3]) * h_3
         + (1048576*kernels[4]) * h_4
         + (1048576*kernels[5]) * h_5
-        + (8*L*D*A*has_A*stable + 8*L*D*(2*D + F) + 4*(D*(D//G)*K + 262144*kernels[6] + 512*D)) * h_6
+        + (8*L*(D*A*has_A*stable + D*(2*D + F)) + 4*D*((D//G)*K + 512) + 1048576*kernels[6]) * h_6
         + (1024*kernels[0]) * h
         + (8*L*D) * h_6_h_6
-    forward (lora under symflops, torch):
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*D*(D//G)*K*(2*(K//2) + 1 - K)) * n
         + (524288*kernels[1]) * h_1
         + (524288*kernels[2]) * h_2
         + (524288*kernels[3]) * h_3
         + (524288*kernels[4]) * h_4
         + (524288*kernels[5]) * h_5
-        + (4*L*D*A*has_A*stable + 4*L*D*(2*D + F + 48) + 2*(D*(D//G)*K + 262144*kernels[6] + 512*D)) * h_6
+        + (4*L*(D*A*has_A*stable + D*(2*D + F + 48)) + 2*D*((D//G)*K + 512) + 524288*kernels[6]) * h_6
         + (1024*kernels[0]) * h
         + (4*L*D) * h_6_h_6
-    backward (lora under symflops, torch):
-        (4*L*D*A*has_A*stable + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 144)) * h_6 + (8*L*D) * h_6_h_6
+    backward (lora under symflops):
+        (4*L*(D*A*has_A*stable + D*(2*D + F + 96)) - 6*D*(L >= 1)*(D + 16)) * h_6 + (8*L*D) * h_6_h_6
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     h_1      sum of ((strides[0] + x - kernels[0])//strides[0] + strides[1] - kernels[1])//strides[1] over samples
     h_2      sum of (((strides[0] + x - kernels[0])//strides[0] + strides[1] - kernels[1])//strides[1] + strides[2] - kernels[2])//strides[2] over samples

@@ -7,61 +7,61 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (4*L*D*(2*D + F) + 4*M*D**2 + 6*D**2) * h
+        (4*L*D*F + 2*D**2*(4*L + 2*M + 3)) * h
         + (6*D*c) * x
-        + (2*M*D*(6*D + 2*E + 1) + 2*D*V) * y
+        + (2*(M*D*(6*D + 2*E + 1) + D*V)) * y
         + (4*L*D) * hh
         + (4*M*D) * hy
         + (2*M*D) * yy
     backward (full under symflops):
-        (8*L*(M >= 1)*D*(2*D + F) + 12*(M >= 1)*D**2 + 8*M*D**2) * h
-        + (6*(M >= 1)*D*c) * x
-        + (4*M*D*(6*D + 2*E + 1) + 4*D*V) * y
-        + (8*L*(M >= 1)*D) * hh
+        (8*L*D*F*(M >= 1) + 4*D**2*((M >= 1)*(4*L + 3) + 2*M)) * h
+        + (6*D*c*(M >= 1)) * x
+        + (4*(M*D*(6*D + 2*E + 1) + D*V)) * y
+        + (8*L*D*(M >= 1)) * hh
         + (8*M*D) * hy
         + (4*M*D) * yy
     forward (full, forward under torch):
-        (4*L*D*(2*D + F) + 4*M*D**2 + 6*D**2) * h
-        + (6*D*c) * x
-        + (4*M*D*(3*D + E) + 2*D*V) * y
-        + (4*L*D) * hh
-        + (4*M*D) * hy
-        + (4*M*D) * yy
+        (4*L*D*F + 2*D**2*(4*L + 2*M + 3)) * h_padded
+        + (6*D*c) * x_padded
+        + (4*M*D*(3*D + E) + 2*D*V) * y_padded
+        + (4*L*D) * hh_padded
+        + (4*M*D) * hy_padded
+        + (4*M*D) * yy_padded
     backward (full under torch):
-        (8*L*(M >= 1)*D*(2*D + F) + 12*(M >= 1)*D**2 + 8*M*D**2) * h
-        + (6*(M >= 1)*D*c) * x
-        + (8*M*D*(3*D + E) + 4*D*V) * y
-        + (8*L*(M >= 1)*D) * hh
-        + (8*M*D) * hy
-        + (8*M*D) * yy
+        (8*L*D*F*(M >= 1) + 4*D**2*((M >= 1)*(4*L + 3) + 2*M)) * h_padded
+        + (6*D*c*(M >= 1)) * x_padded
+        + (8*M*D*(3*D + E) + 4*D*V) * y_padded
+        + (8*L*D*(M >= 1)) * hh_padded
+        + (8*M*D) * hy_padded
+        + (8*M*D) * yy_padded
     forward (lora under symflops):
         (4*L*D*(2*D + F + 48) + 4*M*D*(D + 32) + 6*D**2) * h
         + (6*D*c) * x
-        + (2*M*D*(6*D + 2*E + 129) + 2*D*V) * y
+        + (2*(M*D*(6*D + 2*E + 129) + D*V)) * y
         + (4*L*D) * hh
         + (4*M*D) * hy
         + (2*M*D) * yy
     backward (lora under symflops):
-        (4*(L >= 1)*M*D*(D + 16) + 6*max(0, L - 1)*(M >= 1)*D*(D + 16) + 2*L*(M >= 1)*D*(D + 2*F + 144) + 192*M*D) * h
-        + (2*(M >= 1)*D*V + 6*max(0, M - 1)*D*(D + 16) + 2*M*D*(3*D + 2*E + 210)) * y
-        + (8*L*(M >= 1)*D) * hh
+        (2*(M >= 1)*(3*max(0, L - 1)*D*(D + 16) + L*D*(D + 2*F + 144)) + 4*M*(D*(L >= 1)*(D + 16) + 48*D)) * h
+        + (4*M*D*(3*D + E + 129) - 2*D*(M >= 1)*(3*D + 48 - V)) * y
+        + (8*L*D*(M >= 1)) * hh
         + (8*M*D) * hy
         + (4*M*D) * yy
     forward (lora under torch):
-        (4*L*D*(2*D + F + 48) + 4*M*D*(D + 32) + 6*D**2) * h
-        + (6*D*c) * x
-        + (4*M*D*(3*D + E + 64) + 2*D*V) * y
-        + (4*L*D) * hh
-        + (4*M*D) * hy
-        + (4*M*D) * yy
+        (4*L*D*(2*D + F + 48) + 4*M*D*(D + 32) + 6*D**2) * h_padded
+        + (6*D*c) * x_padded
+        + (4*M*D*(3*D + E + 64) + 2*D*V) * y_padded
+        + (4*L*D) * hh_padded
+        + (4*M*D) * hy_padded
+        + (4*M*D) * yy_padded
     backward (lora under torch):
-        (4*(L >= 1)*M*D*(D + 16) + 6*max(0, L - 1)*(M >= 1)*D*(D + 16) + 2*L*(M >= 1)*D*(D + 2*F + 144) + 192*M*D) * h
-        + (2*(M >= 1)*D*V + 6*max(0, M - 1)*D*(D + 16) + 2*M*D*(3*D + 2*E + 208)) * y
-        + (8*L*(M >= 1)*D) * hh
-        + (8*M*D) * hy
-        + (8*M*D) * yy
+        (2*(M >= 1)*(3*max(0, L - 1)*D*(D + 16) + L*D*(D + 2*F + 144)) + 4*M*(D*(L >= 1)*(D + 16) + 48*D)) * h_padded
+        + (4*M*D*(3*D + E + 128) - 2*D*(M >= 1)*(3*D + 48 - V)) * y_padded
+        + (8*L*D*(M >= 1)) * hh_padded
+        + (8*M*D) * hy_padded
+        + (8*M*D) * yy_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     h        sum of (x + 1)//2 over samples
     x        sum of x over samples
@@ -177,7 +177,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("lora_B.default",  target_,  32*D,  (),  (M, (M, M))),  # y = xW
     ]
     k_proj_1: Rows = [
-        ("lora_A.default",  model_encoder_conv2_rows_,  32*D,  (),  (M, ((L >= 1)*M, M))),  # y = xW
+        ("lora_A.default",  model_encoder_conv2_rows_,  32*D,  (),  (M, (M*(L >= 1), M))),  # y = xW
         ("lora_B.default",  model_encoder_conv2_rows_,  32*D,  (),  (M, (M, M))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
@@ -207,9 +207,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.decoder.layers.*.encoder_attn.q_proj",                 target_,           2*D**2,  (M, (M, M)),  (M, (M, 0), 0, ".base_layer")),  # y = xW
         ("model.decoder.layers.*.encoder_attn.q_proj.lora_A.default",  target_,           32*D,    (),           (M, (M, M))),  # y = xW
         ("model.decoder.layers.*.encoder_attn.q_proj.lora_B.default",  target_,           32*D,    (),           (M, (M, M))),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.k_proj",                 model_encoder_conv2_rows_,  2*D**2,  (M, (M, M)),  (M, ((L >= 1)*M, 0), 0, ".base_layer")),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.k_proj",                 model_encoder_conv2_rows_,  2*D**2,  (M, (M, M)),  (M, (M*(L >= 1), 0), 0, ".base_layer")),  # y = xW
         ("model.decoder.layers.*.encoder_attn.k_proj", k_proj_1),
-        ("model.decoder.layers.*.encoder_attn.v_proj",                 model_encoder_conv2_rows_,  2*D**2,  (M, (M, M)),  (M, ((L >= 1)*M, 0), 0, ".base_layer")),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.v_proj",                 model_encoder_conv2_rows_,  2*D**2,  (M, (M, M)),  (M, (M*(L >= 1), 0), 0, ".base_layer")),  # y = xW
         ("model.decoder.layers.*.encoder_attn.v_proj", k_proj_1),
         ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,  2*D,     (M, (M, M)),  (M, (M, M))),  # scores = qk
         ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,  2*D,     (M, (M, M)),  (M, (M, M))),  # mix = pv
@@ -343,9 +343,9 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         act = sizes.activation_function; tied = sizes.tie_word_embeddings
         case_1 = act == "prelu"
         return {
-            "full": L*(4*D**2 + 2*D*F + 8*D + F + case_1 + 2*(act == "xielu")) + M*(8*D**2 + 2*D*E + 13*D + E + case_1 + 2*(act == "xielu")) + D*(3*D + 3*c + Y + 2*V + 6 - V*tied),
+            "full": L*(2*D*(2*D + F + 4) + F + case_1 + 2*(act == "xielu")) + M*(D*(8*D + 2*E + 13) + E + case_1 + 2*(act == "xielu")) + D*(V*(2 - tied) + 3*D + 3*c + Y + 6),
             "forward": 0,
-            "lora": 96*L*D + 192*M*D,
+            "lora": 96*D*(L + 2*M),
         }
 
     @staticmethod

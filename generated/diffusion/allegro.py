@@ -11,37 +11,47 @@
 """Allegro video transformer, self-attention over space and time, cross-attention to text: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (2*D*(7*D + 256)) * n
         + (4*L*D*K + 2*D*(D + J)) * y
         + (4*L*D**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*D*p**2*(c + o)) * video
         + (4*L*D) * video_y
         + (4*L*D) * video_video
-    backward (full, checkpointed under symflops, torch):
-        (24*(L >= 1)*D**2 + 4*D*(D + 128)) * n
-        + (2*(L >= 1)*D*(2*D + J) + 8*L*D*K) * y
+    backward (full, checkpointed under symflops):
+        (4*D**2*(6*(L >= 1) + 1) + 512*D) * n
+        + (2*D*(L >= 1)*(2*D + J) + 8*L*D*K) * y
         + (8*L*D**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*D*p**2*(c + 2*o)) * video
         + (8*L*D) * video_y
         + (8*L*D) * video_video
-    forward (lora under symflops, torch):
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*D*(7*D + 256)) * n
-        + (4*L*(D*K + 16*D + 16*K) + 2*D*(D + J)) * y
-        + (4*L*D*(2*D*(activation == "geglu") + 2*D*(activation == "swiglu") + 7*D + 96) + 2*D*p**2*(c + o)) * video
+        + (4*L*(D*(K + 16) + 16*K) + 2*D*(D + J)) * y
+        + (4*L*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 96) + 2*D*p**2*(c + o)) * video
         + (4*L*D) * video_y
         + (4*L*D) * video_video
-    backward (lora under symflops, torch):
+    backward (lora under symflops):
         (64*L*(2*D + K)) * y
-        + (2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(4*D*(activation == "geglu") + 4*D*(activation ==
-            "swiglu") + 11*D + 336)) * video
+        + (4*L*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 192) - 2*D*(L >= 1)*(3*D + 48 -
+            o*p**2)) * video
         + (8*L*D) * video_y
         + (8*L*D) * video_video
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (4*L*D*K) * y
         + (4*L*D**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7)) * video
         + (4*L*D) * video_y
         + (4*L*D) * video_video
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     video    sum of (h//p)*(w//p)*f over samples

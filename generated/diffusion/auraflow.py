@@ -6,51 +6,57 @@
 """AuraFlow transformer, double-stream blocks with joint attention, then single-stream blocks, without biases: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (8*L*D*(11*D + 6*F + 32) + 4*S*D*(19*D + 12*F + 64) + 2*D*(3*D + 256)) * n
-        + (4*L*D + 4*S*D) * hhww
-        + (2*L*D*(4*D + 3*F + 32) + 2*S*D*(4*D + 3*F + 32) + 2*D*p**2*(c + o)) * hw
-        + (8*L*D + 8*S*D) * hwy
-        + (2*L*D*(4*D + 3*F + 32) + 2*S*D*(4*D + 3*F + 32) + 2*J*K) * y
-        + (4*L*D + 4*S*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (32*max(0, L - 1)*(S >= 1)*D*(-D - 3*F) + 32*L*(S >= 1)*D*(D + 3*F) + 32*max(0, L - 1)*D*(D + 3*F) + 16*L*D*(9*D
-            + 32) + 8*S*D*(19*D + 12*F + 64) + 4*D*(3*D + 128)) * n
-        + (8*L*D + 8*S*D) * hhww
-        + (4*L*D*(4*D + 3*F + 32) + 4*S*D*(4*D + 3*F + 32) + 2*D*p**2*(c + 2*o)) * hw
-        + (16*L*D + 16*S*D) * hwy
-        + (4*max(0, L - 1)*(S >= 1)*D*(-D - 3*F) + 4*L*(S >= 1)*D*(D + 3*F) + 2*(L >= 1)*J*K + 4*max(0, L - 1)*D*(D + 3*F)
-            + 4*L*D*(3*D + 32) + 2*(S >= 1)*J*K + 4*S*D*(4*D + 3*F + 32) - 2*(L >= 1)*(S >= 1)*J*K) * y
-        + (8*L*D + 8*S*D) * yy
-    forward (lora under symflops, torch):
-        (8*L*D*(11*D + 6*F + 32) + 4*S*D*(19*D + 12*F + 576) + 2*D*(3*D + 256)) * n
-        + (4*L*D + 4*S*D) * hhww
-        + (2*L*D*(4*D + 3*F + 160) + 2*S*D*(4*D + 3*F + 160) + 2*D*p**2*(c + o)) * hw
-        + (8*L*D + 8*S*D) * hwy
-        + (2*L*D*(4*D + 3*F + 32) + 2*S*D*(4*D + 3*F + 160) + 2*J*K) * y
-        + (4*L*D + 4*S*D) * yy
-    backward (lora under symflops, torch):
-        (48*(L >= 1)*max(0, S - 1)*D*(-D - 16) + 48*(L >= 1)*S*D*(D + 16) + 16*max(0, L - 1)*(S >= 1)*D*(-D - 3*F) +
-            16*L*(S >= 1)*D*(D + 3*F) + 16*max(0, L - 1)*D*(4*D + 3*F) + 512*L*D + 48*max(0, S - 1)*D*(D + 16) + 16*S*D*(D +
-            3*F + 240)) * n
-        + (8*L*D + 8*S*D) * hhww
-        + (6*(L >= 1)*max(0, S - 1)*D*(-D - 16) + 6*(L >= 1)*S*D*(D + 16) + 2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D +
-            16) + 2*L*D*(D + 3*F + 272) + 2*(S >= 1)*D*o*p**2 + 6*max(0, S - 1)*D*(D + 16) + 2*S*D*(D + 3*F + 272) - 2*(L >=
-            1)*(S >= 1)*D*o*p**2) * hw
-        + (16*L*D + 16*S*D) * hwy
-        + (6*(L >= 1)*max(0, S - 1)*D*(-D - 16) + 6*(L >= 1)*S*D*(D + 16) + 2*max(0, L - 1)*(S >= 1)*D*(-D - 3*F) + 2*L*(S
-            >= 1)*D*(D + 3*F) + 2*max(0, L - 1)*D*(4*D + 3*F) + 128*L*D + 6*max(0, S - 1)*D*(D + 16) + 2*S*D*(D + 3*F +
-            272)) * y
-        + (8*L*D + 8*S*D) * yy
-    recomputed (checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
+        (2*D**2*(44*L + 38*S + 3) + 16*D*(L + S)*(3*F + 16) + 512*D) * n
+        + (4*D*(L + S)) * hhww
+        + (2*(D*p**2*(c + o) + D*(L + S)*(4*D + 3*F + 32))) * hw
+        + (8*D*(L + S)) * hwy
+        + (2*(D*(L + S)*(4*D + 3*F + 32) + J*K)) * y
+        + (4*D*(L + S)) * yy
+    backward (full, checkpointed under symflops):
+        (4*D**2*(44*L + 38*S + 3 - 8*(L >= 1)*(1 - (S >= 1))) + 96*D*F*((L >= 1)*(S >= 1) + max(0, L - 1) + S) +
+            512*D*(L + S + 1)) * n
+        + (8*D*(L + S)) * hhww
+        + (2*D*p**2*(c + 2*o) + 4*D*(L + S)*(4*D + 3*F + 32)) * hw
+        + (16*D*(L + S)) * hwy
+        + (16*D*(L + S)*(D + 8) + 12*D*F*((L >= 1)*(S >= 1) + max(0, L - 1) + S) + 2*J*K*((L >= 1)*(1 - (S >= 1)) + (S >=
+            1)) - 4*D**2*(L >= 1)*(1 - (S >= 1))) * y
+        + (8*D*(L + S)) * yy
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*D**2*(44*L + 38*S + 3) + 48*D*F*(L + S) + 256*D*(L + 9*S + 2)) * n
+        + (4*D*(L + S)) * hhww
+        + (2*(D*p**2*(c + o) + D*(L + S)*(4*D + 3*F + 160))) * hw
+        + (8*D*(L + S)) * hwy
+        + (2*(D*(L + S)*(4*D + 3*F) + J*K + 32*D*(L + 5*S))) * y
+        + (4*D*(L + S)) * yy
+    backward (lora under symflops):
+        (16*D*((L >= 1)*(S >= 1) + max(0, L - 1) + S)*(4*D + 3*F) + 256*D*(2*(L + 9*S) - 3*(S >= 1)*(1 - (L >= 1))) -
+            48*D**2*(S >= 1)) * n
+        + (8*D*(L + S)) * hhww
+        + (2*(D*(L + S)*(4*D + 3*F + 320) - D*((L >= 1)*(1 - (S >= 1)) + (S >= 1))*(3*D + 48 - o*p**2))) * hw
+        + (16*D*(L + S)) * hwy
+        + (2*D*((L >= 1)*(S >= 1) + max(0, L - 1) + S)*(4*D + 3*F) + 32*D*(4*(L + 5*S) - 3*(S >= 1)*(1 - (L >= 1))) -
+            6*D**2*(S >= 1)) * y
+        + (8*D*(L + S)) * yy
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (4*S*D*(19*D + 12*F + 64)) * n
         + (4*S*D) * hhww
         + (2*S*D*(4*D + 3*F + 32)) * hw
         + (8*S*D) * hwy
         + (2*S*D*(4*D + 3*F + 32)) * y
         + (4*S*D) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     hhww     sum of h**2*w**2//p**4 over samples
     hw       sum of h*w//p**2 over samples
@@ -149,9 +155,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     J = sizes.joint_attention_dim; K = sizes.caption_projection_dim
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
-    part_1 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
-    part_2 = (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)
-    part_3 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
+    part_1 = (L >= 1)*(S >= 1) + max(0, S - 1)
+    part_2 = (L >= 1)*(1 - (S >= 1)) + (S >= 1)
+    part_3 = (L >= 1)*(S >= 1) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -330,7 +336,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         L = sizes.num_mmdit_layers; S = sizes.num_single_dit_layers; H = sizes.num_attention_heads
         d = sizes.attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 128*L*D + 128*S*D}
+        return {"forward": 0, "lora": 128*D*(L + S)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -10,30 +10,34 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (32768*(downs[0] == "AttnDownEncoderBlock2D") + 65536*(ups[0] == "AttnUpDecoderBlock2D") + 65536*attentive +
-            8*z**2*quantised + 2*z**2*unquantised + 1152*(c + o + 3*z + 896)) * hw
+    forward (full, forward under symflops):
+        (2*z**2*(4*quantised + unquantised) + 1152*(c + o + 3*z) + 16384*(2*(downs[0] == "AttnDownEncoderBlock2D") +
+            4*(ups[0] == "AttnUpDecoderBlock2D") + 4*attentive + 63)) * hw
         + (256*(downs[0] == "AttnDownEncoderBlock2D") + 512*(ups[0] == "AttnUpDecoderBlock2D") + 512*attentive) * hhww
-    backward (full under symflops, torch):
-        (65536*(downs[0] == "AttnDownEncoderBlock2D") + 131072*(ups[0] == "AttnUpDecoderBlock2D") + 131072*attentive +
-            16*z**2*quantised + 4*z**2*unquantised + 1152*(c + 2*o + 6*z + 1792)) * hw
+    backward (full under symflops):
+        (4*z**2*(4*quantised + unquantised) + 1152*(c + 2*o + 6*z) + 32768*(2*(downs[0] == "AttnDownEncoderBlock2D") +
+            4*(ups[0] == "AttnUpDecoderBlock2D") + 4*attentive + 63)) * hw
         + (512*(downs[0] == "AttnDownEncoderBlock2D") + 1024*(ups[0] == "AttnUpDecoderBlock2D") + 1024*attentive) * hhww
-    forward (lora under symflops, torch):
-        (49152*(downs[0] == "AttnDownEncoderBlock2D") + 98304*(ups[0] == "AttnUpDecoderBlock2D") + 98304*attentive +
-            8*z**2*quantised + 2*z**2*unquantised + 1152*(c + o + 3*z + 896)) * hw
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*z**2*(4*quantised + unquantised) + 1152*(c + o + 3*z) + 49152*((downs[0] == "AttnDownEncoderBlock2D") +
+            2*(ups[0] == "AttnUpDecoderBlock2D") + 2*attentive + 21)) * hw
         + (256*(downs[0] == "AttnDownEncoderBlock2D") + 512*(ups[0] == "AttnUpDecoderBlock2D") + 512*attentive) * hhww
-    backward (lora under symflops, torch):
-        (384*(downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive*(3*o + 304) +
-            384*(downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*(-3*o - 304) + 384*(downs[0] ==
-            "AttnDownEncoderBlock2D")*attentive*(-3*o - 9*z - 1840) + 8*z**2*(downs[0] ==
-            "AttnDownEncoderBlock2D")*quantised + 2*z**2*(downs[0] == "AttnDownEncoderBlock2D")*unquantised + 384*(ups[0] ==
-            "AttnUpDecoderBlock2D")*attentive*(-3*o - 304) + 8*z**2*attentive*quantised + 2*z**2*attentive*unquantised +
-            128*(downs[0] == "AttnDownEncoderBlock2D")*(9*o + 27*z + 7184) + 128*(ups[0] == "AttnUpDecoderBlock2D")*(9*o +
-            1936) + 128*attentive*(9*o + 27*z + 6544) - 8*z**2*(downs[0] == "AttnDownEncoderBlock2D")*attentive*quantised -
-            2*z**2*(downs[0] == "AttnDownEncoderBlock2D")*attentive*unquantised) * hw
+    backward (lora under symflops):
+        (1152*o*(ups[0] == "AttnUpDecoderBlock2D")*(1 - (downs[0] == "AttnDownEncoderBlock2D"))*(1 - attentive) +
+            2*((downs[0] == "AttnDownEncoderBlock2D")*(1 - attentive) + attentive)*(z*(z*(4*quantised + unquantised) + 1728)
+            + 192*(3*o - 304*(ups[0] == "AttnUpDecoderBlock2D"))) + 2048*((downs[0] == "AttnDownEncoderBlock2D")*(449 -
+            345*attentive) + 121*(ups[0] == "AttnUpDecoderBlock2D") + 409*attentive)) * hw
         + (512*(downs[0] == "AttnDownEncoderBlock2D") + 1024*(ups[0] == "AttnUpDecoderBlock2D") + 1024*attentive) * hhww
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     hw       sum of h*w over samples
     hhww     sum of h**2*w**2 over samples
@@ -126,10 +130,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     unquantised = sizes.use_post_quant_conv
     case_1 = downs[0] == "AttnDownEncoderBlock2D"
     part_1 = case_1*attentive
-    part_2 = case_1 + attentive - case_1*attentive
+    part_2 = case_1*(1 - attentive) + attentive
     case_2 = ups[0] == "AttnUpDecoderBlock2D"
-    part_3 = case_1*case_2 + case_2*attentive - case_1*case_2*attentive
-    part_4 = case_1*case_2*attentive + case_1 + case_2 + attentive - case_1*case_2 - case_1*attentive - case_2*attentive
+    part_3 = case_2*part_2
+    part_4 = case_1 + (1 - case_1)*(case_2*(1 - attentive) + attentive)
     # what a contraction runs over, in multiples of (n, hw, hhww)
     encoder_conv_in_rows_ = (0, 1, 0)
     hhww_ = (0, 0, 1)
@@ -195,8 +199,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("encoder.mid_block.attentions.0.to_out", to_out_1),
         ("encoder.mid_block.resnets.1", resnets_1),
         ("encoder.conv_out",                                            encoder_conv_in_rows_,  2304*z,  (1, (1, 1)),  (1, (part_2, 0))),  # y = xW
-        ("quant_conv",                                                  encoder_conv_in_rows_,  8*z**2,  (quantised, (quantised, quantised)),  (quantised, (case_1*quantised + attentive*quantised - case_1*attentive*quantised, 0))),  # y = xW
-        ("post_quant_conv",                                             encoder_conv_in_rows_,  2*z**2,  (unquantised, (unquantised, unquantised)),  (unquantised, (case_1*unquantised + attentive*unquantised - case_1*attentive*unquantised, 0))),  # y = xW
+        ("quant_conv",                                                  encoder_conv_in_rows_,  8*z**2,  (quantised, (quantised, quantised)),  (quantised, (quantised*part_2, 0))),  # y = xW
+        ("post_quant_conv",                                             encoder_conv_in_rows_,  2*z**2,  (unquantised, (unquantised, unquantised)),  (unquantised, (unquantised*part_2, 0))),  # y = xW
         ("decoder.conv_in",                                             encoder_conv_in_rows_,  1152*z,  (1, (1, 1)),  (1, (part_2, 0))),  # y = xW
         ("decoder.mid_block.resnets.0", resnets_1),
         ("decoder.mid_block.attentions.0.to_q",                         encoder_conv_in_rows_,  8192,    (attentive, (attentive, attentive)),  (attentive, (attentive, 0), 0, ".base_layer")),  # y = xW

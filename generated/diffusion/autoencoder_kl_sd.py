@@ -10,29 +10,37 @@
 Structure 'sd': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4489216) * x
         + (17956864) * x_1
-        + (4194304*attentive + 8*z**2*quantised + 2*z**2*unquantised + 1024*(144*o + 27*z + 630272)) * x_2
-        + (2304*(c + 512)) * hw
+        + (2*z**2*(4*quantised + unquantised) + 9216*(16*o + 3*z) + 524288*(8*attentive + 1231)) * x_2
+        + (2304*c + 1179648) * hw
         + (4096*attentive) * x_2_x_2
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (8978432) * x
         + (35913728) * x_1
-        + (8388608*attentive + 16*z**2*quantised + 4*z**2*unquantised + 2048*(144*o + 27*z + 630272)) * x_2
-        + (2304*(c + 1024)) * hw
+        + (4*z**2*(4*quantised + unquantised) + 18432*(16*o + 3*z) + 1048576*(8*attentive + 1231)) * x_2
+        + (2304*c + 2359296) * hw
         + (8192*attentive) * x_2_x_2
-    forward (lora under symflops, torch):
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (4489216) * x
         + (17956864) * x_1
-        + (4456448*attentive + 8*z**2*quantised + 2*z**2*unquantised + 1024*(144*o + 27*z + 630272)) * x_2
-        + (2304*(c + 512)) * hw
+        + (2*z**2*(4*quantised + unquantised) + 9216*(16*o + 3*z) + 262144*(17*attentive + 2462)) * x_2
+        + (2304*c + 1179648) * hw
         + (4096*attentive) * x_2_x_2
-    backward (lora under symflops, torch):
-        (8*z**2*attentive*quantised + 2*z**2*attentive*unquantised + 1024*attentive*(144*o + 27*z + 601040)) * x_2
+    backward (lora under symflops):
+        (2*attentive*(z**2*(4*quantised + unquantised) + 512*(144*o + 27*z + 601040))) * x_2
         + (8192*attentive) * x_2_x_2
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of (h//2)*(w//2) over samples
     x_1      sum of (h//4)*(w//4) over samples

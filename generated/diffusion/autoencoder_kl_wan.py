@@ -7,34 +7,38 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (7170048) * h_over_2_w_over_2
         + (28680192) * h_over_4_w_over_4
-        + (2*(5*z**2 + 165888*o + 31104*z + 377044992)) * h_over_8_w_over_8
-        + (5184*(c + 384)) * hw
+        + (10*z**2 + 331776*o + 62208*z + 754089984) * h_over_8_w_over_8
+        + (5184*c + 1990656) * hw
         + (28237824) * later
         + (2654208) * m_1_plus_mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8
-        + (2*(5*z**2 + 663552*o + 31104*z + 1111670784)) * later_1
+        + (10*z**2 + 1327104*o + 62208*z + 2223341568) * later_1
         + (28680192) * f_less_1_over_4_h_over_2_w_over_2
         + (2654208) * f_less_1_over_4_h_over_4_w_over_4
-        + (20736*(c + 384)) * f_less_1_over_4_h_w
+        + (20736*c + 7962624) * f_less_1_over_4_h_w
         + (3072) * h_over_8_h_over_8_w_over_8_w_over_8
         + (3072) * later_1_h_over_8_w_over_8
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (14340096) * h_over_2_w_over_2
         + (57360384) * h_over_4_w_over_4
-        + (4*(5*z**2 + 165888*o + 31104*z + 377044992)) * h_over_8_w_over_8
-        + (5184*(c + 768)) * hw
+        + (20*z**2 + 663552*o + 124416*z + 1508179968) * h_over_8_w_over_8
+        + (5184*c + 3981312) * hw
         + (56475648) * later
         + (5308416) * m_1_plus_mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8
-        + (4*(5*z**2 + 663552*o + 31104*z + 1111670784)) * later_1
+        + (20*z**2 + 2654208*o + 124416*z + 4446683136) * later_1
         + (57360384) * f_less_1_over_4_h_over_2_w_over_2
         + (5308416) * f_less_1_over_4_h_over_4_w_over_4
-        + (20736*(c + 768)) * f_less_1_over_4_h_w
+        + (20736*c + 15925248) * f_less_1_over_4_h_w
         + (6144) * h_over_8_h_over_8_w_over_8_w_over_8
         + (6144) * later_1_h_over_8_w_over_8
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     h_over_2_w_over_2 sum of (h//2)*(w//2) over samples
     h_over_4_w_over_4 sum of (h//4)*(w//4) over samples

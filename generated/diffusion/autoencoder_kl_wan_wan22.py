@@ -7,34 +7,38 @@
 Structure 'wan22': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (19916800) * mul_half_h_over_2_mul_half_w_over_2
         + (79667200) * mul_half_h_over_4_mul_half_w_over_4
-        + (2*(5*z**2 + 442368*o + 62208*z + 3002548224)) * mul_half_h_over_8_mul_half_w_over_8
-        + (2160*(c + 640)) * hw
+        + (10*z**2 + 884736*o + 124416*z + 6005096448) * mul_half_h_over_8_mul_half_w_over_8
+        + (2160*c + 1382400) * hw
         + (78438400) * later
         + (7372800) * m_1_plus_mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8
-        + (2*(5*z**2 + 1769472*o + 62208*z + 9486581760)) * later_1
+        + (10*z**2 + 3538944*o + 124416*z + 18973163520) * later_1
         + (79667200) * f_less_1_over_4_mul_half_h_over_2_mul_half_w_over_2
         + (7372800) * f_less_1_over_4_mul_half_h_over_4_mul_half_w_over_4
-        + (8640*(c + 640)) * f_less_1_over_4_h_w
+        + (8640*c + 5529600) * f_less_1_over_4_h_w
         + (6656) * mul_half_h_over_8_mul_half_h_over_8_mul_half_w_over_8_mul_half_w_over_8
         + (6656) * later_1_mul_half_h_over_8_mul_half_w_over_8
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (39833600) * mul_half_h_over_2_mul_half_w_over_2
         + (159334400) * mul_half_h_over_4_mul_half_w_over_4
-        + (4*(5*z**2 + 442368*o + 62208*z + 3002548224)) * mul_half_h_over_8_mul_half_w_over_8
-        + (2160*(c + 1280)) * hw
+        + (20*z**2 + 1769472*o + 248832*z + 12010192896) * mul_half_h_over_8_mul_half_w_over_8
+        + (2160*c + 2764800) * hw
         + (156876800) * later
         + (14745600) * m_1_plus_mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8
-        + (4*(5*z**2 + 1769472*o + 62208*z + 9486581760)) * later_1
+        + (20*z**2 + 7077888*o + 248832*z + 37946327040) * later_1
         + (159334400) * f_less_1_over_4_mul_half_h_over_2_mul_half_w_over_2
         + (14745600) * f_less_1_over_4_mul_half_h_over_4_mul_half_w_over_4
-        + (8640*(c + 1280)) * f_less_1_over_4_h_w
+        + (8640*c + 11059200) * f_less_1_over_4_h_w
         + (13312) * mul_half_h_over_8_mul_half_h_over_8_mul_half_w_over_8_mul_half_w_over_8
         + (13312) * later_1_mul_half_h_over_8_mul_half_w_over_8
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     mul_half_h_over_2_mul_half_w_over_2 sum of ((h//2)//2)*((w//2)//2) over samples
     mul_half_h_over_4_mul_half_w_over_4 sum of ((h//2)//4)*((w//2)//4) over samples

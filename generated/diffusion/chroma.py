@@ -9,44 +9,48 @@
 """Chroma transformer, FLUX.1 with one small network that makes the modulation of all blocks: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (48*A*L*M**2 + 12*A*S*M**2 + 8*A*M**2 + 24*L*M*(D + s) + 6*S*M*(D + s) + 4*M*(D + s)) * n
-        + (24*L*D**2 + 24*S*D**2 + 2*D*(o*p**2 + c)) * x
-        + (24*L*D**2 + 24*S*D**2 + 2*D*J) * y
-        + (4*L*D + 4*S*D) * xx
-        + (8*L*D + 8*S*D) * xy
-        + (4*L*D + 4*S*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (96*A*L*M**2 + 24*A*S*M**2 + 16*A*M**2 + 24*L*M*(2*D + s) + 6*S*M*(2*D + s) + 4*M*(2*D + s)) * n
-        + (48*L*D**2 + 48*S*D**2 + 2*D*(2*o*p**2 + c)) * x
-        + (48*L*D**2 + 48*S*D**2 + 2*D*J) * y
-        + (8*L*D + 8*S*D) * xx
-        + (16*L*D + 16*S*D) * xy
-        + (8*L*D + 8*S*D) * yy
-    forward (lora under symflops, torch):
-        (48*A*L*M**2 + 12*A*S*M**2 + 8*A*M**2 + 24*L*M*(D + s) + 6*S*M*(D + s) + 4*M*(D + s)) * n
-        + (8*L*D*(3*D + 32) + 24*S*D*(D + 8) + 2*D*(o*p**2 + c)) * x
-        + (24*L*D**2 + 24*S*D*(D + 8) + 2*D*J) * y
-        + (4*L*D + 4*S*D) * xx
-        + (8*L*D + 8*S*D) * xy
-        + (4*L*D + 4*S*D) * yy
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*max(0, S - 1)*D*(-7*D - 48) + 2*(L >= 1)*S*D*(7*D + 48) + 2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D
-            + 16) + 2*L*D*(9*D + 208) + 2*(S >= 1)*D*o*p**2 + 2*max(0, S - 1)*D*(7*D + 48) + 2*S*D*(5*D + 144) - 2*(L >=
-            1)*(S >= 1)*D*o*p**2) * x
-        + (2*(L >= 1)*max(0, S - 1)*D*(-7*D - 48) + 2*(L >= 1)*S*D*(7*D + 48) + 6*max(0, L - 1)*D**2 + 18*L*D**2 +
-            2*max(0, S - 1)*D*(7*D + 48) + 2*S*D*(5*D + 144)) * y
-        + (8*L*D + 8*S*D) * xx
-        + (16*L*D + 16*S*D) * xy
-        + (8*L*D + 8*S*D) * yy
-    recomputed (checkpointed under symflops, torch):
-        (24*L*D**2 + 24*S*D**2) * x
-        + (24*L*D**2 + 24*S*D**2) * y
-        + (4*L*D + 4*S*D) * xx
-        + (8*L*D + 8*S*D) * xy
-        + (4*L*D + 4*S*D) * yy
+    forward (full, forward, checkpointed under symflops):
+        (2*M*(12*L + 3*S + 2)*(2*A*M + D + s)) * n
+        + (2*D*(o*p**2 + c) + 24*D**2*(L + S)) * x
+        + (24*D**2*(L + S) + 2*D*J) * y
+        + (4*D*(L + S)) * xx
+        + (8*D*(L + S)) * xy
+        + (4*D*(L + S)) * yy
+    backward (full, checkpointed under symflops):
+        (2*M*(12*L + 3*S + 2)*(4*A*M + 2*D + s)) * n
+        + (2*D*(2*o*p**2 + c) + 48*D**2*(L + S)) * x
+        + (48*D**2*(L + S) + 2*D*J) * y
+        + (8*D*(L + S)) * xx
+        + (16*D*(L + S)) * xy
+        + (8*D*(L + S)) * yy
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*M*(12*L + 3*S + 2)*(2*A*M + D + s)) * n
+        + (2*D*(o*p**2 + c) + 24*D**2*(L + S) + 64*D*(4*L + 3*S)) * x
+        + (192*S*D + 24*D**2*(L + S) + 2*D*J) * y
+        + (4*D*(L + S)) * xx
+        + (8*D*(L + S)) * xy
+        + (4*D*(L + S)) * yy
+    backward (lora under symflops):
+        (2*(D*((L >= 1)*(1 - (S >= 1)) + (S >= 1))*(o*p**2 - 48) + D**2*(12*L + 12*S - (L >= 1)*(3 - 7*(S >= 1)) - 7*(S
+            >= 1)) + 64*D*(4*L + 3*S))) * x
+        + (2*D**2*(12*L + 12*S - (L >= 1)*(3 - 7*(S >= 1)) - 7*(S >= 1)) + 96*D*(4*S - (S >= 1)*(1 - (L >= 1)))) * y
+        + (8*D*(L + S)) * xx
+        + (16*D*(L + S)) * xy
+        + (8*D*(L + S)) * yy
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (24*D**2*(L + S)) * x + (24*D**2*(L + S)) * y + (4*D*(L + S)) * xx + (8*D*(L + S)) * xy + (4*D*(L + S)) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -148,7 +152,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     s = sizes.approximator_num_channels; M = sizes.approximator_hidden_dim; A = sizes.approximator_layers
     D = H*d
     part_1 = 12*L + 3*S + 2
-    part_2 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
+    part_2 = (L >= 1)*(S >= 1) + max(0, S - 1)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
     vectors_ = (part_1, 0, 0, 0, 0, 0)
@@ -201,7 +205,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("single_transformer_blocks.*.attn",                   attn_pairs_,     2*D,         (S, (S, S), S),  (S, (S, S))),       # scores = qk
         ("single_transformer_blocks.*.attn",                   attn_pairs_,     2*D,         (S, (S, S), S),  (S, (S, S))),       # mix = pv
         ("single_transformer_blocks.*.proj_out",               proj_mlp_rows_,  10*D**2,     (S, (S, S), S),  (S, (S, 0))),       # y = xW
-        ("proj_out",                                           latent_,         2*D*o*p**2,  (1, (1, 1)),     (1, ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0))),  # y = xW
+        ("proj_out",                                           latent_,         2*D*o*p**2,  (1, (1, 1)),     (1, ((L >= 1)*(1 - (S >= 1)) + (S >= 1), 0))),  # y = xW
     ]
 
 
@@ -315,7 +319,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; S = sizes.num_single_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 128*L*D + 96*S*D}
+        return {"forward": 0, "lora": 32*D*(4*L + 3*S)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

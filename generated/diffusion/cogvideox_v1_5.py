@@ -9,44 +9,53 @@
 Structure 'v1_5': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (24*L*D*E + 4*has_offset*offset**2 + 2*E*(3*D + E)) * n
+    forward (full, forward, checkpointed under symflops):
+        (4*offset**2*has_offset + 6*D*E*(4*L + 1) + 2*E**2) * n
         + (4*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*p**2*(c + o)) * fhw
         + (8*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*J) * y
         + (L*D) * ffhhww
         + (4*L*D) * fhwy
         + (4*L*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (48*L*D*E + 6*has_offset*offset**2 + 2*E*(5*D + 2*E)) * n
+    backward (full, checkpointed under symflops):
+        (6*offset**2*has_offset + 2*D*E*(24*L + 5) + 4*E**2) * n
         + (8*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*p**2*(c + 2*o)) * fhw
-        + (2*(L >= 1)*D*J + 16*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3)) * y
+        + (2*D*J*(L >= 1) + 16*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3)) * y
         + (2*L*D) * ffhhww
         + (8*L*D) * fhwy
         + (8*L*D) * yy
-    forward (lora under symflops, torch):
-        (24*L*D*E + 4*has_offset*offset**2 + 2*E*(3*D + E)) * n
-        + (4*L*D*(D*(activation == "geglu") + D*(activation == "swiglu") + 3*D + 32) + 2*D*p**2*(c + o)) * fhw
-        + (8*L*D*(D*(activation == "geglu") + D*(activation == "swiglu") + 3*D + 32) + 2*D*J) * y
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (4*offset**2*has_offset + 6*D*E*(4*L + 1) + 2*E**2) * n
+        + (4*L*D*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 32) + 2*D*p**2*(c + o)) * fhw
+        + (8*L*D*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 32) + 2*D*J) * y
         + (L*D) * ffhhww
         + (4*L*D) * fhwy
         + (4*L*D) * yy
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*D*o*p**2 + 3*max(0, L - 1)*D*(D + 16) + L*D*(4*D*(activation == "geglu") + 4*D*(activation ==
-            "swiglu") + 9*D + 208)) * fhw
-        + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(4*D*(activation == "geglu") + 4*D*(activation == "swiglu") + 9*D + 208)) *
-            y
+    backward (lora under symflops):
+        (4*L*D*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 64) - D*(L >= 1)*(3*D + 48 - 2*o*p**2)) *
+            fhw
+        + (8*L*D*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 64) - 6*D*(L >= 1)*(D + 16)) * y
         + (2*L*D) * ffhhww
         + (8*L*D) * fhwy
         + (8*L*D) * yy
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (24*L*D*E) * n
         + (4*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3)) * fhw
         + (8*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3)) * y
         + (L*D) * ffhhww
         + (4*L*D) * fhwy
         + (4*L*D) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     fhw      sum of f*h*w//p**2 over samples
     y        sum of y over samples

@@ -8,37 +8,47 @@
 """CogView4 transformer, text and image in one sequence that share all weights but their modulation: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (24*L*D*E + 2*E*(3*D + 2*E + 6*s)) * n
+    forward (full, forward, checkpointed under symflops):
+        (6*D*E*(4*L + 1) + 4*E*(E + 3*s)) * n
         + (4*L*D) * hhww
         + (24*L*D**2 + 2*D*p**2*(c + o)) * hw
         + (8*L*D) * hwy
         + (24*L*D**2 + 2*D*J) * y
         + (4*L*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (48*L*D*E + 2*E*(5*D + 4*E + 6*s)) * n
+    backward (full, checkpointed under symflops):
+        (2*D*E*(24*L + 5) + 4*E*(2*E + 3*s)) * n
         + (8*L*D) * hhww
         + (48*L*D**2 + 2*D*p**2*(c + 2*o)) * hw
         + (16*L*D) * hwy
-        + (2*(L >= 1)*D*J + 32*max(0, L - 1)*D**2 + 16*L*D**2) * y
+        + (48*L*D**2 - 2*D*(L >= 1)*(16*D - J)) * y
         + (8*L*D) * yy
-    forward (lora under symflops, torch):
-        (24*L*D*E + 2*E*(3*D + 2*E + 6*s)) * n
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (6*D*E*(4*L + 1) + 4*E*(E + 3*s)) * n
         + (4*L*D) * hhww
         + (8*L*D*(3*D + 32) + 2*D*p**2*(c + o)) * hw
         + (8*L*D) * hwy
         + (8*L*D*(3*D + 32) + 2*D*J) * y
         + (4*L*D) * yy
-    backward (lora under symflops, torch):
+    backward (lora under symflops):
         (8*L*D) * hhww
-        + (2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(9*D + 208)) * hw
+        + (8*L*D*(3*D + 64) - 2*D*(L >= 1)*(3*D + 48 - o*p**2)) * hw
         + (16*L*D) * hwy
-        + (2*max(0, L - 1)*D*(11*D + 48) + 2*L*D*(D + 208)) * y
+        + (2*(max(0, L - 1)*D*(11*D + 48) + L*D*(D + 208))) * y
         + (8*L*D) * yy
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (24*L*D*E) * n + (4*L*D) * hhww + (24*L*D**2) * hw + (8*L*D) * hwy + (24*L*D**2) * y + (4*L*D) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     hhww     sum of h**2*w**2//p**4 over samples
     hw       sum of h*w//p**2 over samples

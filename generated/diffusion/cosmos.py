@@ -8,53 +8,63 @@
 """Cosmos video transformer, self-attention and cross-attention to text, modulated through low-rank products: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (4*L*D) * ffhhww
-        + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + pt*ph*pw*o + 3*A)) * fhw
-        + (24*L*D*A + 6*D*A) * equal_t_1
-        + (-24*L*D*A - 6*D*A) * equal_t_1_f_h_w
+        + (2*(L*(D**2*has_I + 2*D*(3*D + (D*r)//1 + 6*A)) + D*(pt*ph*pw*(C + o) + 3*A))) * fhw
+        + (6*D*A*(4*L + 1)) * equal_t_1
+        + (-6*D*A*(4*L + 1)) * equal_t_1_f_h_w
         + (4*L*D*has_I) * fhkw
         + (4*L*D) * fhwy
-        + (4*L*D**2*has_I + 2*has_I*I*K) * k
+        + (2*has_I*(2*L*D**2 + I*K)) * k
         + (8*D**2) * t
         + (4*L*D*J + 2*Q*Z*projected) * y
-    backward (full, checkpointed under symflops, torch):
+    backward (full, checkpointed under symflops):
         (8*L*D) * ffhhww
-        + (4*L*D**2*has_I + 8*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + 2*pt*ph*pw*o + 6*A)) * fhw
-        + (48*L*D*A + 12*D*A) * equal_t_1
-        + (-48*L*D*A - 12*D*A) * equal_t_1_f_h_w
+        + (4*L*(D**2*has_I + 2*D*(3*D + (D*r)//1 + 6*A)) + 2*D*(pt*ph*pw*(C + 2*o) + 6*A)) * fhw
+        + (12*D*A*(4*L + 1)) * equal_t_1
+        + (-12*D*A*(4*L + 1)) * equal_t_1_f_h_w
         + (8*L*D*has_I) * fhkw
         + (8*L*D) * fhwy
-        + (2*(L >= 1)*has_I*I*K + 8*L*D**2*has_I) * k
+        + (2*has_I*(I*K*(L >= 1) + 4*L*D**2)) * k
         + (14*D**2) * t
-        + (2*(L >= 1)*Q*Z*projected + 4*L*D*J*projected + 4*L*D*J) * y
-    forward (lora under symflops, torch):
+        + (2*Q*Z*(L >= 1)*projected + 4*L*D*J*(projected + 1)) * y
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (4*L*D) * ffhhww
-        + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A + 96) + 2*D*(pt*ph*pw*C + pt*ph*pw*o + 3*A)) * fhw
-        + (24*L*D*A + 6*D*A) * equal_t_1
-        + (-24*L*D*A - 6*D*A) * equal_t_1_f_h_w
+        + (2*(L*(D**2*has_I + 2*D*(3*D + (D*r)//1 + 6*A + 96)) + D*(pt*ph*pw*(C + o) + 3*A))) * fhw
+        + (6*D*A*(4*L + 1)) * equal_t_1
+        + (-6*D*A*(4*L + 1)) * equal_t_1_f_h_w
         + (4*L*D*has_I) * fhkw
         + (4*L*D) * fhwy
-        + (4*L*D**2*has_I + 2*has_I*I*K) * k
+        + (2*has_I*(2*L*D**2 + I*K)) * k
         + (8*D**2) * t
-        + (4*L*(D*J + 16*D + 16*J) + 2*Q*Z*projected) * y
-    backward (lora under symflops, torch):
+        + (4*L*(D*(J + 16) + 16*J) + 2*Q*Z*projected) * y
+    backward (lora under symflops):
         (8*L*D) * ffhhww
-        + (2*L*D**2*has_I + 2*(L >= 1)*D*pt*ph*pw*o + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(3*D + 2*((D*r)//1) + 336)) * fhw
+        + (2*(L*(D**2*has_I + 2*D*(3*D + (D*r)//1 + 192)) - D*(L >= 1)*(3*D + 48 - pt*ph*pw*o))) * fhw
         + (4*L*D*has_I) * fhkw
         + (8*L*D) * fhwy
         + (64*L*(2*D + J)) * y
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (4*L*D) * ffhhww
-        + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A)) * fhw
+        + (2*L*(D**2*(has_I + 6) + 2*D*((D*r)//1 + 6*A))) * fhw
         + (24*L*D*A) * equal_t_1
         + (-24*L*D*A) * equal_t_1_f_h_w
         + (4*L*D*has_I) * fhkw
         + (4*L*D) * fhwy
         + (4*L*D**2*has_I) * k
         + (4*L*D*J) * y
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     ffhhww   sum of f**2*h**2*w**2//(pt**2*ph**2*pw**2) over samples
     fhw      sum of f*h*w//(pt*ph*pw) over samples

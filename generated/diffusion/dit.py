@@ -8,32 +8,40 @@
 """DiT, a class-conditional transformer in which every block embeds timestep and class itself: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (2*max(0, L - 1)*D*(7*D + 256) + 4*D*(5*D + 256)) * n
-        + (8*max(0, L - 1)*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*(c*p**2 + o*p**2 +
-            4*D*(activation == "geglu") + 4*D*(activation == "swiglu") + 12*D)) * img
-        + (4*max(0, L - 1)*D + 4*D) * img_img
-    backward (full, checkpointed under symflops, torch):
+        + (2*D*p**2*(c + o) + 8*D**2*(max(0, L - 1) + 1)*((activation == "geglu") + (activation == "swiglu") + 3)) * img
+        + (4*D*(max(0, L - 1) + 1)) * img_img
+    backward (full, checkpointed under symflops):
         (4*max(0, L - 1)*D*(7*D + 128) + 8*D*(5*D + 128)) * n
-        + (16*max(0, L - 1)*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*(c*p**2 + 2*o*p**2 +
-            8*D*(activation == "geglu") + 8*D*(activation == "swiglu") + 24*D)) * img
-        + (8*max(0, L - 1)*D + 8*D) * img_img
-    forward (lora under symflops, torch):
+        + (2*D*p**2*(c + 2*o) + 16*D**2*(max(0, L - 1) + 1)*((activation == "geglu") + (activation == "swiglu") + 3)) *
+            img
+        + (8*D*(max(0, L - 1) + 1)) * img_img
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*max(0, L - 1)*D*(7*D + 256) + 4*D*(5*D + 256)) * n
-        + (8*max(0, L - 1)*D*(D*(activation == "geglu") + D*(activation == "swiglu") + 3*D + 32) + 2*D*(c*p**2 + o*p**2 +
-            4*D*(activation == "geglu") + 4*D*(activation == "swiglu") + 12*D + 128)) * img
-        + (4*max(0, L - 1)*D + 4*D) * img_img
-    backward (lora under symflops, torch):
-        (8*max(0, L - 1)*D*(D*(activation == "geglu") + D*(activation == "swiglu") + 3*D + 64) + 2*D*(o*p**2 +
-            4*D*(activation == "geglu") + 4*D*(activation == "swiglu") + 9*D + 208)) * img
-        + (8*max(0, L - 1)*D + 8*D) * img_img
-    recomputed (checkpointed under symflops, torch):
-        (2*max(0, L - 1)*D*(7*D + 256) + 2*D*(7*D + 256)) * n
-        + (8*max(0, L - 1)*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 8*D**2*((activation == "geglu")
-            + (activation == "swiglu") + 3)) * img
-        + (4*max(0, L - 1)*D + 4*D) * img_img
+        + (2*D*p**2*(c + o) + 8*D*(max(0, L - 1) + 1)*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 32)) *
+            img
+        + (4*D*(max(0, L - 1) + 1)) * img_img
+    backward (lora under symflops):
+        (8*max(0, L - 1)*D*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 64) + 2*D*(D*(4*(activation ==
+            "geglu") + 4*(activation == "swiglu") + 9) + o*p**2 + 208)) * img
+        + (8*D*(max(0, L - 1) + 1)) * img_img
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (2*D*(max(0, L - 1) + 1)*(7*D + 256)) * n
+        + (8*D**2*(max(0, L - 1) + 1)*((activation == "geglu") + (activation == "swiglu") + 3)) * img
+        + (4*D*(max(0, L - 1) + 1)) * img_img
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     img      sum of (h//p)*(w//p) over samples
     img_img  sum of (h//p)**2*(w//p)**2 over samples
@@ -302,7 +310,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 128*max(0, L - 1)*D + 128*D}
+        return {"forward": 0, "lora": 128*D*(max(0, L - 1) + 1)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

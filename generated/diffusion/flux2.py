@@ -7,41 +7,51 @@
 """FLUX.2 transformer, double-stream then single-stream blocks that share three modulations, without biases: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*D*guided*(D + s) + 2*D*(18*D + s)) * n
-        + (2*L*D*(4*D + 3*F) + 2*S*D*(4*D + 3*F) + 2*D*(o*p**2 + c)) * x
-        + (2*L*D*(4*D + 3*F) + 2*S*D*(4*D + 3*F) + 2*D*J) * y
-        + (4*L*D + 4*S*D) * xx
-        + (8*L*D + 8*S*D) * xy
-        + (4*L*D + 4*S*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (48*(L >= 1)*D**2 + 12*(S >= 1)*D**2 + 2*D*guided*(2*D + s) + 2*D*(6*D + s)) * n
-        + (4*L*D*(4*D + 3*F) + 4*S*D*(4*D + 3*F) + 2*D*(2*o*p**2 + c)) * x
-        + (4*L*D*(4*D + 3*F) + 4*S*D*(4*D + 3*F) + 2*D*J) * y
-        + (8*L*D + 8*S*D) * xx
-        + (16*L*D + 16*S*D) * xy
-        + (8*L*D + 8*S*D) * yy
-    forward (lora under symflops, torch):
-        (2*D*guided*(D + s) + 2*D*(18*D + s)) * n
-        + (2*L*D*(4*D + 3*F + 128) + 2*S*D*(4*D + 3*F) + 2*D*(o*p**2 + c)) * x
-        + (2*L*D*(4*D + 3*F) + 2*S*D*(4*D + 3*F) + 2*D*J) * y
-        + (4*L*D + 4*S*D) * xx
-        + (8*L*D + 8*S*D) * xy
-        + (4*L*D + 4*S*D) * yy
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*S*D*(4*D + 3*F) + 2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 3*F + 208)) * x
-        + (2*(L >= 1)*S*D*(4*D + 3*F) + 6*max(0, L - 1)*D**2 + 2*L*D*(D + 3*F)) * y
-        + (8*(L >= 1)*S*D + 8*L*D) * xx
-        + (16*(L >= 1)*S*D + 16*L*D) * xy
-        + (8*(L >= 1)*S*D + 8*L*D) * yy
-    recomputed (checkpointed under symflops, torch):
-        (2*L*D*(4*D + 3*F) + 2*S*D*(4*D + 3*F)) * x
-        + (2*L*D*(4*D + 3*F) + 2*S*D*(4*D + 3*F)) * y
-        + (4*L*D + 4*S*D) * xx
-        + (8*L*D + 8*S*D) * xy
-        + (4*L*D + 4*S*D) * yy
+    forward (full, forward, checkpointed under symflops):
+        (2*(D*guided*(D + s) + D*(18*D + s))) * n
+        + (2*(D*(o*p**2 + c) + D*(L + S)*(4*D + 3*F))) * x
+        + (2*(D*(L + S)*(4*D + 3*F) + D*J)) * y
+        + (4*D*(L + S)) * xx
+        + (8*D*(L + S)) * xy
+        + (4*D*(L + S)) * yy
+    backward (full, checkpointed under symflops):
+        (4*D**2*(12*(L >= 1) + 3*(S >= 1) + guided + 3) + 2*D*s*(guided + 1)) * n
+        + (2*D*(2*o*p**2 + c) + 4*D*(L + S)*(4*D + 3*F)) * x
+        + (4*D*(L + S)*(4*D + 3*F) + 2*D*J) * y
+        + (8*D*(L + S)) * xx
+        + (16*D*(L + S)) * xy
+        + (8*D*(L + S)) * yy
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(D*guided*(D + s) + D*(18*D + s))) * n
+        + (2*(128*L*D + D*(o*p**2 + c) + D*(L + S)*(4*D + 3*F))) * x
+        + (2*(D*(L + S)*(4*D + 3*F) + D*J)) * y
+        + (4*D*(L + S)) * xx
+        + (8*D*(L + S)) * xy
+        + (4*D*(L + S)) * yy
+    backward (lora under symflops):
+        (2*((L >= 1)*(S*D*(4*D + 3*F) - D*(3*D + 48 - o*p**2)) + L*D*(4*D + 3*F + 256))) * x
+        + (2*D*((L >= 1)*S + L)*(4*D + 3*F) - 6*D**2*(L >= 1)) * y
+        + (8*D*((L >= 1)*S + L)) * xx
+        + (16*D*((L >= 1)*S + L)) * xy
+        + (8*D*((L >= 1)*S + L)) * yy
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (2*D*(L + S)*(4*D + 3*F)) * x
+        + (2*D*(L + S)*(4*D + 3*F)) * y
+        + (4*D*(L + S)) * xx
+        + (8*D*(L + S)) * xy
+        + (4*D*(L + S)) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -187,10 +197,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("transformer_blocks.*.ff.linear_out",                 latent_,      2*D*F,           (L, (L, L), L),  (L, (L, 0))),       # y = xW
         ("transformer_blocks.*.ff_context.linear_in",          prompt_,      4*D*F,           (L, (L, L), L),  (L, (L, 0))),       # y = xW
         ("transformer_blocks.*.ff_context.linear_out",         prompt_,      2*D*F,           (L, (L, L), L),  (L, (L, 0))),       # y = xW
-        ("single_transformer_blocks.*.attn.to_qkv_mlp_proj",   attn_to_qkv_mlp_proj_rows_,  6*D**2 + 4*D*F,  (S, (S, S), S),  (S, ((L >= 1)*S, 0))),  # y = xW
-        ("single_transformer_blocks.*.attn",                   attn_pairs_,  2*D,             (S, (S, S), S),  (S, ((L >= 1)*S, (L >= 1)*S))),  # scores = qk
-        ("single_transformer_blocks.*.attn",                   attn_pairs_,  2*D,             (S, (S, S), S),  (S, ((L >= 1)*S, (L >= 1)*S))),  # mix = pv
-        ("single_transformer_blocks.*.attn.to_out",            attn_to_qkv_mlp_proj_rows_,  2*D**2 + 2*D*F,  (S, (S, S), S),  (S, ((L >= 1)*S, 0))),  # y = xW
+        ("single_transformer_blocks.*.attn.to_qkv_mlp_proj",   attn_to_qkv_mlp_proj_rows_,  6*D**2 + 4*D*F,  (S, (S, S), S),  (S, (S*(L >= 1), 0))),  # y = xW
+        ("single_transformer_blocks.*.attn",                   attn_pairs_,  2*D,             (S, (S, S), S),  (S, (S*(L >= 1), S*(L >= 1)))),  # scores = qk
+        ("single_transformer_blocks.*.attn",                   attn_pairs_,  2*D,             (S, (S, S), S),  (S, (S*(L >= 1), S*(L >= 1)))),  # mix = pv
+        ("single_transformer_blocks.*.attn.to_out",            attn_to_qkv_mlp_proj_rows_,  2*D**2 + 2*D*F,  (S, (S, S), S),  (S, (S*(L >= 1), 0))),  # y = xW
         ("norm_out.linear",                                    sample_,      4*D**2,          (1, (1, 1)),     (1, (0, 0))),       # y = xW
         ("proj_out",                                           latent_,      2*D*o*p**2,      (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]

@@ -6,184 +6,103 @@
 """HiDream-I1 transformer, double then single-stream blocks of routed experts, each with the text of its own layer of a language model: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >=
-            1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
-            2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
-            ((most[0]*most[1])//(p**2))*E + 12*D) + 2*(S >= 1)*D*(4*D*((most[0]*most[1])//(p**2)) +
-            3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-            2*max(0, S - 1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-            2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-            2*D*(c*((most[0]*most[1])//(p**2))*p**2 + o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
-        + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F
-            - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
-            2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*(S >=
-            1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) + 2*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E) +
-            2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
-        + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
-            4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*max(0, S -
-            1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0]) * y
-        + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
-            8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) +
-            2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E) + 2*D*captions[1]) * z
-        + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-        + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-        + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
-        + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) +
-            2*L*D*(4*D + 3*F + E) + 2*(S >= 1)*D*(4*D + 3*F + E) + 2*max(0, S - 1)*D*(4*D + 3*F + E) + 2*D*p**2*(c + o)) *
+    forward (full, forward under symflops):
+        (2*(D*(((most[0]*most[1])//(p**2))*p**2*(c + o) + P + 256) + D*((most[0]*most[1])//(p**2))*(L + S)*(3*F*((E >=
+            1)*(k - 1) + 1) + 3*G*(E >= 1) + 4*D + 2*((most[0]*most[1])//(p**2)) + E) + 2*D**2*(6*L + 3*S + 2))) * n
+        + (2*(-D*((most[0]*most[1])//(p**2))*p**2*(c + o) - D*((most[0]*most[1])//(p**2))*(L + S)*(3*F*((E >= 1)*(k - 1) +
+            1) + 3*G*(E >= 1) + 4*D + 2*((most[0]*most[1])//(p**2)) + E))) * equal_h_over_p_w_over_p
+        + (2*(S*(3*D*(E >= 1)*(F*(k - 1) + G) + D*E) + D*captions[0] + D*(L + S)*(4*D + 3*F +
+            4*((most[0]*most[1])//(p**2))))) * y
+        + (4*S*(3*D*(E >= 1)*(F*(k - 1) + G) + D*E) + 4*D*(L + S)*(4*D + 3*F + 4*((most[0]*most[1])//(p**2))) +
+            2*D*captions[1]*(L + max(0, S - 1) + 1)) * z
+        + (-8*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_y
+        + (-16*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_z
+        + (4*D*(L + S)) * yy
+        + (16*D*(L + S)) * yz
+        + (16*D*(L + S)) * zz
+        + (2*(D*p**2*(c + o) + D*(L + S)*(3*F*((E >= 1)*(k - 1) + 1) + 3*G*(E >= 1) + 4*D + E))) *
             equal_h_over_p_w_over_p_h_over_p_w_over_p
-        + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-        + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-    backward (full under symflops, torch):
-        (12*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 12*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >=
-            1)*(F*k + G - F) + 12*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
-            4*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
-            ((most[0]*most[1])//(p**2))*E + 12*D) + 4*(S >= 1)*D*(4*D*((most[0]*most[1])//(p**2)) +
-            3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-            4*max(0, S - 1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) +
-            2*((most[0]*most[1])//(p**2))**2 + ((most[0]*most[1])//(p**2))*E + 6*D) +
-            2*D*(c*((most[0]*most[1])//(p**2))*p**2 + 2*o*((most[0]*most[1])//(p**2))*p**2 + 8*D + P + 256) -
-            12*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 12*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >=
-            1)*k*inferred - 12*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred -
-            4*L*D*((most[0]*most[1])//(p**2))*E*inferred - 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred - 4*max(0, S
-            - 1)*D*((most[0]*most[1])//(p**2))*E*inferred) * n
-        + (12*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 12*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >=
-            1)*k*inferred + 12*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred +
-            12*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*L*D*((most[0]*most[1])//(p**2))*E*inferred + 12*(S
-            >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred
-            + 12*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 4*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*E*inferred + 4*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
-            2*((most[0]*most[1])//(p**2)) - E) + 4*(S >= 1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
-            2*((most[0]*most[1])//(p**2)) - E) + 4*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F -
-            2*((most[0]*most[1])//(p**2)) - E) + 2*D*((most[0]*most[1])//(p**2))*p**2*(-c - 2*o)) * equal_h_over_p_w_over_p
-        + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 4*L*D*(4*D + 3*F +
-            4*((most[0]*most[1])//(p**2))) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 4*max(0, S -
-            1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) + 2*D*captions[0] - 12*(S >= 1)*D*F*(E >= 1)*k*inferred -
-            12*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S - 1)*D*E*inferred) * y
-        + (24*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 24*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(16*D + 12*F +
-            16*((most[0]*most[1])//(p**2)) + captions[1]) + 8*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E) +
-            2*max(0, S - 1)*D*(16*D + 12*F + 16*((most[0]*most[1])//(p**2)) + captions[1] + 4*E) + 2*D*captions[1] - 24*(S
-            >= 1)*D*F*(E >= 1)*k*inferred - 24*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 8*(S >= 1)*D*E*inferred - 8*max(0, S
-            - 1)*D*E*inferred) * z
-        + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-        + (-32*L*D*((most[0]*most[1])//(p**2)) - 32*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 32*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-        + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * yy
-        + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * yz
-        + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * zz
-        + (12*L*D*(E >= 1)*(F*k + G - F) + 12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G -
-            F) + 4*L*D*(4*D + 3*F + E) + 4*(S >= 1)*D*(4*D + 3*F + E) + 4*max(0, S - 1)*D*(4*D + 3*F + E) + 2*D*p**2*(c +
-            2*o) - 12*L*D*F*(E >= 1)*k*inferred - 12*(S >= 1)*D*F*(E >= 1)*k*inferred - 12*max(0, S - 1)*D*F*(E >=
-            1)*k*inferred - 4*L*D*E*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S - 1)*D*E*inferred) *
-            equal_h_over_p_w_over_p_h_over_p_w_over_p
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-        + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-        + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-    forward (lora under symflops, torch):
-        (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >=
-            1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) +
-            2*L*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
-            ((most[0]*most[1])//(p**2))*E + 12*D + 96*((most[0]*most[1])//(p**2))) + 2*(S >=
-            1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
-            ((most[0]*most[1])//(p**2))*E + 6*D + 96*((most[0]*most[1])//(p**2))) + 2*max(0, S -
-            1)*D*(4*D*((most[0]*most[1])//(p**2)) + 3*F*((most[0]*most[1])//(p**2)) + 2*((most[0]*most[1])//(p**2))**2 +
-            ((most[0]*most[1])//(p**2))*E + 6*D + 96*((most[0]*most[1])//(p**2))) + 2*D*(c*((most[0]*most[1])//(p**2))*p**2
-            + o*((most[0]*most[1])//(p**2))*p**2 + 4*D + P + 256)) * n
-        + (6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F
-            - F*k - G) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) +
-            2*L*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) + 2*(S >=
-            1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) + 2*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*(-4*D - 3*F - 2*((most[0]*most[1])//(p**2)) - E - 96) +
-            2*D*((most[0]*most[1])//(p**2))*p**2*(-c - o)) * equal_h_over_p_w_over_p
-        + (6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(4*D + 3*F +
-            4*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96) + 2*max(0, S
-            - 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96) + 2*D*captions[0]) * y
-        + (12*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*L*D*(8*D + 6*F +
-            8*((most[0]*most[1])//(p**2)) + captions[1]) + 4*(S >= 1)*D*(4*D + 3*F + 4*((most[0]*most[1])//(p**2)) + E + 96)
-            + 2*max(0, S - 1)*D*(8*D + 6*F + 8*((most[0]*most[1])//(p**2)) + captions[1] + 2*E + 192) + 2*D*captions[1]) * z
-        + (-8*L*D*((most[0]*most[1])//(p**2)) - 8*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 8*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-        + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-        + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * yy
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * yz
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * zz
-        + (6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) +
-            2*L*D*(4*D + 3*F + E + 96) + 2*(S >= 1)*D*(4*D + 3*F + E + 96) + 2*max(0, S - 1)*D*(4*D + 3*F + E + 96) +
-            2*D*p**2*(c + o)) * equal_h_over_p_w_over_p_h_over_p_w_over_p
-        + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-        + (4*L*D + 4*(S >= 1)*D + 4*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
-    backward (lora under symflops, torch):
-        (6*(L >= 1)*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 2*(L >= 1)*(S >=
-            1)*D*((most[0]*most[1])//(p**2))*(3*D + 48 - o*p**2) + 6*(L >= 1)*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(D
-            + 16) + 6*(L >= 1)*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*L*D*((most[0]*most[1])//(p**2))*(E
-            >= 1)*(F*k + G - F) + 6*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(D + 16) + 6*(S >=
-            1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(E >=
-            1)*(F*k + G - F) + 2*(L >= 1)*D*o*((most[0]*most[1])//(p**2))*p**2 + 6*max(0, L -
-            1)*D*((most[0]*most[1])//(p**2))*(D + 16) + 2*L*D*((most[0]*most[1])//(p**2))*(D + 3*F +
-            4*((most[0]*most[1])//(p**2)) + E + 144) + 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*(o*p**2 + D + 3*F +
-            4*((most[0]*most[1])//(p**2)) + E + 144) + 2*max(0, S - 1)*D*((most[0]*most[1])//(p**2))*(D + 3*F +
-            4*((most[0]*most[1])//(p**2)) + E + 144) + 6*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(D + 16) -
-            6*L*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred - 6*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >=
-            1)*k*inferred - 6*max(0, S - 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred -
-            2*L*D*((most[0]*most[1])//(p**2))*E*inferred - 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred - 2*max(0, S
-            - 1)*D*((most[0]*most[1])//(p**2))*E*inferred) * n
-        + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(D + 16) + 6*L*D*F*((most[0]*most[1])//(p**2))*(E >=
-            1)*k*inferred + 6*(S >= 1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 6*max(0, S -
-            1)*D*F*((most[0]*most[1])//(p**2))*(E >= 1)*k*inferred + 2*(L >= 1)*(S >=
-            1)*D*((most[0]*most[1])//(p**2))*(o*p**2 - 3*D - 48) + 6*(L >= 1)*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*(L >= 1)*max(0, S - 2)*D*((most[0]*most[1])//(p**2))*(D + 16) +
-            6*L*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 2*L*D*((most[0]*most[1])//(p**2))*E*inferred + 6*(S
-            >= 1)*(S >= 2)*D*((most[0]*most[1])//(p**2))*(-D - 16) + 6*(S >= 1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F -
-            F*k - G) + 2*(S >= 1)*D*((most[0]*most[1])//(p**2))*E*inferred + 6*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*(E >= 1)*(F - F*k - G) + 2*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*E*inferred + 6*max(0, L - 1)*D*((most[0]*most[1])//(p**2))*(-D - 16) +
-            2*L*D*((most[0]*most[1])//(p**2))*(-D - 3*F - 4*((most[0]*most[1])//(p**2)) - E - 144) + 2*(S >=
-            1)*D*((most[0]*most[1])//(p**2))*(-o*p**2 - D - 3*F - 4*((most[0]*most[1])//(p**2)) - E - 144) + 2*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))*(-D - 3*F - 4*((most[0]*most[1])//(p**2)) - E - 144) + 6*max(0, S -
-            2)*D*((most[0]*most[1])//(p**2))*(-D - 16) - 2*(L >= 1)*D*o*((most[0]*most[1])//(p**2))*p**2) *
+        + (8*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+        + (16*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+        + (4*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+    backward (full under symflops):
+        (2*D*(((most[0]*most[1])//(p**2))*p**2*(c + 2*o) + P + 256) + 4*D*((most[0]*most[1])//(p**2))*(L + S)*(3*F*(1 -
+            (E >= 1)*(1 - k*(1 - inferred))) + E*(1 - inferred) + 3*G*(E >= 1) + 4*D + 2*((most[0]*most[1])//(p**2))) +
+            8*D**2*(6*L + 3*S + 2)) * n
+        + (-2*D*((most[0]*most[1])//(p**2))*p**2*(c + 2*o) - 4*D*((most[0]*most[1])//(p**2))*(L + S)*(3*F*(1 - (E >= 1)*(1
+            - k*(1 - inferred))) + E*(1 - inferred) + 3*G*(E >= 1) + 4*D + 2*((most[0]*most[1])//(p**2)))) *
             equal_h_over_p_w_over_p
-        + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 6*(L >= 1)*(S >= 1)*D*(D + 16) + 6*(L >= 1)*max(0, S - 1)*D*(D + 16)
-            + 6*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 6*(S >= 1)*(S >= 2)*D*(D + 16) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) +
-            6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, L - 1)*D**2 + 2*L*D*(D + 3*F +
-            8*((most[0]*most[1])//(p**2))) + 2*(S >= 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 2*max(0, S -
-            1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 6*max(0, S - 2)*D*(D + 16) - 6*(S >= 1)*D*F*(E >=
-            1)*k*inferred - 6*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 2*(S >= 1)*D*E*inferred - 2*max(0, S -
-            1)*D*E*inferred) * y
-        + (12*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 12*(L >= 1)*(S >= 1)*D*(D + 16) + 12*(L >= 1)*max(0, S - 1)*D*(D +
-            16) + 12*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 12*(S >= 1)*(S >= 2)*D*(D + 16) + 12*(S >= 1)*D*(E >= 1)*(F*k + G
-            - F) + 12*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 12*max(0, L - 1)*D**2 + 4*L*D*(D + 3*F +
-            8*((most[0]*most[1])//(p**2))) + 4*(S >= 1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 4*max(0, S -
-            1)*D*(D + 3*F + 8*((most[0]*most[1])//(p**2)) + E + 144) + 12*max(0, S - 2)*D*(D + 16) - 12*(S >= 1)*D*F*(E >=
-            1)*k*inferred - 12*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 4*(S >= 1)*D*E*inferred - 4*max(0, S -
-            1)*D*E*inferred) * z
-        + (-16*L*D*((most[0]*most[1])//(p**2)) - 16*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 16*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_y
-        + (-32*L*D*((most[0]*most[1])//(p**2)) - 32*(S >= 1)*D*((most[0]*most[1])//(p**2)) - 32*max(0, S -
-            1)*D*((most[0]*most[1])//(p**2))) * equal_h_over_p_w_over_p_z
-        + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * yy
-        + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * yz
-        + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * zz
-        + (6*(L >= 1)*(S >= 1)*(S >= 2)*D*(-D - 16) + 2*(L >= 1)*(S >= 1)*D*(3*D + 48 - o*p**2) + 6*(L >= 1)*max(0, S -
-            1)*D*(D + 16) + 6*(L >= 1)*max(0, S - 2)*D*(-D - 16) + 6*L*D*(E >= 1)*(F*k + G - F) + 6*(S >= 1)*(S >= 2)*D*(D +
-            16) + 6*(S >= 1)*D*(E >= 1)*(F*k + G - F) + 6*max(0, S - 1)*D*(E >= 1)*(F*k + G - F) + 2*(L >= 1)*D*o*p**2 +
-            6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 3*F + E + 144) + 2*(S >= 1)*D*(o*p**2 + D + 3*F + E + 144) + 2*max(0, S
-            - 1)*D*(D + 3*F + E + 144) + 6*max(0, S - 2)*D*(D + 16) - 6*L*D*F*(E >= 1)*k*inferred - 6*(S >= 1)*D*F*(E >=
-            1)*k*inferred - 6*max(0, S - 1)*D*F*(E >= 1)*k*inferred - 2*L*D*E*inferred - 2*(S >= 1)*D*E*inferred - 2*max(0,
-            S - 1)*D*E*inferred) * equal_h_over_p_w_over_p_h_over_p_w_over_p
-        + (16*L*D + 16*(S >= 1)*D + 16*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
-        + (32*L*D + 32*(S >= 1)*D + 32*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
-        + (8*L*D + 8*(S >= 1)*D + 8*max(0, S - 1)*D) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+        + (4*S*(D*(1 - inferred)*(3*F*(E >= 1)*k + E) - 3*D*(E >= 1)*(F - G)) + 4*D*(L + S)*(4*D + 3*F +
+            4*((most[0]*most[1])//(p**2))) + 2*D*captions[0]) * y
+        + (8*S*(D*(1 - inferred)*(3*F*(E >= 1)*k + E) - 3*D*(E >= 1)*(F - G)) + 8*D*(L + S)*(4*D + 3*F +
+            4*((most[0]*most[1])//(p**2))) + 2*D*captions[1]*(L + max(0, S - 1) + 1)) * z
+        + (-16*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_y
+        + (-32*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_z
+        + (8*D*(L + S)) * yy
+        + (32*D*(L + S)) * yz
+        + (32*D*(L + S)) * zz
+        + (2*D*p**2*(c + 2*o) + 4*D*(L + S)*(3*F*(1 - (E >= 1)*(1 - k*(1 - inferred))) + E*(1 - inferred) + 3*G*(E >= 1) +
+            4*D)) * equal_h_over_p_w_over_p_h_over_p_w_over_p
+        + (16*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+        + (32*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+        + (8*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(D*(((most[0]*most[1])//(p**2))*p**2*(c + o) + P + 256) + D*((most[0]*most[1])//(p**2))*(L + S)*(3*F*((E >=
+            1)*(k - 1) + 1) + 3*G*(E >= 1) + 4*D + 2*((most[0]*most[1])//(p**2)) + E + 96) + 2*D**2*(6*L + 3*S + 2))) * n
+        + (2*(-D*((most[0]*most[1])//(p**2))*p**2*(c + o) - D*((most[0]*most[1])//(p**2))*(L + S)*(3*F*((E >= 1)*(k - 1) +
+            1) + 3*G*(E >= 1) + 4*D + 2*((most[0]*most[1])//(p**2)) + E + 96))) * equal_h_over_p_w_over_p
+        + (2*(S*(3*D*(E >= 1)*(F*(k - 1) + G) + D*(E + 96)) + D*captions[0] + D*(L + S)*(4*D + 3*F +
+            4*((most[0]*most[1])//(p**2))))) * y
+        + (4*S*(3*D*(E >= 1)*(F*(k - 1) + G) + D*(E + 96)) + 4*D*(L + S)*(4*D + 3*F + 4*((most[0]*most[1])//(p**2))) +
+            2*D*captions[1]*(L + max(0, S - 1) + 1)) * z
+        + (-8*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_y
+        + (-16*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_z
+        + (4*D*(L + S)) * yy
+        + (16*D*(L + S)) * yz
+        + (16*D*(L + S)) * zz
+        + (2*(D*p**2*(c + o) + D*(L + S)*(3*F*((E >= 1)*(k - 1) + 1) + 3*G*(E >= 1) + 4*D + E + 96))) *
+            equal_h_over_p_w_over_p_h_over_p_w_over_p
+        + (8*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+        + (16*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+        + (4*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+    backward (lora under symflops):
+        (2*(D*o*((most[0]*most[1])//(p**2))*p**2*((L >= 1)*(1 - (S >= 1)) + (S >= 1)) + D*((most[0]*most[1])//(p**2))*(L
+            + (S >= 1) + max(0, S - 1))*(3*F*(1 - (E >= 1)*(1 - k*(1 - inferred))) + E*(1 - inferred) + 3*G*(E >= 1) + D +
+            4*((most[0]*most[1])//(p**2)) + 144) + 3*D*((most[0]*most[1])//(p**2))*((L >= 1)*((S >= 1)*(1 - (S >= 2)) +
+            max(0, S - 1) - max(0, S - 2)) + (S >= 1)*(S >= 2) + max(0, L - 1) + max(0, S - 2))*(D + 16))) * n
+        + (2*(-D*o*((most[0]*most[1])//(p**2))*p**2*((L >= 1)*(1 - (S >= 1)) + (S >= 1)) -
+            D*((most[0]*most[1])//(p**2))*(L + (S >= 1) + max(0, S - 1))*(3*F*(1 - (E >= 1)*(1 - k*(1 - inferred))) + E*(1 -
+            inferred) + 3*G*(E >= 1) + D + 4*((most[0]*most[1])//(p**2)) + 144) - 3*D*((most[0]*most[1])//(p**2))*((L >=
+            1)*((S >= 1)*(1 - (S >= 2)) + max(0, S - 1) - max(0, S - 2)) + (S >= 1)*(S >= 2) + max(0, L - 1) + max(0, S -
+            2))*(D + 16))) * equal_h_over_p_w_over_p
+        + (2*(S*(D*(1 - inferred)*(3*F*(E >= 1)*k + E) - 3*D*(E >= 1)*(F - G)) + 3*min(S, 2)*D*(L >= 1)*(D + 16) +
+            D**2*(4*L + 3*(S >= 2) + 3*max(0, S - 2) + S - 3*(L >= 1)*((S >= 2) + 1)) + D*(L + S)*(3*F +
+            8*((most[0]*most[1])//(p**2))) + 48*D*((S >= 2)*(1 - (L >= 1)) + max(0, S - 2) + 3*S))) * y
+        + (4*(S*(D*(1 - inferred)*(3*F*(E >= 1)*k + E) - 3*D*(E >= 1)*(F - G)) + 3*min(S, 2)*D*(L >= 1)*(D + 16) +
+            D**2*(4*L + 3*(S >= 2) + 3*max(0, S - 2) + S - 3*(L >= 1)*((S >= 2) + 1)) + D*(L + S)*(3*F +
+            8*((most[0]*most[1])//(p**2))) + 48*D*((S >= 2)*(1 - (L >= 1)) + max(0, S - 2) + 3*S))) * z
+        + (-16*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_y
+        + (-32*D*((most[0]*most[1])//(p**2))*(L + S)) * equal_h_over_p_w_over_p_z
+        + (8*D*(L + S)) * yy
+        + (32*D*(L + S)) * yz
+        + (32*D*(L + S)) * zz
+        + (2*(D*o*p**2*((L >= 1)*(1 - (S >= 1)) + (S >= 1)) + D*(L + (S >= 1) + max(0, S - 1))*(3*F*(1 - (E >= 1)*(1 -
+            k*(1 - inferred))) + E*(1 - inferred) + 3*G*(E >= 1) + D + 144) + 3*D*((L >= 1)*((S >= 1)*(1 - (S >= 2)) +
+            max(0, S - 1) - max(0, S - 2)) + (S >= 1)*(S >= 2) + max(0, L - 1) + max(0, S - 2))*(D + 16))) *
+            equal_h_over_p_w_over_p_h_over_p_w_over_p
+        + (16*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_y
+        + (32*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_w_over_p_z
+        + (8*D*(L + S)) * equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     equal_h_over_p_w_over_p sum of (h//p == w//p) over samples
     y        sum of y over samples
@@ -312,14 +231,11 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     part_3 = 2*part_1
     part_4 = 4*part_1
     part_5 = part_1*k
-    part_6 = (S >= 1) + max(0, S - 1)
-    part_7 = (L >= 1)*(S >= 1) + (L >= 1)*max(0, S - 1) + (S >= 1)*(S >= 2) + max(0, S - 2) - (L >= 1)*(S >= 1)*(S >= 2) - (L >= 1)*max(0, S - 2)
-    part_8 = L*(E >= 1) - L*(E >= 1)*inferred
-    part_9 = L - L*(E >= 1)
-    part_10 = max(0, S - 1)*(E >= 1)
-    part_11 = (S >= 1)*(E >= 1) + part_10
-    part_12 = (S >= 1)*(E >= 1) + part_10 - (S >= 1)*(E >= 1)*inferred - max(0, S - 1)*(E >= 1)*inferred
-    part_13 = (S >= 1) + max(0, S - 1) - (S >= 1)*(E >= 1) - max(0, S - 1)*(E >= 1)
+    part_6 = (L >= 1)*(min(S, 2) - (S >= 2)) + (S >= 2) + max(0, S - 2)
+    part_7 = L*(E >= 1)*(1 - inferred)
+    part_8 = L*(1 - (E >= 1))
+    part_9 = S*(E >= 1)*(1 - inferred)
+    part_10 = S*(1 - (E >= 1))
     # what a contraction runs over, in multiples of (n, equal_h_over_p_w_over_p, y, z, equal_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_z, yy, yz, zz, equal_h_over_p_w_over_p_h_over_p_w_over_p, equal_h_over_p_w_over_p_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_h_over_p_w_over_p_z, equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p)
     x_embedder_proj_rows_ = (part_1, -part_1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -336,19 +252,19 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("lora_B.default",  x_embedder_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
     to_q_2: Rows = [
-        ("lora_A.default",  block_attn1_to_q_rows_,  32*D,  (),  (part_6, (part_7, part_6))),  # y = xW
-        ("lora_B.default",  block_attn1_to_q_rows_,  32*D,  (),  (part_6, (part_6, part_6))),  # y = xW
+        ("lora_A.default",  block_attn1_to_q_rows_,  32*D,  (),  (S, (part_6, S))),  # y = xW
+        ("lora_B.default",  block_attn1_to_q_rows_,  32*D,  (),  (S, (S, S))),       # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("x_embedder.proj",                                      x_embedder_proj_rows_,  2*D*c*p**2,       (1, (0, 1)),  (1, (0, 0))),       # y = xW
-        ("t_embedder.timestep_embedder.linear_1",                sample_,     512*D,            (1, (0, 1)),  (1, (0, 0))),       # y = xW
-        ("t_embedder.timestep_embedder.linear_2",                sample_,     2*D**2,           (1, (1, 1)),  (1, (0, 0))),       # y = xW
-        ("p_embedder.pooled_embedder.linear_1",                  sample_,     2*D*P,            (1, (0, 1)),  (1, (0, 0))),       # y = xW
-        ("p_embedder.pooled_embedder.linear_2",                  sample_,     2*D**2,           (1, (1, 1)),  (1, (0, 0))),       # y = xW
-        ("caption_projection.*.linear",                          prompt_t5_,  2*D*captions[0],  (1, (0, 1)),  (1, (0, 0))),       # y = xW
+        ("x_embedder.proj",                                      x_embedder_proj_rows_,  2*D*c*p**2,       (1, (0, 1)),  (1, (0, 0))),  # y = xW
+        ("t_embedder.timestep_embedder.linear_1",                sample_,     512*D,            (1, (0, 1)),  (1, (0, 0))),  # y = xW
+        ("t_embedder.timestep_embedder.linear_2",                sample_,     2*D**2,           (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("p_embedder.pooled_embedder.linear_1",                  sample_,     2*D*P,            (1, (0, 1)),  (1, (0, 0))),  # y = xW
+        ("p_embedder.pooled_embedder.linear_2",                  sample_,     2*D**2,           (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("caption_projection.*.linear",                          prompt_t5_,  2*D*captions[0],  (1, (0, 1)),  (1, (0, 0))),  # y = xW
         ("caption_projection.*.linear",                          prompt_,     2*D*captions[1],  (L + max(0, S - 1) + 1, (0, L + max(0, S - 1) + 1)),  (L + max(0, S - 1) + 1, (0, 0))),  # y = xW
-        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,     24*D**2,          (L, (L, L)),  (L, (0, 0))),       # y = xW
+        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,     24*D**2,          (L, (L, L)),  (L, (0, 0))),  # y = xW
         ("double_stream_blocks.*.block.attn1.to_q",              x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("double_stream_blocks.*.block.attn1.to_q", to_q_1),
         ("double_stream_blocks.*.block.attn1.to_k",              x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
@@ -358,45 +274,45 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("double_stream_blocks.*.block.attn1.to_q_t",            block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0))),  # y = xW
         ("double_stream_blocks.*.block.attn1.to_k_t",            block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0))),  # y = xW
         ("double_stream_blocks.*.block.attn1.to_v_t",            block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (max(0, L - 1), 0))),  # y = xW
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (L, (L, L)),  (L, (L, L))),       # scores = qk
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (L, (L, L)),  (L, (L, L))),       # mix = pv
-        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (L, 0))),       # y = xW
-        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (L, 0))),       # y = xW
-        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,  2*D*E,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_8, part_8)),  (L*(E >= 1), (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (L, (L, L)),  (L, (L, L))),  # scores = qk
+        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (L, (L, L)),  (L, (L, L))),  # mix = pv
+        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,  2*D**2,           (L, (L, L)),  (L, (L, 0))),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           (L, (L, L)),  (L, (L, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,  2*D*E,            (L*(E >= 1), (part_7, part_7)),  (L*(E >= 1), (part_7, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_7, part_7)),  (L*(E >= 1), (part_7, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_7, part_7)),  (L*(E >= 1), (part_7, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,    2*D*F,            (L*(E >= 1), (part_7, part_7)),  (L*(E >= 1), (part_7, 0))),  # y = xW
         ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,  2*D*G,            (L*(E >= 1), (L*(E >= 1), L*(E >= 1))),  (L*(E >= 1), (L*(E >= 1), 0))),  # y = xW
         ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,  2*D*G,            (L*(E >= 1), (L*(E >= 1), L*(E >= 1))),  (L*(E >= 1), (L*(E >= 1), 0))),  # y = xW
         ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,  2*D*G,            (L*(E >= 1), (L*(E >= 1), L*(E >= 1))),  (L*(E >= 1), (L*(E >= 1), 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,  2*D*F,            (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,  2*D*F,            (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,  2*D*F,            (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),       # y = xW
-        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),       # y = xW
-        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),       # y = xW
-        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,     12*D**2,          (part_6, (part_6, part_6)),  (part_6, (0, 0))),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_q",              block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,  2*D*F,            (part_8, (part_8, part_8)),  (part_8, (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,  2*D*F,            (part_8, (part_8, part_8)),  (part_8, (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,  2*D*F,            (part_8, (part_8, part_8)),  (part_8, (part_8, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            (L, (L, L)),  (L, (L, 0))),  # y = xW
+        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,     12*D**2,          (S, (S, S)),  (S, (0, 0))),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_q",              block_attn1_to_q_rows_,  2*D**2,           (S, (S, S)),  (S, (part_6, 0), 0, ".base_layer")),  # y = xW
         ("single_stream_blocks.*.block.attn1.to_q", to_q_2),
-        ("single_stream_blocks.*.block.attn1.to_k",              block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_k",              block_attn1_to_q_rows_,  2*D**2,           (S, (S, S)),  (S, (part_6, 0), 0, ".base_layer")),  # y = xW
         ("single_stream_blocks.*.block.attn1.to_k", to_q_2),
-        ("single_stream_blocks.*.block.attn1.to_v",              block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_v",              block_attn1_to_q_rows_,  2*D**2,           (S, (S, S)),  (S, (part_6, 0), 0, ".base_layer")),  # y = xW
         ("single_stream_blocks.*.block.attn1.to_v", to_q_2),
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # scores = qk
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # mix = pv
-        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,  2*D**2,           (part_6, (part_6, part_6)),  (part_6, (part_6, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,  2*D*E,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,  2*D*F,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,  2*D*F,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,  2*D*F,            (part_11, (part_12, part_12)),  (part_11, (part_12, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,  2*D*G,            (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,  2*D*G,            (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,  2*D*G,            (part_11, (part_11, part_11)),  (part_11, (part_11, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,  2*D*F,            (part_13, (part_13, part_13)),  (part_13, (part_13, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,  2*D*F,            (part_13, (part_13, part_13)),  (part_13, (part_13, 0))),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,  2*D*F,            (part_13, (part_13, part_13)),  (part_13, (part_13, 0))),  # y = xW
-        ("final_layer.adaLN_modulation.1",                       sample_,     4*D**2,           (1, (1, 1)),  (1, (0, 0))),       # y = xW
-        ("final_layer.linear",                                   x_embedder_proj_rows_,  2*D*o*p**2,       (1, (1, 1)),  (1, ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0))),  # y = xW
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (S, (S, S)),  (S, (S, S))),  # scores = qk
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,  2*D,              (S, (S, S)),  (S, (S, S))),  # mix = pv
+        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,  2*D**2,           (S, (S, S)),  (S, (S, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,  2*D*E,            (S*(E >= 1), (part_9, part_9)),  (S*(E >= 1), (part_9, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,  2*D*F,            (S*(E >= 1), (part_9, part_9)),  (S*(E >= 1), (part_9, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,  2*D*F,            (S*(E >= 1), (part_9, part_9)),  (S*(E >= 1), (part_9, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,  2*D*F,            (S*(E >= 1), (part_9, part_9)),  (S*(E >= 1), (part_9, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,  2*D*G,            (S*(E >= 1), (S*(E >= 1), S*(E >= 1))),  (S*(E >= 1), (S*(E >= 1), 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,  2*D*G,            (S*(E >= 1), (S*(E >= 1), S*(E >= 1))),  (S*(E >= 1), (S*(E >= 1), 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,  2*D*G,            (S*(E >= 1), (S*(E >= 1), S*(E >= 1))),  (S*(E >= 1), (S*(E >= 1), 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,  2*D*F,            (part_10, (part_10, part_10)),  (part_10, (part_10, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,  2*D*F,            (part_10, (part_10, part_10)),  (part_10, (part_10, 0))),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,  2*D*F,            (part_10, (part_10, part_10)),  (part_10, (part_10, 0))),  # y = xW
+        ("final_layer.adaLN_modulation.1",                       sample_,     4*D**2,           (1, (1, 1)),  (1, (0, 0))),  # y = xW
+        ("final_layer.linear",                                   x_embedder_proj_rows_,  2*D*o*p**2,       (1, (1, 1)),  (1, ((L >= 1)*(1 - (S >= 1)) + (S >= 1), 0))),  # y = xW
     ]
 
 
@@ -574,7 +490,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; S = sizes.num_single_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 96*L*D + 96*(S >= 1)*D + 96*max(0, S - 1)*D}
+        return {"forward": 0, "lora": 96*D*(L + S)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -8,109 +8,67 @@
 """Hunyuan-DiT, self-attention and cross-attention to two encoders' text, with skips from the first half to the second: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D**2 + 2*max(0, L - (L//2) - 1)*D**2 + 2*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D**2 + 2*(4*E**2*styled + 2*D**2 + 5*E**2 + 4*E*P + 6144*E*styled + 3*T**2 + T*P + 256*E + 2*T))
-            * n
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*X + 4*max(0, L - (L//2) - 1)*D*X + 4*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D*X) * y
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*X + 4*max(0, L - (L//2) - 1)*D*X + 4*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D*X + 4*T*(2*X + 3*T + 1)) * z
-        + (2*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation ==
-            "swiglu") + 6*D + 2*((D*r)//1)) + 2*max(0, L - (L//2) - 1)*D*(((D*r)//1)*(activation == "geglu") +
-            ((D*r)//1)*(activation == "swiglu") + 8*D + 2*((D*r)//1)) + 2*max(0, min(min(L, L//2 + 1), L//2 -
-            1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") + 6*D + 2*((D*r)//1)) +
-            2*p**2*(D*o + E*c)) * img
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_y
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_z
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_img
-    backward (full, checkpointed under symflops, torch):
-        (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D**2 + 4*max(0, L - (L//2) - 1)*D**2 + 4*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D**2 + 4*(4*E**2*styled + 2*D**2 + 5*E**2 + 4*E*P + 6144*E*styled + 3*T**2 + T*P + 128*E + 2*T))
-            * n
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*X + 8*max(0, L - (L//2) - 1)*D*X + 8*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D*X) * y
-        + (8*(min(L, L//2 + 1) - max(0, L//2 - 1) >= 1)*(L - (L//2) >= 2)*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*T*(2*X +
-            T) + 8*(min(L, L//2 + 1) - max(0, L//2 - 1) >= 1)*(L - (L//2) >= 2)*T*(-2*X - T) + 8*(min(L, L//2 + 1) - max(0,
-            L//2 - 1) >= 1)*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*T*(-2*X - T) + 8*(L - (L//2) >= 2)*(min(min(L, L//2 + 1),
-            L//2 - 1) >= 1)*T*(-2*X - T) + 8*(min(L, L//2 + 1) - max(0, L//2 - 1) >= 1)*T*(2*X + T) + 8*(L - (L//2) >=
-            2)*T*(2*X + T) + 8*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*T*(2*X + T) + 8*max(0, min(L, L//2 + 1) - max(0, L//2
-            - 1))*D*X + 8*max(0, L - (L//2) - 1)*D*X + 8*max(0, min(min(L, L//2 + 1), L//2 - 1))*D*X + 8*T*(T + 1)) * z
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation ==
-            "swiglu") + 6*D + 2*((D*r)//1)) + 4*max(0, L - (L//2) - 1)*D*(((D*r)//1)*(activation == "geglu") +
-            ((D*r)//1)*(activation == "swiglu") + 8*D + 2*((D*r)//1)) + 4*max(0, min(min(L, L//2 + 1), L//2 -
-            1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") + 6*D + 2*((D*r)//1)) +
-            2*p**2*(2*D*o + E*c)) * img
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 8*max(0, L - (L//2) - 1)*D + 8*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_y
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 8*max(0, L - (L//2) - 1)*D + 8*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_z
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 8*max(0, L - (L//2) - 1)*D + 8*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_img
-    forward (lora under symflops, torch):
-        (2*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D**2 + 2*max(0, L - (L//2) - 1)*D**2 + 2*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D**2 + 2*(4*E**2*styled + 2*D**2 + 5*E**2 + 4*E*P + 6144*E*styled + 3*T**2 + T*P + 256*E + 2*T))
-            * n
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*(D*X + 16*D + 16*X) + 4*max(0, L - (L//2) - 1)*(D*X + 16*D +
-            16*X) + 4*max(0, min(min(L, L//2 + 1), L//2 - 1))*(D*X + 16*D + 16*X)) * y
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*(D*X + 16*D + 16*X) + 4*max(0, L - (L//2) - 1)*(D*X + 16*D +
-            16*X) + 4*max(0, min(min(L, L//2 + 1), L//2 - 1))*(D*X + 16*D + 16*X) + 4*T*(2*X + 3*T + 1)) * z
-        + (2*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation ==
-            "swiglu") + 6*D + 2*((D*r)//1) + 192) + 2*max(0, L - (L//2) - 1)*D*(((D*r)//1)*(activation == "geglu") +
-            ((D*r)//1)*(activation == "swiglu") + 8*D + 2*((D*r)//1) + 192) + 2*max(0, min(min(L, L//2 + 1), L//2 -
-            1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") + 6*D + 2*((D*r)//1) + 192) +
-            2*p**2*(D*o + E*c)) * img
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_y
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_z
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_img
-    backward (lora under symflops, torch):
-        (64*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*(2*D + X) + 64*max(0, L - (L//2) - 1)*(2*D + X) + 64*max(0,
-            min(min(L, L//2 + 1), L//2 - 1))*(2*D + X)) * y
-        + (64*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*(2*D + X) + 64*max(0, L - (L//2) - 1)*(2*D + X) + 64*max(0,
-            min(min(L, L//2 + 1), L//2 - 1))*(2*D + X)) * z
-        + (2*(min(L, L//2 + 1) - max(0, L//2 - 1) >= 1)*(L - (L//2) >= 2)*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*D*o*p**2
-            + 6*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*max(0, min(L, L//2 + 1) - max(0, L//2 - 1) - 1)*D*(-D - 16) +
-            6*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*(D + 16) + 2*(min(L, L//2
-            + 1) - max(0, L//2 - 1) >= 1)*D*o*p**2 + 2*(L - (L//2) >= 2)*D*o*p**2 + 2*(min(min(L, L//2 + 1), L//2 - 1) >=
-            1)*D*o*p**2 + 6*max(0, min(L, L//2 + 1) - max(0, L//2 - 1) - 1)*D*(D + 16) + 2*max(0, min(L, L//2 + 1) - max(0,
-            L//2 - 1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") + 3*D + 2*((D*r)//1) +
-            336) + 2*max(0, L - (L//2) - 1)*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") +
-            8*D + 2*((D*r)//1) + 384) + 6*max(0, min(min(L, L//2 + 1), L//2 - 1) - 1)*D*(D + 16) + 2*max(0, min(min(L, L//2
-            + 1), L//2 - 1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") + 3*D +
-            2*((D*r)//1) + 336) - 2*(min(L, L//2 + 1) - max(0, L//2 - 1) >= 1)*(L - (L//2) >= 2)*D*o*p**2 - 2*(min(L, L//2 +
-            1) - max(0, L//2 - 1) >= 1)*(min(min(L, L//2 + 1), L//2 - 1) >= 1)*D*o*p**2 - 2*(L - (L//2) >= 2)*(min(min(L,
-            L//2 + 1), L//2 - 1) >= 1)*D*o*p**2) * img
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 8*max(0, L - (L//2) - 1)*D + 8*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_y
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 8*max(0, L - (L//2) - 1)*D + 8*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_z
-        + (8*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 8*max(0, L - (L//2) - 1)*D + 8*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_img
-    recomputed (checkpointed under symflops, torch):
-        (2*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D**2 + 2*max(0, L - (L//2) - 1)*D**2 + 2*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D**2) * n
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*X + 4*max(0, L - (L//2) - 1)*D*X + 4*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D*X) * y
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*X + 4*max(0, L - (L//2) - 1)*D*X + 4*max(0, min(min(L, L//2 +
-            1), L//2 - 1))*D*X) * z
-        + (2*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation ==
-            "swiglu") + 6*D + (D*r)//1) + 2*max(0, L - (L//2) - 1)*D*(((D*r)//1)*(activation == "geglu") +
-            ((D*r)//1)*(activation == "swiglu") + 8*D + (D*r)//1) + 2*max(0, min(min(L, L//2 + 1), L//2 -
-            1))*D*(((D*r)//1)*(activation == "geglu") + ((D*r)//1)*(activation == "swiglu") + 6*D + (D*r)//1)) * img
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_y
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_z
-        + (4*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D + 4*max(0, L - (L//2) - 1)*D + 4*max(0, min(min(L, L//2 + 1),
-            L//2 - 1))*D) * img_img
+    forward (full, forward, checkpointed under symflops):
+        (2*(L*D**2 + 4*E*styled*(E + 1536) + E*(5*E + 4*P + 256) + T*(3*T + P + 2) + 2*D**2)) * n
+        + (4*L*D*X) * y
+        + (4*(L*D*X + T*(2*X + 3*T + 1))) * z
+        + (2*(L*D*((D*r)//1)*((activation == "geglu") + (activation == "swiglu") + 2) + p**2*(D*o + E*c) + 2*D**2*(max(0,
+            L - (L//2) - 1) + 3*L))) * img
+        + (4*L*D) * img_y
+        + (4*L*D) * img_z
+        + (4*L*D) * img_img
+    backward (full, checkpointed under symflops):
+        (4*(L*D**2 + 4*E*styled*(E + 1536) + E*(5*E + 4*P + 128) + T*(3*T + P + 2) + 2*D**2)) * n
+        + (8*L*D*X) * y
+        + (8*(L*D*X + T*(T + 1) + T*((min(L, L//2 + 1) - max(0, L//2 - 1) >= 1) + (1 - (min(L, L//2 + 1) - max(0, L//2 -
+            1) >= 1))*((L - (L//2) >= 2) + (1 - (L - (L//2) >= 2))*(min(min(L, L//2 + 1), L//2 - 1) >= 1)))*(2*X + T))) * z
+        + (4*L*D*((D*r)//1)*((activation == "geglu") + (activation == "swiglu") + 2) + 2*p**2*(2*D*o + E*c) +
+            8*D**2*(max(0, L - (L//2) - 1) + 3*L)) * img
+        + (8*L*D) * img_y
+        + (8*L*D) * img_z
+        + (8*L*D) * img_img
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(L*D**2 + 4*E*styled*(E + 1536) + E*(5*E + 4*P + 256) + T*(3*T + P + 2) + 2*D**2)) * n
+        + (4*L*(D*(X + 16) + 16*X)) * y
+        + (4*(L*(D*(X + 16) + 16*X) + T*(2*X + 3*T + 1))) * z
+        + (2*(L*D*(((D*r)//1)*((activation == "geglu") + (activation == "swiglu") + 2) + 192) + p**2*(D*o + E*c) +
+            2*D**2*(max(0, L - (L//2) - 1) + 3*L))) * img
+        + (4*L*D) * img_y
+        + (4*L*D) * img_z
+        + (4*L*D) * img_img
+    backward (lora under symflops):
+        (64*L*(2*D + X)) * y
+        + (64*L*(2*D + X)) * z
+        + (2*((min(min(L, L//2 + 1), L//2 - 1) >= 1)*((min(L, L//2 + 1) - max(0, L//2 - 1) >= 1)*(D*o*p**2*(L - (L//2) >=
+            2) - D*o*p**2) + 3*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*D*(D + 16) + D*o*p**2 - D*o*p**2*(L - (L//2) >=
+            2) - 3*max(0, min(L, L//2 + 1) - max(0, L//2 - 1) - 1)*D*(D + 16)) + (min(L, L//2 + 1) - max(0, L//2 - 1) >=
+            1)*(D*o*p**2 - D*o*p**2*(L - (L//2) >= 2)) + D*o*p**2*(L - (L//2) >= 2) + 3*max(0, min(L, L//2 + 1) - max(0,
+            L//2 - 1) - 1)*D*(D + 16) + max(0, L - (L//2) - 1)*D*(5*D + 48) + 3*max(0, min(min(L, L//2 + 1), L//2 - 1) -
+            1)*D*(D + 16) + L*D*(((D*r)//1)*((activation == "geglu") + (activation == "swiglu") + 2) + 3*(D + 112)))) * img
+        + (8*L*D) * img_y
+        + (8*L*D) * img_z
+        + (8*L*D) * img_img
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (2*L*D**2) * n
+        + (4*L*D*X) * y
+        + (4*L*D*X) * z
+        + (2*L*D*((D*r)//1)*((activation == "geglu") + (activation == "swiglu") + 1) + 4*D**2*(max(0, L - (L//2) - 1) +
+            3*L)) * img
+        + (4*L*D) * img_y
+        + (4*L*D) * img_z
+        + (4*L*D) * img_img
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     z        sum of z over samples
@@ -226,18 +184,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     styled = sizes.use_style_cond_and_image_meta_size; activation = sizes.activation_fn
     D = H*d
     o = c*sigma + c
-    part_1 = min(L, L//2 + 1) - max(0, L//2 - 1)
-    part_2 = max(0, part_1)
-    part_3 = max(0, L - (L//2) - 1)
-    part_4 = min(min(L, L//2 + 1), L//2 - 1)
-    part_5 = part_2 + part_3 + max(0, part_4)
-    case_1 = part_4 >= 1
-    part_6 = max(0, min(L, L//2 + 1) - max(0, L//2 - 1) - 1)
-    part_7 = case_1*part_2 + part_6 + part_3 + max(0, part_4 - 1) - case_1*part_6
-    case_2 = part_1 >= 1
+    part_1 = min(min(L, L//2 + 1), L//2 - 1)
+    case_1 = part_1 >= 1
+    part_2 = min(L, L//2 + 1) - max(0, L//2 - 1)
+    part_3 = max(0, min(L, L//2 + 1) - max(0, L//2 - 1) - 1)
+    part_4 = max(0, L - (L//2) - 1)
+    part_5 = case_1*(max(0, part_2) - part_3) + part_3 + part_4 + max(0, part_1 - 1)
+    case_2 = part_2 >= 1
     case_3 = L - (L//2) >= 2
-    part_8 = case_2*case_3*case_1 + case_2 + case_3 + case_1 - case_2*case_3 - case_2*case_1 - case_3*case_1
-    part_9 = 2*D*((D*r)//1)
+    part_6 = case_2 + (1 - case_2)*(case_3 + (1 - case_3)*case_1)
+    part_7 = 2*D*((D*r)//1)
     # what a contraction runs over, in multiples of (n, y, z, img, img_y, img_z, img_img)
     pos_embed_proj_rows_ = (0, 0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0)
@@ -248,20 +204,20 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     attn2_pairs_ = (0, 0, 0, 0, 1, 1, 0)
     # what equal modules have in common, each below its own path
     to_q_1: Rows = [
-        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (part_5, (part_7, part_5))),  # y = xW
-        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (part_5, (part_5, part_5))),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (L, (part_5, L))),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (L, (L, L))),       # y = xW
     ]
     module_1: Rows = [
-        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (part_5, (part_5, part_5))),  # y = xW
-        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (part_5, (part_5, part_5))),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
     to_out_1: Rows = [
-        ("0",  pos_embed_proj_rows_,  2*D**2,  (part_5, (part_5, part_5), part_5),  (part_5, (part_5, 0), 0, ".base_layer")),  # y = xW
+        ("0",  pos_embed_proj_rows_,  2*D**2,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("0", module_1),
     ]
     to_k_1: Rows = [
-        ("lora_A.default",  attn2_to_k_rows_,  32*X,  (),  (part_5, (0, part_5))),  # y = xW
-        ("lora_B.default",  attn2_to_k_rows_,  32*D,  (),  (part_5, (part_5, part_5))),  # y = xW
+        ("lora_A.default",  attn2_to_k_rows_,  32*X,  (),  (L, (0, L))),  # y = xW
+        ("lora_B.default",  attn2_to_k_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
@@ -275,32 +231,32 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("time_extra_emb.pooler",                      sample_,           2*T*P,       (1, (1, 1)),       (1, (0, 0))),       # y = xW
         ("time_extra_emb.extra_embedder.linear_1",     sample_,           8*E**2*styled + 8*E*P + 12288*E*styled,  (1, (1, 1)),       (1, (0, 0))),       # y = xW
         ("time_extra_emb.extra_embedder.linear_2",     sample_,           8*E**2,      (1, (1, 1)),       (1, (0, 0))),       # y = xW
-        ("text_embedder.linear_1",                     prompt_t5_,        8*T**2,      (1, (0, part_8)),  (1, (0, 0))),       # y = xW
-        ("text_embedder.linear_2",                     prompt_t5_,        8*X*T,       (1, (part_8, part_8)),  (1, (0, 0))),       # y = xW
-        ("blocks.*.norm1.linear",                      sample_,           2*D**2,      (part_5, (part_5, part_5), part_5),  (part_5, (0, 0))),  # y = xW
-        ("blocks.*.attn1.to_q",                        pos_embed_proj_rows_,  2*D**2,      (part_5, (part_5, part_5), part_5),  (part_5, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("text_embedder.linear_1",                     prompt_t5_,        8*T**2,      (1, (0, part_6)),  (1, (0, 0))),       # y = xW
+        ("text_embedder.linear_2",                     prompt_t5_,        8*X*T,       (1, (part_6, part_6)),  (1, (0, 0))),       # y = xW
+        ("blocks.*.norm1.linear",                      sample_,           2*D**2,      (L, (L, L), L),    (L, (0, 0))),       # y = xW
+        ("blocks.*.attn1.to_q",                        pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),    (L, (part_5, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn1.to_q", to_q_1),
-        ("blocks.*.attn1.to_k",                        pos_embed_proj_rows_,  2*D**2,      (part_5, (part_5, part_5), part_5),  (part_5, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn1.to_k",                        pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),    (L, (part_5, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn1.to_k", to_q_1),
-        ("blocks.*.attn1.to_v",                        pos_embed_proj_rows_,  2*D**2,      (part_5, (part_5, part_5), part_5),  (part_5, (part_7, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn1.to_v",                        pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),    (L, (part_5, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn1.to_v", to_q_1),
-        ("blocks.*.attn1",                             attn1_pairs_,      2*D,         (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # scores = qk
-        ("blocks.*.attn1",                             attn1_pairs_,      2*D,         (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # mix = pv
+        ("blocks.*.attn1",                             attn1_pairs_,      2*D,         (L, (L, L), L),    (L, (L, L))),       # scores = qk
+        ("blocks.*.attn1",                             attn1_pairs_,      2*D,         (L, (L, L), L),    (L, (L, L))),       # mix = pv
         ("blocks.*.attn1.to_out", to_out_1),
-        ("blocks.*.attn2.to_q",                        pos_embed_proj_rows_,  2*D**2,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn2.to_q",                        pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),    (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_q", module_1),
-        ("blocks.*.attn2.to_k",                        attn2_to_k_rows_,  2*D*X,       (part_5, (part_5, part_5), part_5),  (part_5, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn2.to_k",                        attn2_to_k_rows_,  2*D*X,       (L, (L, L), L),    (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_k", to_k_1),
-        ("blocks.*.attn2.to_v",                        attn2_to_k_rows_,  2*D*X,       (part_5, (part_5, part_5), part_5),  (part_5, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn2.to_v",                        attn2_to_k_rows_,  2*D*X,       (L, (L, L), L),    (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_v", to_k_1),
-        ("blocks.*.attn2",                             attn2_pairs_,      2*D,         (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # scores = qk
-        ("blocks.*.attn2",                             attn2_pairs_,      2*D,         (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # mix = pv
+        ("blocks.*.attn2",                             attn2_pairs_,      2*D,         (L, (L, L), L),    (L, (L, L))),       # scores = qk
+        ("blocks.*.attn2",                             attn2_pairs_,      2*D,         (L, (L, L), L),    (L, (L, L))),       # mix = pv
         ("blocks.*.attn2.to_out", to_out_1),
-        ("blocks.*.ff.net.0.proj",                     pos_embed_proj_rows_,  2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1)*(activation == "swiglu") + part_9,  (part_5, (part_5, part_5), part_5),  (part_5, (part_5, 0))),  # y = xW
-        ("blocks.*.ff.net.2",                          pos_embed_proj_rows_,  part_9,      (part_5, (part_5, part_5)),  (part_5, (part_5, 0))),  # y = xW
-        ("blocks.*.skip_linear",                       pos_embed_proj_rows_,  4*D**2,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, 0))),  # y = xW
+        ("blocks.*.ff.net.0.proj",                     pos_embed_proj_rows_,  2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1)*(activation == "swiglu") + part_7,  (L, (L, L), L),    (L, (L, 0))),       # y = xW
+        ("blocks.*.ff.net.2",                          pos_embed_proj_rows_,  part_7,      (L, (L, L)),       (L, (L, 0))),       # y = xW
+        ("blocks.*.skip_linear",                       pos_embed_proj_rows_,  4*D**2,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
         ("norm_out.linear",                            sample_,           4*D**2,      (1, (1, 1)),       (1, (0, 0))),       # y = xW
-        ("proj_out",                                   pos_embed_proj_rows_,  2*D*o*p**2,  (1, (1, 1)),       (1, (part_8, 0))),  # y = xW
+        ("proj_out",                                   pos_embed_proj_rows_,  2*D*o*p**2,  (1, (1, 1)),       (1, (part_6, 0))),  # y = xW
     ]
 
 
@@ -486,10 +442,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim; X = sizes.cross_attention_dim
         D = H*d
-        return {
-            "forward": 0,
-            "lora": 32*max(0, min(L, L//2 + 1) - max(0, L//2 - 1))*(7*D + X) + 32*max(0, L - (L//2) - 1)*(7*D + X) + 32*max(0, min(min(L, L//2 + 1), L//2 - 1))*(7*D + X),
-        }
+        return {"forward": 0, "lora": 32*L*(7*D + X)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -12,61 +12,62 @@
 """HunyuanVideo transformer, double-stream blocks with joint attention, then single-stream blocks: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (12*L*D**2*(condition == "token_replace") + 6*S*D**2*(condition == "token_replace") + 4*R*D**2 + 24*L*D**2 +
-            6*S*D**2 + 2*D*(condition == "token_replace")*(D + 256) + 2*D*guided*(D + 256) + 2*D*(6*D + J + P + 512)) * n
-        + (24*R*D**2 + 4*L*D*(2*D + F) + 4*S*D*(2*D + F) + 2*D*J) * y
-        + (4*R*D + 4*L*D + 4*S*D) * yy
-        + (4*L*D*(2*D + F) + 4*S*D*(2*D + F) + 2*D*p**2*pt*(c + o)) * video
-        + (8*L*D + 8*S*D) * video_y
-        + (4*L*D + 4*S*D) * video_video
-    backward (full, checkpointed under symflops, torch):
-        (2*(R >= 1)*(L >= 1)*(S >= 1)*D*(-4*D - J - 256) + 4*(L >= 1)*(S >= 1)*D*(condition == "token_replace")*(-D -
-            128) + 2*(R >= 1)*(L >= 1)*D*(4*D + J + 256) + 2*(R >= 1)*(S >= 1)*D*(4*D + J + 256) + 8*R*(L >= 1)*D**2 +
-            8*R*(S >= 1)*D**2 + 4*(L >= 1)*D*(condition == "token_replace")*(D + 128) + 24*L*D**2*(condition ==
-            "token_replace") + 4*(S >= 1)*D*(condition == "token_replace")*(D + 128) + 12*S*D**2*(condition ==
-            "token_replace") + 48*L*D**2 + 12*S*D**2 + 4*D*guided*(D + 128) + 2*D*(8*D + P + 256) - 8*R*(L >= 1)*(S >=
-            1)*D**2) * n
-        + (48*R*(L >= 1)*D**2 + 48*R*(S >= 1)*D**2 + 4*max(0, L - 1)*(S >= 1)*D*(-D - 2*F) + 4*L*(S >= 1)*D*(D + 2*F) +
-            2*(L >= 1)*D*J + 4*max(0, L - 1)*D*(D + 2*F) + 12*L*D**2 + 2*(S >= 1)*D*J + 8*S*D*(2*D + F) - 48*R*(L >= 1)*(S
-            >= 1)*D**2 - 2*(L >= 1)*(S >= 1)*D*J) * y
-        + (8*R*(L >= 1)*D + 8*R*(S >= 1)*D + 8*L*D + 8*S*D - 8*R*(L >= 1)*(S >= 1)*D) * yy
-        + (8*L*D*(2*D + F) + 8*S*D*(2*D + F) + 2*D*p**2*pt*(c + 2*o)) * video
-        + (16*L*D + 16*S*D) * video_y
-        + (8*L*D + 8*S*D) * video_video
-    forward (lora under symflops, torch):
-        (12*L*D**2*(condition == "token_replace") + 6*S*D**2*(condition == "token_replace") + 4*R*D**2 + 24*L*D**2 +
-            6*S*D**2 + 2*D*(condition == "token_replace")*(D + 256) + 2*D*guided*(D + 256) + 2*D*(6*D + J + P + 512)) * n
-        + (8*R*D*(3*D + 32) + 4*L*D*(2*D + F) + 4*S*D*(2*D + F + 48) + 2*D*J) * y
-        + (4*R*D + 4*L*D + 4*S*D) * yy
-        + (4*L*D*(2*D + F + 64) + 4*S*D*(2*D + F + 48) + 2*D*p**2*pt*(c + o)) * video
-        + (8*L*D + 8*S*D) * video_y
-        + (4*L*D + 4*S*D) * video_video
-    backward (lora under symflops, torch):
-        (2*(R >= 1)*(L >= 1)*max(0, S - 1)*D*(3*D + F + 48) + 2*(R >= 1)*(L >= 1)*S*D*(-3*D - F - 48) + 6*max(0, R -
-            1)*(L >= 1)*(S >= 1)*D*(-D - 16) + 2*R*(L >= 1)*(S >= 1)*D*(-9*D - 208) + 6*(R >= 1)*L*D**2 + 2*(R >= 1)*max(0,
-            S - 1)*D*(-3*D - F - 48) + 2*(R >= 1)*S*D*(3*D + F + 48) + 6*max(0, R - 1)*(L >= 1)*D*(D + 16) + 6*max(0, R -
-            1)*(S >= 1)*D*(D + 16) + 2*R*(L >= 1)*D*(9*D + 208) + 2*R*(S >= 1)*D*(9*D + 208) + 2*(L >= 1)*max(0, S -
-            1)*D*(-3*D - F - 48) + 2*(L >= 1)*S*D*(3*D + F + 48) + 2*max(0, L - 1)*(S >= 1)*D*(-D - 2*F) + 2*L*(S >= 1)*D*(D
-            + 2*F) + 4*max(0, L - 1)*D*(2*D + F) + 2*max(0, S - 1)*D*(3*D + F + 48) + 2*S*D*(D + F + 144) - 6*(R >=
-            1)*max(0, L - 1)*D**2) * y
-        + (8*R*(L >= 1)*D + 8*R*(S >= 1)*D + 8*L*D + 8*S*D - 8*R*(L >= 1)*(S >= 1)*D) * yy
-        + (2*(R >= 1)*(L >= 1)*max(0, S - 1)*D*(3*D + F + 48) + 2*(R >= 1)*(L >= 1)*S*D*(-3*D - F - 48) + 2*(R >=
-            1)*max(0, S - 1)*D*(-3*D - F - 48) + 2*(R >= 1)*S*D*(3*D + F + 48) + 2*(L >= 1)*max(0, S - 1)*D*(-3*D - F - 48)
-            + 2*(L >= 1)*S*D*(3*D + F + 48) + 2*(L >= 1)*D*o*p**2*pt + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 208) +
-            2*(S >= 1)*D*o*p**2*pt + 2*max(0, S - 1)*D*(3*D + F + 48) + 2*S*D*(D + F + 144) - 2*(L >= 1)*(S >=
-            1)*D*o*p**2*pt) * video
-        + (16*L*D + 16*S*D) * video_y
-        + (8*L*D + 8*S*D) * video_video
-    recomputed (checkpointed under symflops, torch):
-        (12*L*D**2*(condition == "token_replace") + 6*S*D**2*(condition == "token_replace") + 24*L*D**2 + 6*S*D**2) * n
-        + (4*L*D*(2*D + F) + 4*S*D*(2*D + F)) * y
-        + (4*L*D + 4*S*D) * yy
-        + (4*L*D*(2*D + F) + 4*S*D*(2*D + F)) * video
-        + (8*L*D + 8*S*D) * video_y
-        + (4*L*D + 4*S*D) * video_video
+    forward (full, forward, checkpointed under symflops):
+        (2*(D**2*((condition == "token_replace")*(6*L + 3*S + 1) + 2*R + 12*L + 3*S + guided + 6) + D*(J + P) +
+            256*D*((condition == "token_replace") + guided + 2))) * n
+        + (24*R*D**2 + 4*D*(L + S)*(2*D + F) + 2*D*J) * y
+        + (4*D*(R + L + S)) * yy
+        + (2*D*p**2*pt*(c + o) + 4*D*(L + S)*(2*D + F)) * video
+        + (8*D*(L + S)) * video_y
+        + (4*D*(L + S)) * video_video
+    backward (full, checkpointed under symflops):
+        (2*(D*((L >= 1)*(1 - (S >= 1)) + (S >= 1))*(2*(condition == "token_replace")*(D + 128) + J*(R >= 1)) +
+            2*D**2*(2*(L >= 1)*((R >= 1)*(1 - (S >= 1)) + R*(1 - (S >= 1))) + 6*L*((condition == "token_replace") + 2) +
+            2*(S >= 1)*((R >= 1) + R) + 3*S*((condition == "token_replace") + 1) + guided + 4) + D*P + 256*D*((R >= 1)*((L
+            >= 1)*(1 - (S >= 1)) + (S >= 1)) + guided + 1))) * n
+        + (2*D*((L >= 1)*(1 - (S >= 1)) + (S >= 1))*(24*R*D + J) + 4*D**2*(4*(L + S) - (L >= 1)*(1 - (S >= 1))) +
+            8*D*F*((L >= 1)*(S >= 1) + max(0, L - 1) + S)) * y
+        + (8*D*(R*((L >= 1)*(1 - (S >= 1)) + (S >= 1)) + L + S)) * yy
+        + (2*D*p**2*pt*(c + 2*o) + 8*D*(L + S)*(2*D + F)) * video
+        + (16*D*(L + S)) * video_y
+        + (8*D*(L + S)) * video_video
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(D**2*((condition == "token_replace")*(6*L + 3*S + 1) + 2*R + 12*L + 3*S + guided + 6) + D*(J + P) +
+            256*D*((condition == "token_replace") + guided + 2))) * n
+        + (24*R*D**2 + 4*D*(L + S)*(2*D + F) + 2*D*J + 64*D*(4*R + 3*S)) * y
+        + (4*D*(R + L + S)) * yy
+        + (2*D*p**2*pt*(c + o) + 4*D*(L + S)*(2*D + F) + 64*D*(4*L + 3*S)) * video
+        + (8*D*(L + S)) * video_y
+        + (4*D*(L + S)) * video_video
+    backward (lora under symflops):
+        (2*(D**2*((S >= 1)*(12*R*(1 - (L >= 1)) + 4*(L >= 1) - 3) + 4*(3*R*(L >= 1) + max(0, L - 1) + S)) +
+            D*F*(2*(max(0, L - 1) + S) - (S >= 1)*(1 - (R >= 1)*(1 - (L >= 1)) - 3*(L >= 1))) + 16*D*((L >= 1)*(16*R*(1 - (S
+            >= 1)) - 3*((R >= 1) - (S >= 1))) + (S >= 1)*(16*R - 3) + 12*S))) * y
+        + (8*D*(R*((L >= 1)*(1 - (S >= 1)) + (S >= 1)) + L + S)) * yy
+        + (2*(D**2*(3*(R >= 1)*(S >= 1)*(1 - (L >= 1)) + 4*(L + S)) + D*F*(2*(L + S) - (S >= 1)*(1 - (R >= 1)*(1 - (L >=
+            1)) - (L >= 1))) + 16*D*(3*(R >= 1)*(S >= 1)*(1 - (L >= 1)) + 4*(4*L + 3*S)) - D*((L >= 1)*(1 - (S >= 1)) + (S
+            >= 1))*(3*D + 48 - o*p**2*pt))) * video
+        + (16*D*(L + S)) * video_y
+        + (8*D*(L + S)) * video_video
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (6*D**2*(2*L*((condition == "token_replace") + 2) + S*((condition == "token_replace") + 1))) * n
+        + (4*D*(L + S)*(2*D + F)) * y
+        + (4*D*(L + S)) * yy
+        + (4*D*(L + S)*(2*D + F)) * video
+        + (8*D*(L + S)) * video_y
+        + (4*D*(L + S)) * video_video
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     yy       sum of y**2 over samples
@@ -181,15 +182,15 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     P = sizes.pooled_projection_dim; condition = sizes.image_condition_type
     D = H*d
     F = (D*r)//1
-    part_1 = max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1)
-    part_2 = R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)
-    part_3 = (R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1)
+    part_1 = (L >= 1)*(1 - (S >= 1)) + (S >= 1)
+    part_2 = max(0, R - 1)*part_1
+    part_3 = R*part_1
+    part_4 = (S >= 1)*((R >= 1)*(1 - (L >= 1)) + (L >= 1)) + max(0, S - 1)
     case_1 = condition == "token_replace"
-    part_4 = (L >= 1)*case_1 + (S >= 1)*case_1 + 1 - (L >= 1)*(S >= 1)*case_1
-    part_5 = (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)
-    part_6 = (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)
-    part_7 = (R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1)
-    part_8 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
+    part_5 = case_1*part_1 + 1
+    part_6 = (R >= 1)*part_1
+    part_7 = (R >= 1)*(L >= 1) + max(0, L - 1)
+    part_8 = (L >= 1)*(S >= 1) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, y, yy, video, video_y, video_video)
     sample_ = (1, 0, 0, 0, 0, 0)
     x_embedder_proj_rows_ = (0, 0, 0, 1, 0, 0)
@@ -199,46 +200,46 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     proj_mlp_rows_ = (0, 1, 0, 1, 0, 0)
     # what equal modules have in common, each below its own path
     to_q_1: Rows = [
-        ("lora_A.default",  prompt_,  32*D,  (),  (R, (part_1, part_2))),  # y = xW
-        ("lora_B.default",  prompt_,  32*D,  (),  (R, (part_2, part_2))),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,  (),  (R, (part_2, part_3))),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,  (),  (R, (part_3, part_3))),  # y = xW
     ]
     to_q_2: Rows = [
         ("lora_A.default",  x_embedder_proj_rows_,  32*D,  (),  (L, (max(0, L - 1), L))),  # y = xW
         ("lora_B.default",  x_embedder_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
     to_q_3: Rows = [
-        ("lora_A.default",  proj_mlp_rows_,  32*D,  (),  (S, (part_3, S))),  # y = xW
+        ("lora_A.default",  proj_mlp_rows_,  32*D,  (),  (S, (part_4, S))),  # y = xW
         ("lora_B.default",  proj_mlp_rows_,  32*D,  (),  (S, (S, S))),       # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("time_text_embed.timestep_embedder.linear_1",                       sample_,         512*D,           (case_1 + 1, (0, part_4)),  (case_1 + 1, (0, 0))),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",                       sample_,         2*D**2,          (case_1 + 1, (part_4, part_4)),  (case_1 + 1, (0, 0))),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",                       sample_,         512*D,           (case_1 + 1, (0, part_5)),  (case_1 + 1, (0, 0))),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",                       sample_,         2*D**2,          (case_1 + 1, (part_5, part_5)),  (case_1 + 1, (0, 0))),  # y = xW
         ("time_text_embed.text_embedder.linear_1",                           sample_,         2*D*P,           (1, (0, 1)),       (1, (0, 0))),       # y = xW
         ("time_text_embed.text_embedder.linear_2",                           sample_,         2*D**2,          (1, (1, 1)),       (1, (0, 0))),       # y = xW
         ("time_text_embed.guidance_embedder.linear_1",                       sample_,         512*D,           (guided, (0, guided)),  (guided, (0, 0))),  # y = xW
         ("time_text_embed.guidance_embedder.linear_2",                       sample_,         2*D**2,          (guided, (guided, guided)),  (guided, (0, 0))),  # y = xW
         ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   (1, (0, 1)),       (1, (0, 0))),       # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,         512*D,           (1, (0, part_5)),  (1, (0, 0))),       # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,         2*D**2,          (1, (part_5, part_5)),  (1, (0, 0))),       # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,         2*D*J,           (1, (0, part_5)),  (1, (0, 0))),       # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,         2*D**2,          (1, (part_5, part_5)),  (1, (0, 0))),       # y = xW
-        ("context_embedder.proj_in",                                         prompt_,         2*D*J,           (1, (0, part_6)),  (1, (0, 0))),       # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,         2*D**2,          (R, (part_2, part_2)),  (R, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,         512*D,           (1, (0, part_6)),  (1, (0, 0))),       # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,         2*D**2,          (1, (part_6, part_6)),  (1, (0, 0))),       # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,         2*D*J,           (1, (0, part_6)),  (1, (0, 0))),       # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,         2*D**2,          (1, (part_6, part_6)),  (1, (0, 0))),       # y = xW
+        ("context_embedder.proj_in",                                         prompt_,         2*D*J,           (1, (0, part_1)),  (1, (0, 0))),       # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,         2*D**2,          (R, (part_3, part_3)),  (R, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q", to_q_1),
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,         2*D**2,          (R, (part_2, part_2)),  (R, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,         2*D**2,          (R, (part_3, part_3)),  (R, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k", to_q_1),
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,         2*D**2,          (R, (part_2, part_2)),  (R, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,         2*D**2,          (R, (part_3, part_3)),  (R, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v", to_q_1),
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,     2*D,             (R, (part_2, part_2)),  (R, (part_2, part_2))),  # scores = qk
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,     2*D,             (R, (part_2, part_2)),  (R, (part_2, part_2))),  # mix = pv
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,         2*D**2,          (R, (part_2, part_2)),  (R, (part_2, 0), 0, ".base_layer")),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_A.default",  prompt_,         32*D,            (),                (R, (part_2, part_2))),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_B.default",  prompt_,         32*D,            (),                (R, (part_2, part_2))),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,         4*D**2,          (R, (part_2, part_2)),  (R, (0, 0))),       # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,         8*D**2,          (R, (part_2, part_2)),  (R, (part_2, 0))),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,         8*D**2,          (R, (part_2, part_2)),  (R, (part_2, 0))),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                                sample_,         12*D**2,         (L*case_1 + L, (L*case_1 + L, L*case_1 + L), L*case_1 + L),  (L*case_1 + L, (0, 0))),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,     2*D,             (R, (part_3, part_3)),  (R, (part_3, part_3))),  # scores = qk
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,     2*D,             (R, (part_3, part_3)),  (R, (part_3, part_3))),  # mix = pv
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,         2*D**2,          (R, (part_3, part_3)),  (R, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_A.default",  prompt_,         32*D,            (),                (R, (part_3, part_3))),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_B.default",  prompt_,         32*D,            (),                (R, (part_3, part_3))),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,         4*D**2,          (R, (part_3, part_3)),  (R, (0, 0))),       # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,         8*D**2,          (R, (part_3, part_3)),  (R, (part_3, 0))),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,         8*D**2,          (R, (part_3, part_3)),  (R, (part_3, 0))),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                                sample_,         12*D**2,         (L*(case_1 + 1), (L*(case_1 + 1), L*(case_1 + 1)), L*(case_1 + 1)),  (L*(case_1 + 1), (0, 0))),  # y = xW
         ("transformer_blocks.*.norm1_context.linear",                        sample_,         12*D**2,         (L, (L, L), L),    (L, (0, 0))),       # y = xW
         ("transformer_blocks.*.attn.to_q",                                   x_embedder_proj_rows_,  2*D**2,          (L, (L, L), L),    (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn.to_q", to_q_2),
@@ -259,19 +260,19 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           (L, (L, L), L),    (L, (L, 0))),       # y = xW
         ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,         2*D*F,           (L, (part_8, part_8), L),  (L, (part_8, 0))),  # y = xW
         ("transformer_blocks.*.ff_context.net.2",                            prompt_,         2*D*F,           (L, (part_8, part_8), L),  (L, (part_8, 0))),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",                          sample_,         6*D**2,          (S*case_1 + S, (S*case_1 + S, S*case_1 + S), S*case_1 + S),  (S*case_1 + S, (0, 0))),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,  2*D*F,           (S, (S, S), S),    (S, (part_3, 0))),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,  2*D**2,          (S, (S, S), S),    (S, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",                          sample_,         6*D**2,          (S*(case_1 + 1), (S*(case_1 + 1), S*(case_1 + 1)), S*(case_1 + 1)),  (S*(case_1 + 1), (0, 0))),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,  2*D*F,           (S, (S, S), S),    (S, (part_4, 0))),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,  2*D**2,          (S, (S, S), S),    (S, (part_4, 0), 0, ".base_layer")),  # y = xW
         ("single_transformer_blocks.*.attn.to_q", to_q_3),
-        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,  2*D**2,          (S, (S, S), S),    (S, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,  2*D**2,          (S, (S, S), S),    (S, (part_4, 0), 0, ".base_layer")),  # y = xW
         ("single_transformer_blocks.*.attn.to_k", to_q_3),
-        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,  2*D**2,          (S, (S, S), S),    (S, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,  2*D**2,          (S, (S, S), S),    (S, (part_4, 0), 0, ".base_layer")),  # y = xW
         ("single_transformer_blocks.*.attn.to_v", to_q_3),
         ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,   2*D,             (S, (S, S), S),    (S, (S, S))),       # scores = qk
         ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,   2*D,             (S, (S, S), S),    (S, (S, S))),       # mix = pv
         ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,  2*D**2 + 2*D*F,  (S, (S, S), S),    (S, (S, 0))),       # y = xW
         ("norm_out.linear",                                                  sample_,         4*D**2,          (1, (1, 1)),       (1, (0, 0))),       # y = xW
-        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   (1, (1, 1)),       (1, (part_6, 0))),  # y = xW
+        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   (1, (1, 1)),       (1, (part_1, 0))),  # y = xW
     ]
 
 
@@ -443,7 +444,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         L = sizes.num_layers; S = sizes.num_single_layers; R = sizes.num_refiner_layers; H = sizes.num_attention_heads
         d = sizes.attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 128*R*D + 128*L*D + 96*S*D}
+        return {"forward": 0, "lora": 32*D*(4*R + 4*L + 3*S)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

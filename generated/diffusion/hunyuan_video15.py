@@ -12,41 +12,44 @@
 """HunyuanVideo 1.5 transformer, double-stream blocks over a video and the tokens of two texts and an image: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (4*R*D**2 + 24*L*D**2 + 2*D*meanflow*(D + 256) + 2*D*(5*D + J + 512)) * n
+    forward (full, forward, checkpointed under symflops):
+        (2*(D**2*(2*R + 12*L + meanflow + 5) + D*J + 256*D*(meanflow + 2))) * n
         + (4*L*D*(2*D + F) + 4096*(D + G + 2048)) * g
         + (4*L*D*(2*D + F) + 2*I*(D + I)) * k
-        + (24*R*D**2 + 4*L*D*(2*D + F) + 2*D*J) * y
+        + (4*L*D*F + 8*D**2*(3*R + L) + 2*D*J) * y
         + (4*L*D) * gg
         + (8*L*D) * gk
         + (8*L*D) * gy
         + (4*L*D) * kk
         + (8*L*D) * ky
-        + (4*R*D + 4*L*D) * yy
+        + (4*D*(R + L)) * yy
         + (4*L*D*(2*D + F) + 2*D*p**2*pt*(c + o)) * video
         + (8*L*D) * video_g
         + (8*L*D) * video_k
         + (8*L*D) * video_y
         + (4*L*D) * video_video
-    backward (full, checkpointed under symflops, torch):
-        (2*(R >= 1)*(L >= 1)*D*(4*D + J + 256) + 8*R*(L >= 1)*D**2 + 48*L*D**2 + 4*D*meanflow*(D + 128) + 4*D*(3*D +
-            128)) * n
+    backward (full, checkpointed under symflops):
+        (2*(L >= 1)*(D*(R >= 1)*(4*D + J + 256) + 4*R*D**2) + 48*L*D**2 + 4*D*meanflow*(D + 128) + 4*D*(3*D + 128)) * n
         + (8192*(L >= 1)*(D + G + 2048) + 4*max(0, L - 1)*D*(D + 2*F) + 12*L*D**2) * g
-        + (4*(L >= 1)*I*(D + I) + 4*max(0, L - 1)*D*(D + 2*F) + 12*L*D**2) * k
-        + (48*R*(L >= 1)*D**2 + 2*(L >= 1)*D*J + 4*max(0, L - 1)*D*(D + 2*F) + 12*L*D**2) * y
+        + (4*(I*(L >= 1)*(D + I) + max(0, L - 1)*D*(D + 2*F) + 3*L*D**2)) * k
+        + (2*(L >= 1)*(24*R*D**2 + D*J) + 4*max(0, L - 1)*D*(D + 2*F) + 12*L*D**2) * y
         + (8*L*D) * gg
         + (16*L*D) * gk
         + (16*L*D) * gy
         + (8*L*D) * kk
         + (16*L*D) * ky
-        + (8*R*(L >= 1)*D + 8*L*D) * yy
+        + (8*D*(R*(L >= 1) + L)) * yy
         + (8*L*D*(2*D + F) + 2*D*p**2*pt*(c + 2*o)) * video
         + (16*L*D) * video_g
         + (16*L*D) * video_k
         + (16*L*D) * video_y
         + (8*L*D) * video_video
-    forward (lora under symflops, torch):
-        (4*R*D**2 + 24*L*D**2 + 2*D*meanflow*(D + 256) + 2*D*(5*D + J + 512)) * n
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(D**2*(2*R + 12*L + meanflow + 5) + D*J + 256*D*(meanflow + 2))) * n
         + (4*L*D*(2*D + F) + 4096*(D + G + 2048)) * g
         + (4*L*D*(2*D + F) + 2*I*(D + I)) * k
         + (8*R*D*(3*D + 32) + 4*L*D*(2*D + F) + 2*D*J) * y
@@ -55,29 +58,32 @@ FLOPs per batch, by regime and convention:
         + (8*L*D) * gy
         + (4*L*D) * kk
         + (8*L*D) * ky
-        + (4*R*D + 4*L*D) * yy
+        + (4*D*(R + L)) * yy
         + (4*L*D*(2*D + F + 64) + 2*D*p**2*pt*(c + o)) * video
         + (8*L*D) * video_g
         + (8*L*D) * video_k
         + (8*L*D) * video_y
         + (4*L*D) * video_video
-    backward (lora under symflops, torch):
-        (6*(R >= 1)*L*D**2 + 4*max(0, L - 1)*D*(2*D + F) - 6*(R >= 1)*max(0, L - 1)*D**2) * g
-        + (6*(R >= 1)*L*D**2 + 4*max(0, L - 1)*D*(2*D + F) - 6*(R >= 1)*max(0, L - 1)*D**2) * k
-        + (6*(R >= 1)*L*D**2 + 6*max(0, R - 1)*(L >= 1)*D*(D + 16) + 2*R*(L >= 1)*D*(9*D + 208) + 4*max(0, L - 1)*D*(2*D +
-            F) - 6*(R >= 1)*max(0, L - 1)*D**2) * y
+    backward (lora under symflops):
+        (6*D**2*(R >= 1)*(L >= 1) + 4*max(0, L - 1)*D*(2*D + F)) * g
+        + (6*D**2*(R >= 1)*(L >= 1) + 4*max(0, L - 1)*D*(2*D + F)) * k
+        + (8*(L >= 1)*(R*D*(3*D + 64) - 12*D*(R >= 1)) + 4*max(0, L - 1)*D*(2*D + F)) * y
         + (8*L*D) * gg
         + (16*L*D) * gk
         + (16*L*D) * gy
         + (8*L*D) * kk
         + (16*L*D) * ky
-        + (8*R*(L >= 1)*D + 8*L*D) * yy
-        + (2*(L >= 1)*D*o*p**2*pt + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 208)) * video
+        + (8*D*(R*(L >= 1) + L)) * yy
+        + (4*L*D*(2*D + F + 128) - 2*D*(L >= 1)*(3*D + 48 - o*p**2*pt)) * video
         + (16*L*D) * video_g
         + (16*L*D) * video_k
         + (16*L*D) * video_y
         + (8*L*D) * video_video
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (24*L*D**2) * n
         + (4*L*D*(2*D + F)) * g
         + (4*L*D*(2*D + F)) * k
@@ -93,8 +99,10 @@ FLOPs per batch, by regime and convention:
         + (8*L*D) * video_k
         + (8*L*D) * video_y
         + (4*L*D) * video_video
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     g        sum of g over samples
     k        sum of k over samples
@@ -218,7 +226,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     D = H*d
     F = (D*r)//1
     part_1 = max(0, R - 1)*(L >= 1)
-    part_2 = (R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1)
+    part_2 = (R >= 1)*(L >= 1) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, g, k, y, gg, gk, gy, kk, ky, yy, video, video_g, video_k, video_y, video_video)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     x_embedder_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
@@ -481,7 +489,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; R = sizes.num_refiner_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 128*R*D + 128*L*D}
+        return {"forward": 0, "lora": 128*D*(R + L)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

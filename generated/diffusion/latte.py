@@ -9,51 +9,57 @@
 """Latte video transformer, blocks over the patches of a frame in turn with blocks over the frames of a patch: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (2*D*(7*D + 256)) * n
         + (2*D*(D + J)) * y
-        + (4*L*D*has_X*X) * fy
-        + (4*L*D**2*has_X + 16*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*p**2*(c + o)) * video
+        + (4*L*D*X*has_X) * fy
+        + (4*L*D**2*(has_X + 4*(activation == "geglu") + 4*(activation == "swiglu") + 12) + 2*D*p**2*(c + o)) * video
         + (4*L*D) * video_f
         + (4*L*D*has_X) * video_y
         + (4*L*D) * video_h_over_p_w_over_p
-    backward (full, checkpointed under symflops, torch):
-        (24*(L >= 1)*D**2*(norm == "ada_norm_single") + 4*D*(D + 128)) * n
-        + (2*(L >= 1)*D*has_X*(2*D + J)) * y
-        + (8*L*D*has_X*X) * fy
-        + (8*L*D**2*has_X + 32*L*D**2*((activation == "geglu") + (activation == "swiglu") + 3) + 2*D*p**2*(c + 2*o)) *
-            video
+    backward (full, checkpointed under symflops):
+        (4*D**2*(6*(L >= 1)*(norm == "ada_norm_single") + 1) + 512*D) * n
+        + (2*D*(L >= 1)*has_X*(2*D + J)) * y
+        + (8*L*D*X*has_X) * fy
+        + (8*L*D**2*(has_X + 4*(activation == "geglu") + 4*(activation == "swiglu") + 12) + 2*D*p**2*(c + 2*o)) * video
         + (8*L*D) * video_f
         + (8*L*D*has_X) * video_y
         + (8*L*D) * video_h_over_p_w_over_p
-    forward (lora under symflops, torch):
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*D*(7*D + 256)) * n
         + (2*D*(D + J)) * y
-        + (4*L*has_X*(D*X + 16*D + 16*X)) * fy
-        + (4*L*D*has_X*(D + 32) + 16*L*D*(D*(activation == "geglu") + D*(activation == "swiglu") + 3*D + 32) + 2*D*p**2*(c
-            + o)) * video
+        + (4*L*has_X*(D*(X + 16) + 16*X)) * fy
+        + (4*L*(D*has_X*(D + 32) + 4*D*(D*((activation == "geglu") + (activation == "swiglu") + 3) + 32)) + 2*D*p**2*(c +
+            o)) * video
         + (4*L*D) * video_f
         + (4*L*D*has_X) * video_y
         + (4*L*D) * video_h_over_p_w_over_p
-    backward (lora under symflops, torch):
+    backward (lora under symflops):
         (64*L*has_X*(2*D + X)) * fy
-        + (8*max(0, L - 1)*D**2*(norm == "ada_norm_single")*(-(activation == "geglu") - (activation == "swiglu") - 2) +
-            8*max(0, L - 1)*D**2*(norm == "layer_norm")*(-(activation == "geglu") - (activation == "swiglu") - 2) +
-            4*L*D*has_X*(D + 64) + 8*L*D**2*(norm == "ada_norm_single")*((activation == "geglu") + (activation == "swiglu")
-            + 2) + 8*L*D**2*(norm == "layer_norm")*((activation == "geglu") + (activation == "swiglu") + 2) + 2*(L >=
-            1)*D*o*p**2 + 2*max(0, L - 1)*D*(4*D*(activation == "geglu") + 4*D*(activation == "swiglu") + 11*D + 48) +
-            2*L*D*(4*D*(activation == "geglu") + 4*D*(activation == "swiglu") + 13*D + 464)) * video
+        + (2*(D*o*p**2*(L >= 1) + 4*D**2*((L >= 1)*((norm == "ada_norm_single") + (norm == "layer_norm") - 1) +
+            2*L)*((activation == "geglu") + (activation == "swiglu")) + D**2*((L >= 1)*(8*(norm == "ada_norm_single") +
+            8*(norm == "layer_norm") - 11) + 2*L*(has_X + 12)) + 16*D*(8*L*(has_X + 4) - 3*(L >= 1)))) * video
         + (8*L*D) * video_f
         + (8*L*D*has_X) * video_y
         + (8*L*D) * video_h_over_p_w_over_p
-    recomputed (checkpointed under symflops, torch):
-        (4*L*D*has_X*X) * fy
-        + (4*L*D**2*has_X + 8*L*D**2*(norm == "ada_norm_single") + 8*L*D**2*((activation == "geglu") + (activation ==
-            "swiglu") + 2)) * video
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (4*L*D*X*has_X) * fy
+        + (4*L*D**2*(has_X + 2*(norm == "ada_norm_single") + 2*(activation == "geglu") + 2*(activation == "swiglu") + 4))
+            * video
         + (4*L*D*has_X) * video_y
         + (4*L*D) * video_h_over_p_w_over_p
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     fy       sum of f*y over samples
@@ -165,8 +171,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     D = H*d
     case_1 = norm == "ada_norm_single"
     part_1 = 8*D**2*(activation == "geglu") + 8*D**2*(activation == "swiglu") + 8*D**2
-    case_2 = norm == "layer_norm"
-    part_2 = L*case_1 + L*case_2 + max(0, L - 1) - max(0, L - 1)*case_1 - max(0, L - 1)*case_2
+    part_2 = (L >= 1)*(case_1 + (norm == "layer_norm")) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, y, fy, video, video_f, video_y, video_h_over_p_w_over_p)
     pos_embed_proj_rows_ = (0, 0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0)
@@ -386,7 +391,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         X = sizes.cross_attention_dim or 0
         has_X = sizes.cross_attention_dim is not None
         D = H*d
-        return {"forward": 0, "lora": 32*L*has_X*(3*D + X) + 256*L*D}
+        return {"forward": 0, "lora": 32*L*(has_X*(3*D + X) + 8*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

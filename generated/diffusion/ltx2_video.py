@@ -9,77 +9,81 @@
 """LTX-2 transformer, a video and its sound that attend to themselves, to text and to each other: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*audio_modulated*modulated*timed*(-3*D**2 - 3*A**2 - 256*D - 256*A) + 2*audio_modulated*timed*(3*D**2 + 3*A**2
-            + 256*D + 256*A) + 2*modulated*timed*(3*D**2 + 3*A**2 + 256*D + 256*A)) * n
-        + (2*A*(A*N + 8*A + 768)) * s
-        + (2*D*(D*M + 8*D + 768)) * t
-        + (6*L*A*G*audio_gated + 4*L*A**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9) + 2*A*(ca + oa)) *
-            u
-        + (2*L*D*gated*(2*H + G) + 4*L*D*(2*D*(activation == "geglu") + 2*D*(activation == "swiglu") + 7*D + 2*A) + 2*D*(c
-            + o)) * x
-        + (4*L*(D*X + A*Y) + 2*captioned*(D**2 + D*J + A**2 + A*J)) * y
+    forward (full, forward, checkpointed under symflops):
+        (2*timed*(audio_modulated*(1 - modulated) + modulated)*(D*(3*D + 256) + A*(3*A + 256))) * n
+        + (2*A*(A*(N + 8) + 768)) * s
+        + (2*D*(D*(M + 8) + 768)) * t
+        + (2*(L*(3*A*G*audio_gated + 2*A**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9)) + A*(ca + oa)))
+            * u
+        + (2*(L*(D*gated*(2*H + G) + 2*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*A)) + D*(c +
+            o))) * x
+        + (4*L*(D*X + A*Y) + 2*captioned*(D*(D + J) + A*(A + J))) * y
         + (4*L*A) * uu
         + (8*L*A) * ux
         + (4*L*A) * uy
         + (4*L*D) * xx
         + (4*L*D) * xy
-    backward (full, checkpointed under symflops, torch):
-        (4*(L >= 1)*audio_modulated*modulated*timed*(-3*D**2 - 3*A**2 - 128*D - 128*A) + 4*(L >=
-            1)*audio_modulated*timed*(3*D**2 + 3*A**2 + 128*D + 128*A) + 4*(L >= 1)*modulated*timed*(3*D**2 + 3*A**2 + 128*D
-            + 128*A)) * n
-        + (4*(L >= 1)*A*(A*N + 7*A + 256) + 4*A*(A + 128)) * s
-        + (4*(L >= 1)*D*(D*M + 7*D + 256) + 4*D*(D + 128)) * t
-        + (12*L*A*G*audio_gated + 8*L*A**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9) + 2*A*(ca + 2*oa))
-            * u
-        + (4*L*D*gated*(2*H + G) + 8*L*D*(2*D*(activation == "geglu") + 2*D*(activation == "swiglu") + 7*D + 2*A) + 2*D*(c
-            + 2*o)) * x
-        + (4*L*audio_modulated*captioned*modulated*(D*X + A*Y) + 4*L*audio_modulated*captioned*(-D*X - A*Y) +
-            4*L*audio_modulated*modulated*(-D*X - A*Y) + 4*L*captioned*modulated*(-D*X - A*Y) + 2*(L >= 1)*captioned*(2*D**2
-            + D*J + 2*A**2 + A*J) + 4*L*audio_modulated*(D*X + A*Y) + 4*L*captioned*(D*X + A*Y) + 4*L*modulated*(D*X + A*Y)
-            + 4*L*(D*X + A*Y)) * y
+    backward (full, checkpointed under symflops):
+        (4*(L >= 1)*timed*(audio_modulated*(1 - modulated) + modulated)*(D*(3*D + 128) + A*(3*A + 128))) * n
+        + (4*(A*(L >= 1)*(A*(N + 7) + 256) + A*(A + 128))) * s
+        + (4*(D*(L >= 1)*(D*(M + 7) + 256) + D*(D + 128))) * t
+        + (4*L*(3*A*G*audio_gated + 2*A**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9)) + 2*A*(ca +
+            2*oa)) * u
+        + (4*L*(D*gated*(2*H + G) + 2*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*A)) + 2*D*(c +
+            2*o)) * x
+        + (2*(L >= 1)*captioned*(D*(2*D + J) + A*(2*A + J)) + 4*L*(2*audio_modulated + (1 - audio_modulated)*(captioned*(1
+            - modulated) + modulated + 1))*(D*X + A*Y)) * y
         + (8*L*A) * uu
         + (16*L*A) * ux
         + (8*L*A) * uy
         + (8*L*D) * xx
         + (8*L*D) * xy
-    forward (lora under symflops, torch):
-        (2*audio_modulated*modulated*timed*(-3*D**2 - 3*A**2 - 256*D - 256*A) + 2*audio_modulated*timed*(3*D**2 + 3*A**2
-            + 256*D + 256*A) + 2*modulated*timed*(3*D**2 + 3*A**2 + 256*D + 256*A)) * n
-        + (2*A*(A*N + 8*A + 768)) * s
-        + (2*D*(D*M + 8*D + 768)) * t
-        + (6*L*A*G*audio_gated + 4*L*A*(2*A*(activation == "geglu") + 2*A*(activation == "swiglu") + 9*A + 160) + 2*A*(ca
-            + oa)) * u
-        + (2*L*D*gated*(2*H + G) + 4*L*(2*D**2*(activation == "geglu") + 2*D**2*(activation == "swiglu") + 7*D**2 + 2*D*A
-            + 128*D + 32*A) + 2*D*(c + o)) * x
-        + (4*L*(D*X + A*Y + 16*D + 16*A + 16*X + 16*Y) + 2*captioned*(D**2 + D*J + A**2 + A*J)) * y
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*timed*(audio_modulated*(1 - modulated) + modulated)*(D*(3*D + 256) + A*(3*A + 256))) * n
+        + (2*A*(A*(N + 8) + 768)) * s
+        + (2*D*(D*(M + 8) + 768)) * t
+        + (2*(L*(3*A*G*audio_gated + 2*A*(A*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9) + 160)) + A*(ca +
+            oa))) * u
+        + (2*(L*(D*gated*(2*H + G) + 2*(D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*(A + 64)) +
+            32*A)) + D*(c + o))) * x
+        + (4*L*(D*(X + 16) + A*(Y + 16) + 16*(X + Y)) + 2*captioned*(D*(D + J) + A*(A + J))) * y
         + (4*L*A) * uu
         + (8*L*A) * ux
         + (4*L*A) * uy
         + (4*L*D) * xx
         + (4*L*D) * xy
-    backward (lora under symflops, torch):
-        (2*max(0, L - 1)*A*G*audio_gated + 4*L*A*G*audio_gated + 2*(L >= 1)*A*oa + 6*max(0, L - 1)*A*(A + 16) +
-            2*L*A*(4*A*(activation == "geglu") + 4*A*(activation == "swiglu") + 15*A + 592)) * u
-        + (2*max(0, L - 1)*D*H*gated + 2*L*D*gated*(H + G) + 2*(L >= 1)*D*o + 6*max(0, L - 1)*D*(D + 16) +
-            2*L*(4*D**2*(activation == "geglu") + 4*D**2*(activation == "swiglu") + 11*D**2 + 4*D*A + 464*D + 128*A)) * x
+    backward (lora under symflops):
+        (2*((L >= 1)*(-A*G*audio_gated - A*(3*A + 48 - oa)) + L*(3*A*G*audio_gated + 2*A*(A*(2*(activation == "geglu") +
+            2*(activation == "swiglu") + 9) + 320)))) * u
+        + (2*((L >= 1)*(-D*H*gated - D*(3*D + 48 - o)) + L*(D*gated*(2*H + G) + 2*(D*(D*(2*(activation == "geglu") +
+            2*(activation == "swiglu") + 7) + 2*(A + 128)) + 64*A)))) * x
         + (64*L*(2*D + 2*A + X + Y)) * y
         + (8*L*A) * uu
         + (16*L*A) * ux
         + (8*L*A) * uy
         + (8*L*D) * xx
         + (8*L*D) * xy
-    recomputed (checkpointed under symflops, torch):
-        (6*L*A*G*audio_gated + 4*L*A**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9)) * u
-        + (2*L*D*gated*(2*H + G) + 4*L*D*(2*D*(activation == "geglu") + 2*D*(activation == "swiglu") + 7*D + 2*A)) * x
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (2*L*(3*A*G*audio_gated + 2*A**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 9))) * u
+        + (2*L*(D*gated*(2*H + G) + 2*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*A))) * x
         + (4*L*(D*X + A*Y)) * y
         + (4*L*A) * uu
         + (8*L*A) * ux
         + (4*L*A) * uy
         + (4*L*D) * xx
         + (4*L*D) * xy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     s        sum of s over samples
     t        sum of t over samples
@@ -227,9 +231,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     A = G*g
     M = 3*modulated + 6
     N = 3*audio_modulated + 6
-    part_1 = audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed
-    part_2 = (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed
-    part_3 = L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated
+    part_1 = audio_modulated*(1 - modulated) + modulated
+    part_2 = timed*part_1
+    part_3 = (L >= 1)*timed*part_1
+    part_4 = L*(audio_modulated + (1 - audio_modulated)*(captioned*(1 - modulated) + modulated))
     case_1 = activation == "geglu"
     case_2 = activation == "swiglu"
     # what a contraction runs over, in multiples of (n, s, t, u, x, y, uu, ux, uy, xx, xy)
@@ -299,12 +304,12 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("audio_time_embed.emb.timestep_embedder.linear_1",                   audio_time_,   512*A,     (1, (0, 1)),     (1, (0, 0))),       # y = xW
         ("audio_time_embed.emb.timestep_embedder.linear_2",                   audio_time_,   2*A**2,    (1, (1, 1)),     (1, (0, 0))),       # y = xW
         ("audio_time_embed.linear",                                           audio_time_,   2*A**2*N,  (1, ((L >= 1), (L >= 1))),  (1, (0, 0))),       # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",                       sample_,       512*D,     (part_1, (0, part_2)),  (part_1, (0, 0))),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",                       sample_,       2*D**2,    (part_1, (part_2, part_2)),  (part_1, (0, 0))),  # y = xW
-        ("prompt_adaln.linear",                                               sample_,       4*D**2,    (part_1, (part_2, part_2)),  (part_1, (0, 0))),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",                 sample_,       512*A,     (part_1, (0, part_2)),  (part_1, (0, 0))),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",                 sample_,       2*A**2,    (part_1, (part_2, part_2)),  (part_1, (0, 0))),  # y = xW
-        ("audio_prompt_adaln.linear",                                         sample_,       4*A**2,    (part_1, (part_2, part_2)),  (part_1, (0, 0))),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",                       sample_,       512*D,     (part_2, (0, part_3)),  (part_2, (0, 0))),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",                       sample_,       2*D**2,    (part_2, (part_3, part_3)),  (part_2, (0, 0))),  # y = xW
+        ("prompt_adaln.linear",                                               sample_,       4*D**2,    (part_2, (part_3, part_3)),  (part_2, (0, 0))),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",                 sample_,       512*A,     (part_2, (0, part_3)),  (part_2, (0, 0))),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",                 sample_,       2*A**2,    (part_2, (part_3, part_3)),  (part_2, (0, 0))),  # y = xW
+        ("audio_prompt_adaln.linear",                                         sample_,       4*A**2,    (part_2, (part_3, part_3)),  (part_2, (0, 0))),  # y = xW
         ("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
         ("av_cross_attn_video_scale_shift.linear",                            time_,         8*D**2,    (1, ((L >= 1), (L >= 1))),  (1, (0, 0))),       # y = xW
         ("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
@@ -340,9 +345,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("transformer_blocks.*.attn2.to_gate_logits",                         latent_,       2*D*H,     (L*gated, (L*gated, L*gated), L*gated),  (L*gated, (L*gated, 0))),  # y = xW
         ("transformer_blocks.*.attn2.to_q",                                   latent_,       2*D**2,    (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn2.to_q", module_1),
-        ("transformer_blocks.*.attn2.to_k",                                   prompt_,       2*D*X,     (L, (part_3, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",                                   prompt_,       2*D*X,     (L, (part_4, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn2.to_k", to_k_1),
-        ("transformer_blocks.*.attn2.to_v",                                   prompt_,       2*D*X,     (L, (part_3, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",                                   prompt_,       2*D*X,     (L, (part_4, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn2.to_v", to_k_1),
         ("transformer_blocks.*.attn2",                                        attn2_pairs_,  2*D,       (L, (L, L), L),  (L, (L, L))),       # scores = qk
         ("transformer_blocks.*.attn2",                                        attn2_pairs_,  2*D,       (L, (L, L), L),  (L, (L, L))),       # mix = pv
@@ -350,9 +355,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("transformer_blocks.*.audio_attn2.to_gate_logits",                   audio_,        2*A*G,     (L*audio_gated, (L*audio_gated, L*audio_gated), L*audio_gated),  (L*audio_gated, (L*audio_gated, 0))),  # y = xW
         ("transformer_blocks.*.audio_attn2.to_q",                             audio_,        2*A**2,    (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.audio_attn2.to_q", module_2),
-        ("transformer_blocks.*.audio_attn2.to_k",                             prompt_,       2*A*Y,     (L, (part_3, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_k",                             prompt_,       2*A*Y,     (L, (part_4, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.audio_attn2.to_k", to_k_2),
-        ("transformer_blocks.*.audio_attn2.to_v",                             prompt_,       2*A*Y,     (L, (part_3, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_v",                             prompt_,       2*A*Y,     (L, (part_4, L), L),  (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.audio_attn2.to_v", to_k_2),
         ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,  2*A,       (L, (L, L), L),  (L, (L, L))),       # scores = qk
         ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,  2*A,       (L, (L, L), L),  (L, (L, L))),       # mix = pv

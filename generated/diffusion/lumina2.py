@@ -6,50 +6,54 @@
 """Lumina-Image 2.0 transformer, text and image refined alone, then blocks over both in one sequence: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (8*R*E*D + 8*L*E*D + 2*E*(E + D + 256)) * n
-        + (4*R*d*H + 4*L*d*H) * hhww
-        + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + o)) * hw
+    forward (full, forward, checkpointed under symflops):
+        (2*(E*(E + 256) + E*D*(4*R + 4*L + 1))) * n
+        + (4*d*H*(R + L)) * hhww
+        + (2*(D*p**2*(c + o) + D*(R + L)*(2*d*(K + H) + 3*F))) * hw
         + (8*L*d*H) * hwy
-        + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*(o*p**2 + J)) * y
-        + (4*R*d*H + 4*L*d*H) * yy
-    backward (full, checkpointed under symflops, torch):
-        (16*R*E*D + 16*L*E*D + 4*E*(E + D + 128)) * n
-        + (8*R*d*H + 8*L*d*H) * hhww
-        + (4*R*D*(2*d*K + 2*d*H + 3*F) + 4*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + 2*o)) * hw
+        + (2*(D*(o*p**2 + J) + D*(R + L)*(2*d*(K + H) + 3*F))) * y
+        + (4*d*H*(R + L)) * yy
+    backward (full, checkpointed under symflops):
+        (4*(E*(E + 128) + E*D*(4*R + 4*L + 1))) * n
+        + (8*d*H*(R + L)) * hhww
+        + (2*D*p**2*(c + 2*o) + 4*D*(R + L)*(2*d*(K + H) + 3*F)) * hw
         + (16*L*d*H) * hwy
-        + (4*R*D*(2*d*K + 2*d*H + 3*F) + 4*L*D*(2*d*K + 2*d*H + 3*F) + 4*D*(o*p**2 + J)) * y
-        + (8*R*d*H + 8*L*d*H) * yy
-    forward (lora under symflops, torch):
-        (8*R*E*D + 8*L*E*D + 2*E*(E + D + 256)) * n
-        + (4*R*d*H + 4*L*d*H) * hhww
-        + (2*R*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D + 64*D) + 2*L*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D +
-            64*D) + 2*D*p**2*(c + o)) * hw
+        + (4*(D*(o*p**2 + J) + D*(R + L)*(2*d*(K + H) + 3*F))) * y
+        + (8*d*H*(R + L)) * yy
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(E*(E + 256) + E*D*(4*R + 4*L + 1))) * n
+        + (4*d*H*(R + L)) * hhww
+        + (2*(D*p**2*(c + o) + (R + L)*(2*d*(K*(D + 16) + H*(D + 16)) + D*(3*F + 64)))) * hw
         + (8*L*d*H) * hwy
-        + (2*R*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D + 64*D) + 2*L*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D +
-            64*D) + 2*D*(o*p**2 + J)) * y
-        + (4*R*d*H + 4*L*d*H) * yy
-    backward (lora under symflops, torch):
-        (8*R*d*H + 8*L*d*H) * hhww
-        + (2*(R >= 1)*max(0, L - 1)*D*(-2*d*K - d*H - 48) + 2*(R >= 1)*L*D*(2*d*K + d*H + 48) + 2*(R >= 1)*D*o*p**2 +
-            2*max(0, R - 1)*D*(2*d*K + d*H + 48) + 2*R*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) + 2*(L >= 1)*D*o*p**2 +
-            2*max(0, L - 1)*D*(2*d*K + d*H + 48) + 2*L*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) - 2*(R >= 1)*(L >=
-            1)*D*o*p**2) * hw
+        + (2*(D*(o*p**2 + J) + (R + L)*(2*d*(K*(D + 16) + H*(D + 16)) + D*(3*F + 64)))) * y
+        + (4*d*H*(R + L)) * yy
+    backward (lora under symflops):
+        (8*d*H*(R + L)) * hhww
+        + (2*(D*o*p**2*((R >= 1)*(1 - (L >= 1)) + (L >= 1)) + D*((R >= 1)*(L - max(0, L - 1)) + max(0, R - 1) + max(0, L -
+            1))*(d*(2*K + H) + 48) + (R + L)*(d*(H*(D + 64) + 64*K) + D*(3*F + 80)))) * hw
         + (16*L*d*H) * hwy
-        + (2*(R >= 1)*max(0, L - 1)*D*(-2*d*K - d*H - 48) + 2*(R >= 1)*L*D*(2*d*K + d*H + 48) + 2*(R >= 1)*D*o*p**2 +
-            2*max(0, R - 1)*D*(2*d*K + d*H + 48) + 2*R*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) + 2*(L >= 1)*D*o*p**2 +
-            2*max(0, L - 1)*D*(2*d*K + d*H + 48) + 2*L*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) - 2*(R >= 1)*(L >=
-            1)*D*o*p**2) * y
-        + (8*R*d*H + 8*L*d*H) * yy
-    recomputed (checkpointed under symflops, torch):
+        + (2*(D*o*p**2*((R >= 1)*(1 - (L >= 1)) + (L >= 1)) + D*((R >= 1)*(L - max(0, L - 1)) + max(0, R - 1) + max(0, L -
+            1))*(d*(2*K + H) + 48) + (R + L)*(d*(H*(D + 64) + 64*K) + D*(3*F + 80)))) * y
+        + (8*d*H*(R + L)) * yy
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (8*L*E*D) * n
         + (4*L*d*H) * hhww
-        + (2*L*D*(2*d*K + 2*d*H + 3*F)) * hw
+        + (2*L*D*(2*d*(K + H) + 3*F)) * hw
         + (8*L*d*H) * hwy
-        + (2*L*D*(2*d*K + 2*d*H + 3*F)) * y
+        + (2*L*D*(2*d*(K + H) + 3*F)) * y
         + (4*L*d*H) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     hhww     sum of h**2*w**2//p**4 over samples
     hw       sum of h*w//p**2 over samples
@@ -159,7 +163,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
-    part_1 = (R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1)
+    part_1 = (R >= 1)*(L >= 1) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 0, 0, 1, 0)
@@ -235,7 +239,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("layers.*.feed_forward.linear_3",                  attn_to_q_rows_,   2*F*D,       (L, (L, L), L),  (L, (L, 0))),       # y = xW
         ("layers.*.feed_forward.linear_2",                  attn_to_q_rows_,   2*F*D,       (L, (L, L), L),  (L, (L, 0))),       # y = xW
         ("norm_out.linear_1",                               sample_,           2*E*D,       (1, (1, 1)),     (1, (0, 0))),       # y = xW
-        ("norm_out.linear_2",                               attn_to_q_rows_,   2*D*o*p**2,  (1, (1, 1)),     (1, ((R >= 1) + (L >= 1) - (R >= 1)*(L >= 1), 0))),  # y = xW
+        ("norm_out.linear_2",                               attn_to_q_rows_,   2*D*o*p**2,  (1, (1, 1)),     (1, ((R >= 1)*(1 - (L >= 1)) + (L >= 1), 0))),  # y = xW
     ]
 
 
@@ -387,8 +391,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         has_G = sizes.num_kv_heads is not None
         d = D//H
         K = G*has_G + H - H*has_G
-        part_1 = d*K + d*H + 2*D
-        return {"forward": 0, "lora": 64*R*part_1 + 32*L*part_1}
+        return {"forward": 0, "lora": 32*(2*R + L)*(d*(K + H) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

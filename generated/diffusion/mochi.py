@@ -7,61 +7,62 @@
 """Mochi transformer, a double-stream MM-DiT over video and a narrower text, with learned rotary frequencies: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (6*H*(d//2)) * rope
-        + (2*(L >= 1)*D*(4*D + P) + 8*max(0, L - 1)*D*(D + P) + 2*(3*D**2 + D*J + D*T + 3*J**2 + 2*J)) * n
-        + (6*(L >= 1)*D*P + 2*max(0, L - 1)*P*(((8*P)//3)*(activation == "geglu") + ((8*P)//3)*(activation == "swiglu") +
-            4*D + 2*((8*P)//3)) + 2*J*(P + 2*J + 2)) * y
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
-        + (2*(L >= 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D + 2*((8*D)//3)) +
-            2*max(0, L - 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D +
-            2*((8*D)//3)) + 2*D*p**2*(c + o)) * vid
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * vid_y
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * vid_vid
-    backward (full, checkpointed under symflops, torch):
-        (6*(L >= 1)*H*(d//2)) * rope
-        + (4*(L >= 1)*D*(4*D + P) + 16*max(0, L - 1)*D*(D + P) + 2*(6*D**2 + 2*D*J + D*T + 3*J**2 + 4*J)) * n
-        + (2*(L >= 1)*P*(6*D + J) + 4*max(0, L - 1)*P*(((8*P)//3)*(activation == "geglu") + ((8*P)//3)*(activation ==
-            "swiglu") + 4*D + 2*((8*P)//3)) + 4*J*(J + 2)) * y
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
-        + (4*(L >= 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D + 2*((8*D)//3)) +
-            4*max(0, L - 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D +
-            2*((8*D)//3)) + 2*D*p**2*(c + 2*o)) * vid
-        + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * vid_y
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * vid_vid
-    forward (lora under symflops, torch):
+        + (2*(D**2*(4*L + 3) + D*P*(4*L - 3*(L >= 1)) + J*(D + 3*J + 2) + D*T)) * n
+        + (2*(max(0, L - 1)*((8*P)//3)*P*((activation == "geglu") + (activation == "swiglu") + 2) + D*P*(4*L - (L >= 1)) +
+            J*(P + 2*J + 2))) * y
+        + (4*L*D) * yy
+        + (2*(L*D*(((8*D)//3)*((activation == "geglu") + (activation == "swiglu") + 2) + 4*D) + D*p**2*(c + o))) * vid
+        + (8*L*D) * vid_y
+        + (4*L*D) * vid_vid
+    backward (full, checkpointed under symflops):
+        (6*H*(d//2)*(L >= 1)) * rope
+        + (2*(8*L*D*(D + P) + D*(6*D + 2*J + T) + J*(3*J + 4) - 6*D*P*(L >= 1))) * n
+        + (2*P*(L >= 1)*(6*D + J) + 4*max(0, L - 1)*P*(((8*P)//3)*((activation == "geglu") + (activation == "swiglu") + 2)
+            + 4*D) + 4*J*(J + 2)) * y
+        + (8*L*D) * yy
+        + (4*L*D*(((8*D)//3)*((activation == "geglu") + (activation == "swiglu") + 2) + 4*D) + 2*D*p**2*(c + 2*o)) * vid
+        + (16*L*D) * vid_y
+        + (8*L*D) * vid_vid
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (6*H*(d//2)) * rope
-        + (2*(L >= 1)*D*(4*D + P) + 8*max(0, L - 1)*D*(D + P) + 2*(3*D**2 + D*J + D*T + 3*J**2 + 34*J)) * n
-        + (6*(L >= 1)*D*P + 2*max(0, L - 1)*P*(((8*P)//3)*(activation == "geglu") + ((8*P)//3)*(activation == "swiglu") +
-            4*D + 2*((8*P)//3)) + 2*J*(P + 2*J + 2)) * y
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
-        + (2*(L >= 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D + 2*((8*D)//3) +
-            128) + 2*max(0, L - 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D +
-            2*((8*D)//3) + 128) + 2*D*p**2*(c + o)) * vid
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * vid_y
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * vid_vid
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*D*(4*D + P) + 8*max(0, L - 1)*D*(D + P) + 2*(2*D**2 + D*J + 50*J)) * n
-        + (6*(L >= 1)*D*P + 2*max(0, L - 1)*P*(((8*P)//3)*(activation == "geglu") + ((8*P)//3)*(activation == "swiglu") +
-            4*D + 2*((8*P)//3)) + 4*J) * y
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
-        + (2*(L >= 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D + 2*((8*D)//3) +
-            256) + 2*max(0, L - 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D +
-            2*((8*D)//3) + 256) + 2*D*o*p**2) * vid
-        + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * vid_y
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * vid_vid
-    recomputed (checkpointed under symflops, torch):
-        (2*(L >= 1)*D*(4*D + P) + 8*max(0, L - 1)*D*(D + P)) * n
-        + (6*(L >= 1)*D*P + 2*max(0, L - 1)*P*(((8*P)//3)*(activation == "geglu") + ((8*P)//3)*(activation == "swiglu") +
-            4*D + 2*((8*P)//3))) * y
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
-        + (2*(L >= 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D + 2*((8*D)//3)) +
-            2*max(0, L - 1)*D*(((8*D)//3)*(activation == "geglu") + ((8*D)//3)*(activation == "swiglu") + 4*D +
-            2*((8*D)//3))) * vid
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * vid_y
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * vid_vid
+        + (2*(D**2*(4*L + 3) + D*P*(4*L - 3*(L >= 1)) + J*(D + 3*J + 34) + D*T)) * n
+        + (2*(max(0, L - 1)*((8*P)//3)*P*((activation == "geglu") + (activation == "swiglu") + 2) + D*P*(4*L - (L >= 1)) +
+            J*(P + 2*J + 2))) * y
+        + (4*L*D) * yy
+        + (2*(L*D*(((8*D)//3)*((activation == "geglu") + (activation == "swiglu") + 2) + 4*(D + 32)) + D*p**2*(c + o))) *
+            vid
+        + (8*L*D) * vid_y
+        + (4*L*D) * vid_vid
+    backward (lora under symflops):
+        (2*(2*D**2*(2*L + 1) + D*P*(4*L - 3*(L >= 1)) + J*(D + 50))) * n
+        + (2*(max(0, L - 1)*((8*P)//3)*P*((activation == "geglu") + (activation == "swiglu") + 2) + D*P*(4*L - (L >= 1)) +
+            2*J)) * y
+        + (8*L*D) * yy
+        + (2*(L*D*(((8*D)//3)*((activation == "geglu") + (activation == "swiglu") + 2) + 4*(D + 64)) + D*o*p**2)) * vid
+        + (16*L*D) * vid_y
+        + (8*L*D) * vid_vid
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (8*L*D*(D + P) - 6*D*P*(L >= 1)) * n
+        + (2*(max(0, L - 1)*((8*P)//3)*P*((activation == "geglu") + (activation == "swiglu") + 2) + D*P*(4*L - (L >= 1))))
+            * y
+        + (4*L*D) * yy
+        + (2*L*D*(((8*D)//3)*((activation == "geglu") + (activation == "swiglu") + 2) + 4*D)) * vid
+        + (8*L*D) * vid_y
+        + (4*L*D) * vid_vid
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     rope     (longest_h//p)*(longest_w//p)*longest_f of the whole batch
     n        sum of 1 over samples
     y        sum of y over samples
@@ -170,11 +171,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     o = sizes.out_channels; p = sizes.patch_size; P = sizes.pooled_projection_dim; J = sizes.text_embed_dim
     T = sizes.time_embed_dim; activation = sizes.activation_fn
     D = H*d
-    part_1 = (L >= 1) + max(0, L - 1)
     case_1 = activation == "geglu"
     case_2 = activation == "swiglu"
-    part_2 = 2*D*((8*D)//3)
-    part_3 = 2*((8*P)//3)*P
+    part_1 = 2*D*((8*D)//3)
+    part_2 = 2*((8*P)//3)*P
     # what a contraction runs over, in multiples of (rope, n, y, yy, vid, vid_y, vid_vid)
     sample_ = (0, 1, 0, 0, 0, 0, 0)
     time_embed_pooler_to_kv_rows_ = (0, 1, 1, 0, 0, 0, 0)
@@ -184,46 +184,46 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     attn1_pairs_ = (0, 0, 0, 1, 0, 2, 1)
     # what equal modules have in common, each below its own path
     to_q_1: Rows = [
-        ("lora_A.default",  patch_embed_proj_rows_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
-        ("lora_B.default",  patch_embed_proj_rows_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
+        ("lora_A.default",  patch_embed_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
+        ("lora_B.default",  patch_embed_proj_rows_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("time_embed.timestep_embedder.linear_1",        sample_,       2*D*T,       (1, (0, 1)),  (1, (0, 0))),  # y = xW
-        ("time_embed.timestep_embedder.linear_2",        sample_,       2*D**2,      (1, (1, 1)),  (1, (0, 0))),  # y = xW
-        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,      (1, (0, 1)),  (1, (0, 0))),  # y = xW
-        ("time_embed.pooler.to_q",                       sample_,       2*J**2,      (1, (0, 1)),  (1, (0, 0), 0, ".base_layer")),  # y = xW
-        ("time_embed.pooler.to_q.lora_A.default",        sample_,       32*J,        (),           (1, (0, 1))),  # y = xW
-        ("time_embed.pooler.to_q.lora_B.default",        sample_,       32*J,        (),           (1, (1, 1))),  # y = xW
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,         (1, (1, 1)),  (1, (1, 0))),  # scores = qk
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,         (1, (1, 1)),  (1, (1, 0))),  # mix = pv
-        ("time_embed.pooler.to_out",                     sample_,       2*D*J,       (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("time_embed.timestep_embedder.linear_1",        sample_,       2*D*T,       (1, (0, 1)),     (1, (0, 0))),  # y = xW
+        ("time_embed.timestep_embedder.linear_2",        sample_,       2*D**2,      (1, (1, 1)),     (1, (0, 0))),  # y = xW
+        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,      (1, (0, 1)),     (1, (0, 0))),  # y = xW
+        ("time_embed.pooler.to_q",                       sample_,       2*J**2,      (1, (0, 1)),     (1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("time_embed.pooler.to_q.lora_A.default",        sample_,       32*J,        (),              (1, (0, 1))),  # y = xW
+        ("time_embed.pooler.to_q.lora_B.default",        sample_,       32*J,        (),              (1, (1, 1))),  # y = xW
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,         (1, (1, 1)),     (1, (1, 0))),  # scores = qk
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,         (1, (1, 1)),     (1, (1, 0))),  # mix = pv
+        ("time_embed.pooler.to_out",                     sample_,       2*D*J,       (1, (1, 1)),     (1, (1, 0))),  # y = xW
         ("time_embed.caption_proj",                      prompt_,       2*P*J,       (1, (0, (L >= 1))),  (1, (0, 0))),  # y = xW
-        ("patch_embed.proj",                             patch_embed_proj_rows_,  2*D*c*p**2,  (1, (0, 1)),  (1, (0, 0))),  # y = xW
+        ("patch_embed.proj",                             patch_embed_proj_rows_,  2*D*c*p**2,  (1, (0, 1)),     (1, (0, 0))),  # y = xW
         ("rope",                                         rope_rows_,    2,           (1, (0, (L >= 1))),  (1, (0, 0))),  # y = ab
-        ("transformer_blocks.*.norm1.linear",            sample_,       8*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
+        ("transformer_blocks.*.norm1.linear",            sample_,       8*D**2,      (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("transformer_blocks.*.norm1_context.linear",    sample_,       8*D*P,       (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",              patch_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",              patch_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn1.to_q", to_q_1),
-        ("transformer_blocks.*.attn1.to_k",              patch_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn1.to_k",              patch_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn1.to_k", to_q_1),
-        ("transformer_blocks.*.attn1.to_v",              patch_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn1.to_v",              patch_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn1.to_v", to_q_1),
-        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,       2*D*P,       (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,       2*D*P,       (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,       2*D*P,       (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,  2*D,         (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,  2*D,         (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",          patch_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,       2*D*P,       (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,       2*D*P,       (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,       2*D*P,       (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,  2*D,         (L, (L, L), L),  (L, (L, L))),  # scores = qk
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,  2*D,         (L, (L, L), L),  (L, (L, L))),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",          patch_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn1.to_out.0", to_q_1),
         ("transformer_blocks.*.attn1.to_add_out",        prompt_,       2*D*P,       (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,  2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + part_2,  (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,  part_2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,       2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + part_3,  (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",        prompt_,       part_3,      (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,  2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + part_1,  (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,  part_1,      (L, (L, L), L),  (L, (L, 0))),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,       2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + part_2,  (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",        prompt_,       part_2,      (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
         ("transformer_blocks.*.norm1_context.linear_1",  sample_,       2*D*P,       ((L >= 1), ((L >= 1), (L >= 1)), (L >= 1)),  ((L >= 1), ((L >= 1), 0))),  # y = xW
-        ("norm_out.linear",                              sample_,       4*D**2,      (1, (1, 1)),  (1, (1, 0))),  # y = xW
-        ("proj_out",                                     patch_embed_proj_rows_,  2*D*o*p**2,  (1, (1, 1)),  (1, (1, 0))),  # y = xW
+        ("norm_out.linear",                              sample_,       4*D**2,      (1, (1, 1)),     (1, (1, 0))),  # y = xW
+        ("proj_out",                                     patch_embed_proj_rows_,  2*D*o*p**2,  (1, (1, 1)),     (1, (1, 0))),  # y = xW
     ]
 
 
@@ -356,7 +356,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim; J = sizes.text_embed_dim
         D = H*d
-        return {"forward": 0, "lora": 128*(L >= 1)*D + 128*max(0, L - 1)*D + 32*J}
+        return {"forward": 0, "lora": 128*L*D + 32*J}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

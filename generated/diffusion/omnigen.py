@@ -7,46 +7,56 @@
 """OmniGen, one decoder over text with input images in it, a token of the timestep, and the latent: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*L*(2*d*D*G + 2*d*H + 2*D**2 + 3*D*F) + 2*(4*D**2 + 2*D*s + d//2)) * n
-        + (2*L*(2*d*D*G + 4*d*H + 2*D**2 + 3*D*F) + 2*(d//2)) * y
-        + (2*L*(2*d*D*G + 4*d*H + 2*D**2 + 3*D*F) + 2*(2*D*c*p**2 + d//2)) * img
+    forward (full, forward, checkpointed under symflops):
+        (2*(L*(2*d*(D*G + H) + 3*D*F) + 2*D*s + d//2 + 2*D**2*(L + 2))) * n
+        + (2*(L*(D*(2*d*G + 2*D + 3*F) + 4*d*H) + d//2)) * y
+        + (2*(L*(D*(2*d*G + 2*D + 3*F) + 4*d*H) + 2*D*c*p**2 + d//2)) * img
         + (4*L*d*H) * yy
         + (8*L*d*H) * img_y
         + (4*L*d*H) * img_img
         + (2*D*c*p**2) * images
-    backward (full, checkpointed under symflops, torch):
-        (4*L*(2*d*D*G + 2*d*H + 2*D**2 + 3*D*F) + 4*D*(4*D + s)) * n
-        + (4*L*(2*d*D*G + 4*d*H + 2*D**2 + 3*D*F)) * y
-        + (4*L*(2*d*D*G + 4*d*H + 2*D**2 + 3*D*F) + 6*D*c*p**2) * img
+    backward (full, checkpointed under symflops):
+        (4*(L*(2*d*(D*G + H) + 3*D*F) + D*s + 2*D**2*(L + 2))) * n
+        + (4*L*(D*(2*d*G + 2*D + 3*F) + 4*d*H)) * y
+        + (4*L*(D*(2*d*G + 2*D + 3*F) + 4*d*H) + 6*D*c*p**2) * img
         + (8*L*d*H) * yy
         + (16*L*d*H) * img_y
         + (8*L*d*H) * img_img
         + (2*D*c*p**2) * images
-    forward (lora under symflops, torch):
-        (2*L*(2*d*D*G + 2*d*H + 32*d*G + 2*D**2 + 3*D*F + 96*D) + 2*(4*D**2 + 2*D*s + d//2)) * n
-        + (2*L*(2*d*D*G + 4*d*H + 32*d*G + 2*D**2 + 3*D*F + 96*D) + 2*(d//2)) * y
-        + (2*L*(2*d*D*G + 4*d*H + 32*d*G + 2*D**2 + 3*D*F + 96*D) + 2*(2*D*c*p**2 + d//2)) * img
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(L*(2*d*(G*(D + 16) + H) + 3*D*(F + 32)) + 2*D*s + d//2 + 2*D**2*(L + 2))) * n
+        + (2*(L*(D*(2*d*G + 2*D + 3*F + 96) + 4*d*(H + 8*G)) + d//2)) * y
+        + (2*(L*(D*(2*d*G + 2*D + 3*F + 96) + 4*d*(H + 8*G)) + 2*D*c*p**2 + d//2)) * img
         + (4*L*d*H) * yy
         + (8*L*d*H) * img_y
         + (4*L*d*H) * img_img
         + (2*D*c*p**2) * images
-    backward (lora under symflops, torch):
-        (2*max(0, L - 1)*D*(2*d*G + D + 48) + 2*L*(4*d*H + 64*d*G + D**2 + 3*D*F + 144*D)) * n
-        + (2*max(0, L - 1)*D*(2*d*G + D + 48) + 2*L*(8*d*H + 64*d*G + D**2 + 3*D*F + 144*D)) * y
-        + (2*(L >= 1)*D*c*p**2 + 2*max(0, L - 1)*D*(2*d*G + D + 48) + 2*L*(8*d*H + 64*d*G + D**2 + 3*D*F + 144*D)) * img
+    backward (lora under symflops):
+        (2*(max(0, L - 1)*D*(2*d*G + D + 48) + L*(D*(D + 3*F + 144) + 4*d*(H + 16*G)))) * n
+        + (2*(max(0, L - 1)*D*(2*d*G + D + 48) + L*(D*(D + 3*F + 144) + 8*d*(H + 8*G)))) * y
+        + (2*(D*c*p**2*(L >= 1) + max(0, L - 1)*D*(2*d*G + D + 48) + L*(D*(D + 3*F + 144) + 8*d*(H + 8*G)))) * img
         + (8*L*d*H) * yy
         + (16*L*d*H) * img_y
         + (8*L*d*H) * img_img
-    recomputed (checkpointed under symflops, torch):
-        (4*L*(d*D*G + d*H + D**2 + D*F)) * n
-        + (4*L*(d*D*G + 2*d*H + D**2 + D*F)) * y
-        + (4*L*(d*D*G + 2*d*H + D**2 + D*F)) * img
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (4*L*(D*(d*G + D + F) + d*H)) * n
+        + (4*L*(D*(d*G + D + F) + 2*d*H)) * y
+        + (4*L*(D*(d*G + D + F) + 2*d*H)) * img
         + (4*L*d*H) * yy
         + (8*L*d*H) * img_y
         + (4*L*d*H) * img_img
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     img      sum of (h//p)*(w//p) over samples

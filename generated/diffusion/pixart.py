@@ -10,37 +10,47 @@
 """PixArt transformer, self-attention, cross-attention to text, and one modulation that all blocks share: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (6*(D//3)*sized*(D//3 + 256) + 2*D*(7*D + 256)) * n
         + (4*L*D*X + 2*D*has_J*(D + text)) * y
         + (4*L*D**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*D*p**2*(out + c)) * img
         + (4*L*D) * img_y
         + (4*L*D) * img_img
-    backward (full, checkpointed under symflops, torch):
-        (24*(L >= 1)*D**2 + 12*(D//3)*sized*(D//3 + 128) + 4*D*(D + 128)) * n
-        + (2*(L >= 1)*D*has_J*(2*D + text) + 4*L*D*has_J*X + 4*L*D*X) * y
+    backward (full, checkpointed under symflops):
+        (12*(D//3)*sized*(D//3 + 128) + 4*D**2*(6*(L >= 1) + 1) + 512*D) * n
+        + (2*D*(L >= 1)*has_J*(2*D + text) + 4*L*D*X*(has_J + 1)) * y
         + (8*L*D**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 2*D*p**2*(2*out + c)) * img
         + (8*L*D) * img_y
         + (8*L*D) * img_img
-    forward (lora under symflops, torch):
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (6*(D//3)*sized*(D//3 + 256) + 2*D*(7*D + 256)) * n
-        + (4*L*(D*X + 16*D + 16*X) + 2*D*has_J*(D + text)) * y
-        + (4*L*D*(2*D*(activation == "geglu") + 2*D*(activation == "swiglu") + 7*D + 96) + 2*D*p**2*(out + c)) * img
+        + (4*L*(D*(X + 16) + 16*X) + 2*D*has_J*(D + text)) * y
+        + (4*L*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 96) + 2*D*p**2*(out + c)) * img
         + (4*L*D) * img_y
         + (4*L*D) * img_img
-    backward (lora under symflops, torch):
+    backward (lora under symflops):
         (64*L*(2*D + X)) * y
-        + (2*(L >= 1)*D*out*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(4*D*(activation == "geglu") + 4*D*(activation ==
-            "swiglu") + 11*D + 336)) * img
+        + (4*L*D*(D*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7) + 192) - 2*D*(L >= 1)*(3*D + 48 -
+            out*p**2)) * img
         + (8*L*D) * img_y
         + (8*L*D) * img_img
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (4*L*D*X) * y
         + (4*L*D**2*(2*(activation == "geglu") + 2*(activation == "swiglu") + 7)) * img
         + (4*L*D) * img_y
         + (4*L*D) * img_img
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     img      sum of (h//p)*(w//p) over samples

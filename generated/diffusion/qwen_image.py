@@ -7,42 +7,47 @@
 """Qwen-Image transformer, a double-stream MM-DiT with joint attention: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (12*L*D**2*clean + 24*L*D**2 + 2*D*clean*(D + 256) + 2*D*(3*D + 256)) * n
+    forward (full, forward, checkpointed under symflops):
+        (2*D**2*(6*L*(clean + 2) + clean + 3) + 512*D*(clean + 1)) * n
         + (24*L*D**2 + 2*D*(o*p**2 + c)) * x
         + (24*L*D**2 + 2*D*J) * y
         + (4*L*D) * xx
         + (8*L*D) * xy
         + (4*L*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (4*(L >= 1)*D*clean*(D + 128) + 24*L*D**2*clean + 48*L*D**2 + 4*D*(3*D + 128)) * n
+    backward (full, checkpointed under symflops):
+        (4*D**2*(6*L*(clean + 2) + (L >= 1)*clean + 3) + 512*D*((L >= 1)*clean + 1)) * n
         + (48*L*D**2 + 2*D*(2*o*p**2 + c)) * x
-        + (4*(L >= 1)*D*J + 36*max(0, L - 1)*D**2 + 12*L*D**2) * y
+        + (48*L*D**2 - 4*D*(L >= 1)*(9*D - J)) * y
         + (8*L*D) * xx
         + (16*L*D) * xy
         + (8*L*D) * yy
-    forward (lora under symflops, torch):
-        (12*L*D**2*clean + 24*L*D**2 + 2*D*clean*(D + 256) + 2*D*(3*D + 256)) * n
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*D**2*(6*L*(clean + 2) + clean + 3) + 512*D*(clean + 1)) * n
         + (8*L*D*(3*D + 32) + 2*D*(o*p**2 + c)) * x
         + (24*L*D**2 + 2*D*J) * y
         + (4*L*D) * xx
         + (8*L*D) * xy
         + (4*L*D) * yy
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(9*D + 208)) * x
+    backward (lora under symflops):
+        (8*L*D*(3*D + 64) - 2*D*(L >= 1)*(3*D + 48 - o*p**2)) * x
         + (24*max(0, L - 1)*D**2) * y
         + (8*L*D) * xx
         + (16*L*D) * xy
         + (8*L*D) * yy
-    recomputed (checkpointed under symflops, torch):
-        (12*L*D**2*clean + 24*L*D**2) * n
-        + (24*L*D**2) * x
-        + (24*L*D**2) * y
-        + (4*L*D) * xx
-        + (8*L*D) * xy
-        + (4*L*D) * yy
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (12*L*D**2*(clean + 2)) * n + (24*L*D**2) * x + (24*L*D**2) * y + (4*L*D) * xx + (8*L*D) * xy + (4*L*D) * yy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -154,7 +159,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("txt_in",                                             prompt_,      2*D*J,       (1, ((L >= 1), (L >= 1))),  (1, (0, 0))),  # y = xW
         ("time_text_embed.timestep_embedder.linear_1",         sample_,      512*D,       (clean + 1, (0, part_1)),  (clean + 1, (0, 0))),  # y = xW
         ("time_text_embed.timestep_embedder.linear_2",         sample_,      2*D**2,      (clean + 1, (part_1, part_1)),  (clean + 1, (0, 0))),  # y = xW
-        ("transformer_blocks.*.img_mod.1",                     sample_,      12*D**2,     (L*clean + L, (L*clean + L, L*clean + L), L*clean + L),  (L*clean + L, (0, 0))),  # y = xW
+        ("transformer_blocks.*.img_mod.1",                     sample_,      12*D**2,     (L*(clean + 1), (L*(clean + 1), L*(clean + 1)), L*(clean + 1)),  (L*(clean + 1), (0, 0))),  # y = xW
         ("transformer_blocks.*.txt_mod.1",                     sample_,      12*D**2,     (L, (L, L), L),  (L, (0, 0))),  # y = xW
         ("transformer_blocks.*.attn.to_q",                     latent_,      2*D**2,      (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn.to_q", to_q_1),

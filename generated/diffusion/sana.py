@@ -9,33 +9,42 @@
 """Sana transformer, linear self-attention, cross-attention to text, and a gated feed-forward with a depthwise convolution: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*D*guided*(D + 256) + 2*D*(7*D + 256)) * n
-        + (4*L*has_X*X*K*e + 2*D*(D + J)) * y
-        + (4*L*D*has_X*K*e + 2*L*(2*H*d**2 + 4*D**2 + 3*D*F + 2*H*d + 18*F) + 2*D*p**2*(out + c)) * img
-        + (4*L*has_X*K*e) * img_y
-    backward (full, checkpointed under symflops, torch):
-        (24*(L >= 1)*D**2 + 4*D*guided*(D + 128) + 4*D*(D + 128)) * n
-        + (2*(L >= 1)*D*has_X*(2*D + J) + 8*L*has_X*X*K*e) * y
-        + (8*L*D*has_X*K*e + 4*L*(2*H*d**2 + 4*D**2 + 3*D*F + 2*H*d + 18*F) + 2*D*p**2*(2*out + c)) * img
-        + (8*L*has_X*K*e) * img_y
-    forward (lora under symflops, torch):
-        (2*D*guided*(D + 256) + 2*D*(7*D + 256)) * n
-        + (4*L*has_X*(X*K*e + 16*K*e + 16*X) + 2*D*(D + J)) * y
-        + (4*L*has_X*(D*K*e + 16*K*e + 16*D) + 2*L*(2*H*d**2 + 4*D**2 + 3*D*F + 2*H*d + 128*D + 18*F) + 2*D*p**2*(out +
-            c)) * img
-        + (4*L*has_X*K*e) * img_y
-    backward (lora under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
+        (2*(D*guided*(D + 256) + D*(7*D + 256))) * n
+        + (4*L*X*K*e*has_X + 2*D*(D + J)) * y
+        + (2*(L*(2*D*K*e*has_X + D*(4*D + 3*F) + 2*(H*d*(d + 1) + 9*F)) + D*p**2*(out + c))) * img
+        + (4*L*K*e*has_X) * img_y
+    backward (full, checkpointed under symflops):
+        (24*D**2*(L >= 1) + 4*D*(guided + 1)*(D + 128)) * n
+        + (2*has_X*(D*(L >= 1)*(2*D + J) + 4*L*X*K*e)) * y
+        + (4*L*(2*D*K*e*has_X + D*(4*D + 3*F) + 2*(H*d*(d + 1) + 9*F)) + 2*D*p**2*(2*out + c)) * img
+        + (8*L*K*e*has_X) * img_y
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(D*guided*(D + 256) + D*(7*D + 256))) * n
+        + (4*L*has_X*(X*(K*e + 16) + 16*K*e) + 2*D*(D + J)) * y
+        + (2*(L*(2*has_X*(D*(K*e + 16) + 16*K*e) + D*(4*D + 3*F + 128) + 2*(H*d*(d + 1) + 9*F)) + D*p**2*(out + c))) * img
+        + (4*L*K*e*has_X) * img_y
+    backward (lora under symflops):
         (64*L*has_X*(2*K*e + X)) * y
-        + (6*max(0, L - 1)*F*has_X*(-D - 6) + 2*L*has_X*(2*D*K*e + 3*D*F + 64*K*e + 64*D + 18*F) + 2*(L >= 1)*D*out*p**2 +
-            6*max(0, L - 1)*(D**2 + D*F + 16*D + 6*F) + 2*L*(4*H*d**2 + D**2 + 4*H*d + 208*D)) * img
-        + (8*L*has_X*K*e) * img_y
-    recomputed (checkpointed under symflops, torch):
-        (4*L*has_X*X*K*e) * y
-        + (4*L*D*has_X*K*e + 2*L*(2*H*d**2 + 4*D**2 + 3*D*F + 2*H*d + 18*F)) * img
-        + (4*L*has_X*K*e) * img_y
+        + (2*(L >= 1)*(3*F*has_X*(D + 6) - D*(3*D + 48 - out*p**2)) + 4*L*(has_X*(D*(K*e + 32) + 32*K*e) + 2*(D*(D + 64) +
+            H*d*(d + 1))) + 6*max(0, L - 1)*F*(D + 6)) * img
+        + (8*L*K*e*has_X) * img_y
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (4*L*X*K*e*has_X) * y
+        + (2*L*(2*D*K*e*has_X + D*(4*D + 3*F) + 2*(H*d*(d + 1) + 9*F))) * img
+        + (4*L*K*e*has_X) * img_y
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     img      sum of (h//p)*(w//p) over samples
@@ -154,7 +163,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     F = (D*r)//1
     out = has_o*o + c - c*has_o
     part_1 = H*d**2 + H*d
-    part_2 = L*has_X + max(0, L - 1) - max(0, L - 1)*has_X
+    part_2 = (L >= 1)*has_X + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, y, img, img_y)
     patch_embed_proj_rows_ = (0, 0, 1, 0)
     sample_ = (1, 0, 0, 0)
@@ -369,7 +378,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         has_X = sizes.cross_attention_dim is not None
         K = sizes.num_cross_attention_heads; e = sizes.cross_attention_head_dim
         D = H*d
-        return {"forward": 0, "lora": 32*L*has_X*(2*K*e + D + X) + 128*L*D}
+        return {"forward": 0, "lora": 32*L*(has_X*(2*K*e + D + X) + 4*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -11,53 +11,54 @@
 """Stable Diffusion 3 transformer, a double-stream MM-DiT whose last block drops the text: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 +
-            6*transformer_blocks_1*D**2 + 2*D*(4*D + P + 256)) * n
-        + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 2*J*K) * y
-        + (8*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 24*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 +
-            8*transformer_blocks_1*D**2 + 2*D*p**2*(c + o)) * img
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
-        + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*transformer_blocks_1*D) * img_img
-    backward (full, checkpointed under symflops, torch):
-        (12*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 32*(L >= 1)*D**2 + 48*max(0, L - 1)*D**2 +
-            12*transformer_blocks_1*D**2 + 2*D*(8*D + P + 256)) * n
-        + (2*(L >= 1)*(6*D**2 + J*K) + 48*max(0, L - 1)*D**2) * y
-        + (16*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 48*(L >= 1)*D**2 + 48*max(0, L - 1)*D**2 +
-            16*transformer_blocks_1*D**2 + 2*D*p**2*(c + 2*o)) * img
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
-        + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * img_y
-        + (8*(L >= 1)*(max(0, L - 1) in dual)*D + 8*(L >= 1)*D + 8*max(0, L - 1)*D + 8*transformer_blocks_1*D) * img_img
-    forward (lora under symflops, torch):
-        (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 +
-            6*transformer_blocks_1*D**2 + 2*D*(4*D + P + 256)) * n
-        + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 2*J*K) * y
-        + (8*(L >= 1)*(max(0, L - 1) in dual)*D*(D + 32) + 8*(L >= 1)*D*(3*D + 32) + 8*max(0, L - 1)*D*(3*D + 32) +
-            8*transformer_blocks_1*D*(D + 32) + 2*D*p**2*(c + o)) * img
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
-        + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*transformer_blocks_1*D) * img_img
-    backward (lora under symflops, torch):
-        (6*(L >= 1)*(L >= 2)*D**2 + 18*max(0, L - 1)*D**2 + 6*max(0, L - 2)*D**2) * y
-        + (6*(L >= 1)*(L >= 2)*(max(0, L - 1) in dual)*D*(D + 16) + 6*(L >= 1)*(L >= 2)*D*(D + 16) + 2*(L >= 1)*(max(0, L
-            - 1) in dual)*D*(D + 208) + 6*(L >= 2)*transformer_blocks_2*D*(-D - 16) + 2*(L >= 1)*D*(o*p**2 + 9*D + 208) +
-            2*max(0, L - 1)*D*(9*D + 208) + 6*max(0, L - 2)*D*(D + 16) + 2*transformer_blocks_1*D*(D + 208) +
-            6*transformer_blocks_3*D*(D + 16) + 6*transformer_blocks_2*D*(D + 16)) * img
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
-        + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * img_y
-        + (8*(L >= 1)*(max(0, L - 1) in dual)*D + 8*(L >= 1)*D + 8*max(0, L - 1)*D + 8*transformer_blocks_1*D) * img_img
-    recomputed (checkpointed under symflops, torch):
-        (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 +
-            6*transformer_blocks_1*D**2) * n
-        + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2) * y
-        + (8*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 24*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 +
-            8*transformer_blocks_1*D**2) * img
-        + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
-        + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
-        + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*transformer_blocks_1*D) * img_img
+    forward (full, forward, checkpointed under symflops):
+        (2*D*(3*transformer_blocks_1*D + P + 256) + 8*D**2*(3*L + 1 - (L >= 1))) * n
+        + (6*D**2*(4*L - 3*(L >= 1)) + 2*J*K) * y
+        + (24*L*D**2 + 2*D*(p**2*(c + o) + 4*transformer_blocks_1*D)) * img
+        + (4*L*D) * yy
+        + (8*L*D) * img_y
+        + (4*(L*D + transformer_blocks_1*D)) * img_img
+    backward (full, checkpointed under symflops):
+        (2*D*(6*transformer_blocks_1*D + P + 256) + 16*D**2*(3*L + 1 - (L >= 1))) * n
+        + (48*L*D**2 - 2*(L >= 1)*(18*D**2 - J*K)) * y
+        + (48*L*D**2 + 2*D*(p**2*(c + 2*o) + 8*transformer_blocks_1*D)) * img
+        + (8*L*D) * yy
+        + (16*L*D) * img_y
+        + (8*(L*D + transformer_blocks_1*D)) * img_img
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*D*(3*transformer_blocks_1*D + P + 256) + 8*D**2*(3*L + 1 - (L >= 1))) * n
+        + (6*D**2*(4*L - 3*(L >= 1)) + 2*J*K) * y
+        + (8*L*D*(3*D + 32) + 2*D*(4*transformer_blocks_1*(D + 32) + p**2*(c + o))) * img
+        + (4*L*D) * yy
+        + (8*L*D) * img_y
+        + (4*(L*D + transformer_blocks_1*D)) * img_img
+    backward (lora under symflops):
+        (6*D**2*((L >= 2) + 3*max(0, L - 1) + max(0, L - 2))) * y
+        + (2*(3*(L >= 2)*(D*(max(0, L - 1) in dual)*(D + 16) + D*(D + 16) - transformer_blocks_2*D*(D + 16)) + D*o*p**2*(L
+            >= 1) + 3*max(0, L - 2)*D*(D + 16) + L*D*(9*D + 208) + 3*transformer_blocks_3*D*(D + 16) +
+            3*transformer_blocks_2*D*(D + 16) + transformer_blocks_1*D*(D + 208))) * img
+        + (8*L*D) * yy
+        + (16*L*D) * img_y
+        + (8*(L*D + transformer_blocks_1*D)) * img_img
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (6*transformer_blocks_1*D**2 + 8*D**2*(3*L - (L >= 1))) * n
+        + (6*D**2*(4*L - 3*(L >= 1))) * y
+        + (24*L*D**2 + 8*transformer_blocks_1*D**2) * img
+        + (4*L*D) * yy
+        + (8*L*D) * img_y
+        + (4*(L*D + transformer_blocks_1*D)) * img_img
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     img      sum of (h//p)*(w//p) over samples
@@ -67,7 +68,7 @@ Moments are sums over the items of a batch:
 
 Derived from sizes:
     D = H*d
-    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    transformer_blocks_1 = sum((i in dual) for i in range(L))
     transformer_blocks_2 = sum((i in dual) for i in range(max(0, L - 1) + 1, (L >= 1) + max(0, L - 1)))
     transformer_blocks_3 = sum((i in dual) for i in range(1, max(0, L - 1)))
 """
@@ -164,14 +165,12 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     o = sizes.out_channels; p = sizes.patch_size; J = sizes.joint_attention_dim; P = sizes.pooled_projection_dim
     K = sizes.caption_projection_dim; dual = sizes.dual_attention_layers
     D = H*d
-    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    transformer_blocks_1 = sum((i in dual) for i in range(L))
     transformer_blocks_2 = sum((i in dual) for i in range(1, max(0, L - 1)))
     transformer_blocks_3 = sum((i in dual) for i in range(max(0, L - 1) + 1, (L >= 1) + max(0, L - 1)))
-    part_1 = (L >= 1) + max(0, L - 1)
-    part_2 = (L >= 1)*(L >= 2) + max(0, L - 2)
-    part_3 = (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1
-    part_4 = (L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3
-    part_5 = (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1
+    part_1 = (L >= 2) + max(0, L - 2)
+    part_2 = (L >= 2)*((max(0, L - 1) in dual) + transformer_blocks_2) + (1 - (L >= 2))*(transformer_blocks_2 + transformer_blocks_3)
+    part_3 = L - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -180,57 +179,57 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     # what equal modules have in common, each below its own path
     to_q_1: Rows = [
-        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (part_1, (part_2, part_1))),  # y = xW
-        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (L, (part_1, L))),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (L, (L, L))),       # y = xW
     ]
     to_q_2: Rows = [
-        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (part_3, (part_4, part_3))),  # y = xW
-        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (part_3, (part_3, part_3))),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,  (),  (transformer_blocks_1, (part_2, transformer_blocks_1))),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,  (),  (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  (1, (0, 1)),  (1, (0, 0))),       # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",          sample_,       512*D,       (1, (0, 1)),  (1, (0, 0))),       # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",          sample_,       2*D**2,      (1, (1, 1)),  (1, (0, 0))),       # y = xW
-        ("time_text_embed.text_embedder.linear_1",              sample_,       2*D*P,       (1, (0, 1)),  (1, (0, 0))),       # y = xW
-        ("time_text_embed.text_embedder.linear_2",              sample_,       2*D**2,      (1, (1, 1)),  (1, (0, 0))),       # y = xW
+        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  (1, (0, 1)),     (1, (0, 0))),       # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",          sample_,       512*D,       (1, (0, 1)),     (1, (0, 0))),       # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",          sample_,       2*D**2,      (1, (1, 1)),     (1, (0, 0))),       # y = xW
+        ("time_text_embed.text_embedder.linear_1",              sample_,       2*D*P,       (1, (0, 1)),     (1, (0, 0))),       # y = xW
+        ("time_text_embed.text_embedder.linear_2",              sample_,       2*D**2,      (1, (1, 1)),     (1, (0, 0))),       # y = xW
         ("context_embedder",                                    prompt_,       2*J*K,       (1, (0, (L >= 1))),  (1, (0, 0))),       # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,       18*D**2,     (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,       18*D**2,     (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (0, 0))),  # y = xW
         ("transformer_blocks.*.norm1_context.linear",           sample_,       12*D**2,     (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (0, 0))),  # y = xW
-        ("transformer_blocks.*.attn.to_q",                      pos_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn.to_q",                      pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (part_1, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn.to_q", to_q_1),
-        ("transformer_blocks.*.attn.to_k",                      pos_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn.to_k",                      pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (part_1, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn.to_k", to_q_1),
-        ("transformer_blocks.*.attn.to_v",                      pos_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn.to_v",                      pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (part_1, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn.to_v", to_q_1),
-        ("transformer_blocks.*.attn.add_q_proj",                prompt_,       2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_2, 0))),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                prompt_,       2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_2, 0))),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                prompt_,       2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_2, 0))),  # y = xW
-        ("transformer_blocks.*.attn",                           attn_pairs_,   2*D,         (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
-        ("transformer_blocks.*.attn",                           attn_pairs_,   2*D,         (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
+        ("transformer_blocks.*.attn.add_q_proj",                prompt_,       2*D**2,      (L, (L, L), L),  (L, (part_1, 0))),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                prompt_,       2*D**2,      (L, (L, L), L),  (L, (part_1, 0))),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                prompt_,       2*D**2,      (L, (L, L), L),  (L, (part_1, 0))),  # y = xW
+        ("transformer_blocks.*.attn",                           attn_pairs_,   2*D,         (L, (L, L), L),  (L, (L, L))),       # scores = qk
+        ("transformer_blocks.*.attn",                           attn_pairs_,   2*D,         (L, (L, L), L),  (L, (L, L))),       # mix = pv
         ("transformer_blocks.*.attn.to_add_out",                prompt_,       2*D**2,      (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0",                  pos_embed_proj_rows_,  2*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        (),           (part_1, (part_1, part_1))),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        (),           (part_1, (part_1, part_1))),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",                     pos_embed_proj_rows_,  2*D**2,      (part_3, (part_3, part_3), part_3),  (part_3, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0",                  pos_embed_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        (),              (L, (L, L))),       # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        (),              (L, (L, L))),       # y = xW
+        ("transformer_blocks.*.attn2.to_q",                     pos_embed_proj_rows_,  2*D**2,      (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn2.to_q", to_q_2),
-        ("transformer_blocks.*.attn2.to_k",                     pos_embed_proj_rows_,  2*D**2,      (part_3, (part_3, part_3), part_3),  (part_3, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",                     pos_embed_proj_rows_,  2*D**2,      (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn2.to_k", to_q_2),
-        ("transformer_blocks.*.attn2.to_v",                     pos_embed_proj_rows_,  2*D**2,      (part_3, (part_3, part_3), part_3),  (part_3, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",                     pos_embed_proj_rows_,  2*D**2,      (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("transformer_blocks.*.attn2.to_v", to_q_2),
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,  2*D,         (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,  2*D,         (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",                 pos_embed_proj_rows_,  2*D**2,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, 0), 0, ".base_layer")),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        (),           (part_3, (part_3, part_3))),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        (),           (part_3, (part_3, part_3))),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,  2*D,         (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1))),  # scores = qk
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,  2*D,         (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1))),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",                 pos_embed_proj_rows_,  2*D**2,      (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1), transformer_blocks_1),  (transformer_blocks_1, (transformer_blocks_1, 0), 0, ".base_layer")),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        (),              (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1))),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        (),              (transformer_blocks_1, (transformer_blocks_1, transformer_blocks_1))),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      (L, (L, L), L),  (L, (L, 0))),       # y = xW
+        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      (L, (L, L), L),  (L, (L, 0))),       # y = xW
         ("transformer_blocks.*.ff_context.net.0.proj",          prompt_,       8*D**2,      (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
         ("transformer_blocks.*.ff_context.net.2",               prompt_,       8*D**2,      (max(0, L - 1), (max(0, L - 1), max(0, L - 1)), max(0, L - 1)),  (max(0, L - 1), (max(0, L - 1), 0))),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,       12*D**2,     (part_5, (part_5, part_5), part_5),  (part_5, (0, 0))),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,       12*D**2,     (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
         ("transformer_blocks.*.norm1_context.linear",           sample_,       4*D**2,      ((L >= 1), ((L >= 1), (L >= 1)), (L >= 1)),  ((L >= 1), (0, 0))),  # y = xW
-        ("norm_out.linear",                                     sample_,       4*D**2,      (1, (1, 1)),  (1, (0, 0))),       # y = xW
-        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  (1, (1, 1)),  (1, ((L >= 1), 0))),  # y = xW
+        ("norm_out.linear",                                     sample_,       4*D**2,      (1, (1, 1)),     (1, (0, 0))),       # y = xW
+        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 
 
@@ -403,11 +402,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         L = sizes.num_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
         dual = sizes.dual_attention_layers
         D = H*d
-        transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-        return {
-            "forward": 0,
-            "lora": 128*(L >= 1)*(max(0, L - 1) in dual)*D + 128*(L >= 1)*D + 128*max(0, L - 1)*D + 128*transformer_blocks_1*D,
-        }
+        transformer_blocks_1 = sum((i in dual) for i in range(L))
+        return {"forward": 0, "lora": 128*(L*D + transformer_blocks_1*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

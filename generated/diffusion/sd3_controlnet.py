@@ -12,43 +12,53 @@
 """ControlNet of Stable Diffusion 3, a copy of some of its blocks that reads a condition and gives one residual per block: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (24*L*D**2 + 6*transformer_blocks_1*D**2 + 2*D*(2*D + P + 256)) * n
+    forward (full, forward, checkpointed under symflops):
+        (2*(D**2*(12*L + 3*transformer_blocks_1 + 2) + D*(P + 256))) * n
         + (24*L*D**2 + 2*J*K) * y
-        + (26*L*D**2 + 8*transformer_blocks_1*D**2 + 2*D*p**2*(2*c + extra)) * img
+        + (2*(D*p**2*(2*c + extra) + D**2*(13*L + 4*transformer_blocks_1))) * img
         + (4*L*D) * yy
         + (8*L*D) * img_y
-        + (4*L*D + 4*transformer_blocks_1*D) * img_img
-    backward (full, checkpointed under symflops, torch):
-        (2*(L >= 1)*D*(4*D + P + 256) + 48*L*D**2 + 12*transformer_blocks_1*D**2) * n
-        + (2*(L >= 1)*J*K + 36*max(0, L - 1)*D**2 + 12*L*D**2) * y
-        + (2*(L >= 1)*D*p**2*(2*c + extra) + 52*L*D**2 + 16*transformer_blocks_1*D**2) * img
+        + (4*D*(L + transformer_blocks_1)) * img_img
+    backward (full, checkpointed under symflops):
+        (2*D*(L >= 1)*(P + 256) + 4*D**2*(2*(L >= 1) + 12*L + 3*transformer_blocks_1)) * n
+        + (48*L*D**2 - 2*(L >= 1)*(18*D**2 - J*K)) * y
+        + (2*D*p**2*(L >= 1)*(2*c + extra) + 4*D**2*(13*L + 4*transformer_blocks_1)) * img
         + (8*L*D) * yy
         + (16*L*D) * img_y
-        + (8*L*D + 8*transformer_blocks_1*D) * img_img
-    forward (lora under symflops, torch):
-        (24*L*D**2 + 6*transformer_blocks_1*D**2 + 2*D*(2*D + P + 256)) * n
+        + (8*D*(L + transformer_blocks_1)) * img_img
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*(D**2*(12*L + 3*transformer_blocks_1 + 2) + D*(P + 256))) * n
         + (24*L*D**2 + 2*J*K) * y
-        + (2*L*D*(13*D + 128) + 8*transformer_blocks_1*D*(D + 32) + 2*D*p**2*(2*c + extra)) * img
+        + (2*(L*D*(13*D + 128) + 4*transformer_blocks_1*D*(D + 32) + D*p**2*(2*c + extra))) * img
         + (4*L*D) * yy
         + (8*L*D) * img_y
-        + (4*L*D + 4*transformer_blocks_1*D) * img_img
-    backward (lora under symflops, torch):
+        + (4*D*(L + transformer_blocks_1)) * img_img
+    backward (lora under symflops):
         (24*max(0, L - 1)*D**2) * y
         + (6*max(0, L - 1)*D*(D + 16) + 4*L*D*(5*D + 104) + 2*transformer_blocks_1*D*(D + 208) +
             6*transformer_blocks_2*D*(D + 16)) * img
         + (8*L*D) * yy
         + (16*L*D) * img_y
-        + (8*L*D + 8*transformer_blocks_1*D) * img_img
-    recomputed (checkpointed under symflops, torch):
-        (24*L*D**2 + 6*transformer_blocks_1*D**2) * n
+        + (8*D*(L + transformer_blocks_1)) * img_img
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (6*D**2*(4*L + transformer_blocks_1)) * n
         + (24*L*D**2) * y
-        + (24*L*D**2 + 8*transformer_blocks_1*D**2) * img
+        + (8*D**2*(3*L + transformer_blocks_1)) * img
         + (4*L*D) * yy
         + (8*L*D) * img_y
-        + (4*L*D + 4*transformer_blocks_1*D) * img_img
+        + (4*D*(L + transformer_blocks_1)) * img_img
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     img      sum of (h//p)*(w//p) over samples
@@ -365,7 +375,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         dual = sizes.dual_attention_layers
         D = H*d
         transformer_blocks_1 = sum((i in dual) for i in range(L))
-        return {"forward": 0, "lora": 128*L*D + 128*transformer_blocks_1*D}
+        return {"forward": 0, "lora": 128*D*(L + transformer_blocks_1)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -15,74 +15,58 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 224 - E*(kinds == "identity") -
-            S) + 3584*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(224 - S) + 2*E*(kinds ==
-            "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E + S + 11200*(shift ==
-            "scale_shift") + 11200)) * n
-        + (7168*has_middle*(896//(has_d*d + 896 - 896*has_d))*attentive*(has_d*d + 896 - 896*has_d) + 57802752*has_middle
-            + 35840*((896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) + 5558 -
-            896*(896//(has_d*d + 896 - 896*has_d))*has_d)) * x_4
-        + (5376*(5*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 3360*(672//(has_d*d + 672 - 672*has_d)) + 23632 -
-            3360*(672//(has_d*d + 672 - 672*has_d))*has_d)) * x_2
-        + (3584*(5*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 2240*(448//(has_d*d + 448 - 448*has_d)) + 15848 -
-            2240*(448//(has_d*d + 448 - 448*has_d))*has_d)) * x
-        + (448*(9*c + 9*o + 37856)) * hw
-        + (4*has_middle*(896//(has_d*d + 896 - 896*has_d))*attentive*(has_d*d + 896 - 896*has_d) + 20*(896//(has_d*d + 896
-            - 896*has_d))*(has_d*d + 896 - 896*has_d)) * x_4_x_4
-        + (20*(672//(has_d*d + 672 - 672*has_d))*(has_d*d + 672 - 672*has_d)) * x_2_x_2
-        + (20*(448//(has_d*d + 448 - 448*has_d))*(has_d*d + 448 - 448*has_d)) * xx
-    backward (full under symflops, torch):
-        (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 448 - E*(kinds == "identity") -
-            S) + 7168*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(448 - S) + 2*E*(kinds ==
-            "timestep")*(E*(kinds == "identity") + 2*E + S - S*(kinds == "identity")) + 2*E*(2*E + S + 22400*(shift ==
-            "scale_shift") + 22400)) * n
-        + (14336*has_middle*(896//(has_d*d + 896 - 896*has_d))*attentive*(has_d*d + 896 - 896*has_d) +
-            115605504*has_middle + 71680*((896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 -
-            896*has_d)) + 5558 - 896*(896//(has_d*d + 896 - 896*has_d))*has_d)) * x_4
-        + (10752*(5*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 3360*(672//(has_d*d + 672 - 672*has_d)) + 23632 -
-            3360*(672//(has_d*d + 672 - 672*has_d))*has_d)) * x_2
-        + (7168*(5*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 2240*(448//(has_d*d + 448 - 448*has_d)) + 15848 -
-            2240*(448//(has_d*d + 448 - 448*has_d))*has_d)) * x
-        + (448*(9*c + 18*o + 75712)) * hw
-        + (8*has_middle*(896//(has_d*d + 896 - 896*has_d))*attentive*(has_d*d + 896 - 896*has_d) + 40*(896//(has_d*d + 896
-            - 896*has_d))*(has_d*d + 896 - 896*has_d)) * x_4_x_4
-        + (40*(672//(has_d*d + 672 - 672*has_d))*(has_d*d + 672 - 672*has_d)) * x_2_x_2
-        + (40*(448//(has_d*d + 448 - 448*has_d))*(has_d*d + 448 - 448*has_d)) * xx
-    forward (lora under symflops, torch):
-        (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 224 - E*(kinds == "identity") -
-            S) + 3584*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(224 - S) + 2*E*(kinds ==
-            "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E + S + 11200*(shift ==
-            "scale_shift") + 11200)) * n
-        + (128*has_middle*attentive*(57*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 51072*(896//(has_d*d + 896 -
-            896*has_d)) + 896 - 51072*(896//(has_d*d + 896 - 896*has_d))*has_d) + 57802752*has_middle +
-            1920*(19*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 17024*(896//(has_d*d + 896 - 896*has_d)) + 104048 -
-            17024*(896//(has_d*d + 896 - 896*has_d))*has_d)) * x_4
-        + (128*(215*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 144480*(672//(has_d*d + 672 - 672*has_d)) + 995904 -
-            144480*(672//(has_d*d + 672 - 672*has_d))*has_d)) * x_2
-        + (128*(145*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 64960*(448//(has_d*d + 448 - 448*has_d)) + 445984 -
-            64960*(448//(has_d*d + 448 - 448*has_d))*has_d)) * x
-        + (448*(9*c + 9*o + 37856)) * hw
-        + (4*has_middle*(896//(has_d*d + 896 - 896*has_d))*attentive*(has_d*d + 896 - 896*has_d) + 20*(896//(has_d*d + 896
-            - 896*has_d))*(has_d*d + 896 - 896*has_d)) * x_4_x_4
-        + (20*(672//(has_d*d + 672 - 672*has_d))*(has_d*d + 672 - 672*has_d)) * x_2_x_2
-        + (20*(448//(has_d*d + 448 - 448*has_d))*(has_d*d + 448 - 448*has_d)) * xx
-    backward (lora under symflops, torch):
-        (256*has_middle*attentive*(29*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 25984*(896//(has_d*d + 896 -
-            896*has_d)) + 896 - 25984*(896//(has_d*d + 896 - 896*has_d))*has_d) + 57802752*has_middle +
-            1280*(29*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 25984*(896//(has_d*d + 896 - 896*has_d)) + 156520 -
-            25984*(896//(has_d*d + 896 - 896*has_d))*has_d)) * x_4
-        + (512*(55*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 36960*(672//(has_d*d + 672 - 672*has_d)) + 249816 -
-            36960*(672//(has_d*d + 672 - 672*has_d))*has_d)) * x_2
-        + (128*(129*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 57792*(448//(has_d*d + 448 - 448*has_d)) + 396928 -
-            57792*(448//(has_d*d + 448 - 448*has_d))*has_d)) * x
-        + (448*(9*o + 29792)) * hw
-        + (8*has_middle*(896//(has_d*d + 896 - 896*has_d))*attentive*(has_d*d + 896 - 896*has_d) + 40*(896//(has_d*d + 896
-            - 896*has_d))*(has_d*d + 896 - 896*has_d)) * x_4_x_4
-        + (40*(672//(has_d*d + 672 - 672*has_d))*(has_d*d + 672 - 672*has_d)) * x_2_x_2
-        + (40*(448//(has_d*d + 448 - 448*has_d))*(has_d*d + 448 - 448*has_d)) * xx
+    forward (full, forward under symflops):
+        (2*E*((kinds == "timestep") + 1)*(S*(1 - (sinusoids == "learned")) + E + 224*(sinusoids == "learned")) +
+            896*E*((shift == "scale_shift") + 1)*(4*has_middle + 25)) * n
+        + (7168*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896) +
+            100352*(576*has_middle + 1985)) * x_4
+        + (26880*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672) + 127045632) * x_2
+        + (17920*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448) + 56799232) * x
+        + (4032*c + 4032*o + 16959488) * hw
+        + (4*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896)) * x_4_x_4
+        + (20*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672)) * x_2_x_2
+        + (20*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448)) * xx
+    backward (full under symflops):
+        (2*E*((kinds == "timestep") + 1)*(S*(1 - (sinusoids == "learned")) + 2*(E + 224*(sinusoids == "learned"))) +
+            1792*E*((shift == "scale_shift") + 1)*(4*has_middle + 25)) * n
+        + (14336*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896) +
+            200704*(576*has_middle + 1985)) * x_4
+        + (53760*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672) + 254091264) * x_2
+        + (35840*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448) + 113598464) * x
+        + (4032*c + 8064*o + 33918976) * hw
+        + (8*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896)) * x_4_x_4
+        + (40*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672)) * x_2_x_2
+        + (40*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448)) * xx
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*E*((kinds == "timestep") + 1)*(S*(1 - (sinusoids == "learned")) + E + 224*(sinusoids == "learned")) +
+            896*E*((shift == "scale_shift") + 1)*(4*has_middle + 25)) * n
+        + (7296*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896) +
+            14336*(8*has_middle*(attentive + 504) + 13935)) * x_4
+        + (27520*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672) + 127475712) * x_2
+        + (18560*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448) + 57085952) * x
+        + (4032*c + 4032*o + 16959488) * hw
+        + (4*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896)) * x_4_x_4
+        + (20*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672)) * x_2_x_2
+        + (20*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448)) * xx
+    backward (lora under symflops):
+        (7424*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896) +
+            14336*(16*has_middle*(attentive + 252) + 13975)) * x_4
+        + (28160*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672) + 127905792) * x_2
+        + (16512*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448) + 50806784) * x
+        + (4032*o + 13346816) * hw
+        + (8*(896//(has_d*d + 896 - 896*has_d))*(has_middle*attentive + 5)*(has_d*(d - 896) + 896)) * x_4_x_4
+        + (40*(672//(has_d*d + 672 - 672*has_d))*(has_d*(d - 672) + 672)) * x_2_x_2
+        + (40*(448//(has_d*d + 448 - 448*has_d))*(has_d*(d - 448) + 448)) * xx
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x_4      sum of ((((h + 1)//2 + 1)//2 + 1)//2)*((((w + 1)//2 + 1)//2 + 1)//2) over samples
     x_2      sum of (((h + 1)//2 + 1)//2)*(((w + 1)//2 + 1)//2) over samples
@@ -882,20 +866,16 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         has_classes = sizes.num_class_embeds is not None
         E = has_e*e + 896 - 896*has_e
         S = 224*(sinusoids == "fourier") + 224
-        part_1 = 896//(has_d*d + 896 - 896*has_d)
-        case_1 = shift == "default"
-        case_2 = sinusoids == "learned"
-        case_3 = kinds == "timestep"
-        case_4 = kinds == "identity"
-        case_5 = shift == "scale_shift"
-        part_2 = 448//(has_d*d + 448 - 448*has_d)
-        part_3 = 672//(has_d*d + 672 - 672*has_d)
-        part_4 = part_1*has_d*d
-        part_5 = 896*part_1
+        case_1 = sinusoids == "learned"
+        part_1 = 448//(has_d*d + 448 - 448*has_d)
+        part_2 = 672//(has_d*d + 672 - 672*has_d)
+        part_3 = 896//(has_d*d + 896 - 896*has_d)
+        part_4 = has_d*(d - 896) + 896
+        case_2 = kinds == "timestep"
         return {
-            "full": has_middle*attentive*(3587*part_1*has_d*d + 3213952*part_1 + 1792*case_1 + 1792*has_groups + 896 - 3213952*part_1*has_d - 1792*case_1*has_groups) + E*case_2*case_3*(S*case_4 + 224 - E*case_4 - S) + 1792*has_middle*(E*case_5 + E + case_5 + 16135) + case_2*(224*E + 224*steps - E*S) + E*case_3*(E*case_4 + E + S + 2 - S*case_4) + E*has_classes*classes + 8975*part_2*has_d*d + 13455*part_3*has_d*d + 17935*part_1*has_d*d + E**2 + E*S + 11200*E*case_5 + 11202*E + 2016*c + 2017*o + 4020800*part_2 + 9041760*part_3 + 16069760*part_1 + 11200*case_5 + 200135040 - E*has_kinds*has_classes*classes - 4020800*part_2*has_d - 9041760*part_3*has_d - 16069760*part_1*has_d,
+            "full": 1792*has_middle*attentive*((shift == "default")*(1 - has_groups) + has_groups) + 224*steps*case_1 + E*classes*has_classes*(1 - has_kinds) + 5*has_d*(1795*part_1*(d - 448) + 2691*part_2*(d - 672)) + 2016*c + 2017*o + 4020800*part_1 + 9041760*part_2 + 3587*part_3*(has_middle*attentive + 5)*part_4 + E*(case_2 + 1)*(S*(1 - case_1) + E + 224*case_1) + 448*(4*has_middle + 25)*(shift == "scale_shift")*(E + 1) + 2*E*(896*has_middle + case_2 + 5601) + 896*(has_middle*(attentive + 32270) + 223365),
             "forward": 0,
-            "lora": 64*has_middle*attentive*(part_4 + part_5 + 896 - 896*part_1*has_d) + 320*(part_2*has_d*d + part_3*has_d*d + part_4 + 448*part_2 + 672*part_3 + part_5 + 2016 - 448*part_2*has_d - 672*part_3*has_d - 896*part_1*has_d),
+            "lora": 320*d*has_d*(part_1 + part_2) + 64*part_3*(has_middle*attentive + 5)*part_4 + 71680*(1 - has_d)*(2*part_1 + 3*part_2) + 14336*(4*has_middle*attentive + 45),
         }
 
     @staticmethod

@@ -15,56 +15,52 @@
 Structure 'ddpm_cifar10': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds == "identity") -
-            S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128 - S) + 2*E*(kinds ==
-            "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E + S + 4480*(shift ==
-            "scale_shift") + 4480)) * n
-        + (2048*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
-            1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+    forward (full, forward under symflops):
+        (2*E*((kinds == "timestep") + 1)*(S*(1 - (sinusoids == "learned")) + E + 128*(sinusoids == "learned")) +
+            256*E*((shift == "scale_shift") + 1)*(4*has_middle + 35)) * n
+        + (10240*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256) + 16416768) * x
         + (18481152) * x_2
-        + (2048*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) + 4718592*has_middle +
-            17301504) * x_3
-        + (256*(9*c + 9*o + 21632)) * hw
-        + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-        + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-    backward (full under symflops, torch):
-        (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 256 - E*(kinds == "identity") -
-            S) + 2048*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(256 - S) + 2*E*(kinds ==
-            "timestep")*(E*(kinds == "identity") + 2*E + S - S*(kinds == "identity")) + 2*E*(2*E + S + 8960*(shift ==
-            "scale_shift") + 8960)) * n
-        + (4096*(5*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 1280*(256//(has_d*d + 256 - 256*has_d)) + 8016 -
-            1280*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+        + (2048*has_middle*((256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*(d - 256) + 256) + 2304) + 17301504) * x_3
+        + (2304*c + 2304*o + 5537792) * hw
+        + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256)) * xx
+        + (4*(256//(has_d*d + 256 - 256*has_d))*has_middle*attentive*(has_d*(d - 256) + 256)) * x_3_x_3
+    backward (full under symflops):
+        (2*E*((kinds == "timestep") + 1)*(S*(1 - (sinusoids == "learned")) + 2*(E + 128*(sinusoids == "learned"))) +
+            512*E*((shift == "scale_shift") + 1)*(4*has_middle + 35)) * n
+        + (20480*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256) + 32833536) * x
         + (36962304) * x_2
-        + (4096*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d) + 9437184*has_middle +
-            34603008) * x_3
-        + (256*(9*c + 18*o + 43264)) * hw
-        + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-        + (8*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-    forward (lora under symflops, torch):
-        (2*E*(sinusoids == "learned")*(kinds == "timestep")*(S*(kinds == "identity") + 128 - E*(kinds == "identity") -
-            S) + 1024*E*has_middle*((shift == "scale_shift") + 1) + 2*E*(sinusoids == "learned")*(128 - S) + 2*E*(kinds ==
-            "timestep")*(E*(kinds == "identity") + E + S - S*(kinds == "identity")) + 2*E*(E + S + 4480*(shift ==
-            "scale_shift") + 4480)) * n
-        + (128*(85*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 21760*(256//(has_d*d + 256 - 256*has_d)) + 129536 -
-            21760*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+        + (4096*has_middle*((256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*(d - 256) + 256) + 2304) + 34603008) * x_3
+        + (2304*c + 4608*o + 11075584) * hw
+        + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256)) * xx
+        + (8*(256//(has_d*d + 256 - 256*has_d))*has_middle*attentive*(has_d*(d - 256) + 256)) * x_3_x_3
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*E*((kinds == "timestep") + 1)*(S*(1 - (sinusoids == "learned")) + E + 128*(sinusoids == "learned")) +
+            256*E*((shift == "scale_shift") + 1)*(4*has_middle + 35)) * n
+        + (10880*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256) + 16580608) * x
         + (18481152) * x_2
-        + (128*has_middle*attentive*(17*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 4352*(256//(has_d*d + 256 -
-            256*has_d)) + 256 - 4352*(256//(has_d*d + 256 - 256*has_d))*has_d) + 4718592*has_middle + 17301504) * x_3
-        + (256*(9*c + 9*o + 21632)) * hw
-        + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-        + (4*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
-    backward (lora under symflops, torch):
-        (3328*(3*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 768*(256//(has_d*d + 256 - 256*has_d)) + 4384 -
-            768*(256//(has_d*d + 256 - 256*has_d))*has_d)) * x
+        + (128*has_middle*(attentive*(17*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256) + 256) + 36864) +
+            17301504) * x_3
+        + (2304*c + 2304*o + 5537792) * hw
+        + (20*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256)) * xx
+        + (4*(256//(has_d*d + 256 - 256*has_d))*has_middle*attentive*(has_d*(d - 256) + 256)) * x_3_x_3
+    backward (lora under symflops):
+        (9984*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256) + 14589952) * x
         + (18481152) * x_2
-        + (256*has_middle*attentive*(9*(256//(has_d*d + 256 - 256*has_d))*has_d*d + 2304*(256//(has_d*d + 256 -
-            256*has_d)) + 256 - 2304*(256//(has_d*d + 256 - 256*has_d))*has_d) + 4718592*has_middle + 17301504) * x_3
-        + (256*(9*o + 17024)) * hw
-        + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*d + 256 - 256*has_d)) * xx
-        + (8*has_middle*(256//(has_d*d + 256 - 256*has_d))*attentive*(has_d*d + 256 - 256*has_d)) * x_3_x_3
+        + (256*has_middle*(attentive*(9*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256) + 256) + 18432) +
+            17301504) * x_3
+        + (2304*o + 4358144) * hw
+        + (40*(256//(has_d*d + 256 - 256*has_d))*(has_d*(d - 256) + 256)) * xx
+        + (8*(256//(has_d*d + 256 - 256*has_d))*has_middle*attentive*(has_d*(d - 256) + 256)) * x_3_x_3
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of (h//2)*(w//2) over samples
     x_2      sum of (h//4)*(w//4) over samples
@@ -630,17 +626,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         has_classes = sizes.num_class_embeds is not None
         E = has_e*e + 512 - 512*has_e
         S = 128*(sinusoids == "fourier") + 128
+        case_1 = sinusoids == "learned"
         part_1 = 256//(has_d*d + 256 - 256*has_d)
-        case_1 = shift == "default"
-        case_2 = sinusoids == "learned"
-        case_3 = kinds == "timestep"
-        case_4 = kinds == "identity"
-        case_5 = shift == "scale_shift"
-        part_2 = part_1*has_d*d + 256*part_1 + 256 - 256*part_1*has_d
+        part_2 = has_d*(d - 256) + 256
+        case_2 = kinds == "timestep"
         return {
-            "full": has_middle*attentive*(1027*part_1*has_d*d + 262912*part_1 + 512*case_1 + 512*has_groups + 256 - 262912*part_1*has_d - 512*case_1*has_groups) + E*case_2*case_3*(S*case_4 + 128 - E*case_4 - S) + 512*has_middle*(E*case_5 + E + case_5 + 4615) + case_2*(128*E + 128*steps - E*S) + E*case_3*(E*case_4 + E + S + 2 - S*case_4) + E*has_classes*classes + 5135*part_1*has_d*d + E**2 + E*S + 4480*E*case_5 + 4482*E + 1152*c + 1153*o + 1314560*part_1 + 4480*case_5 + 28913664 - E*has_kinds*has_classes*classes - 1314560*part_1*has_d,
+            "full": 512*has_middle*attentive*((shift == "default")*(1 - has_groups) + has_groups) + 128*steps*case_1 + E*classes*has_classes*(1 - has_kinds) + 1027*part_1*(has_middle*attentive + 5)*part_2 + E*(case_2 + 1)*(S*(1 - case_1) + E + 128*case_1) + 128*(4*has_middle + 35)*(shift == "scale_shift")*(E + 1) + 1152*c + 1153*o + 2*E*(256*has_middle + case_2 + 2241) + 256*(has_middle*(attentive + 9230) + 112944),
             "forward": 0,
-            "lora": 64*has_middle*attentive*part_2 + 320*part_2,
+            "lora": 64*(has_middle*attentive + 5)*(part_1*part_2 + 256),
         }
 
     @staticmethod

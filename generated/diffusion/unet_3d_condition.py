@@ -10,150 +10,134 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (640*has_g*g + 4096000) * n
+    forward (full, forward under symflops):
+        (640*g*has_g + 4096000) * n
         + (51609600) * f
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*X +
-            8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
-            12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X +
-            12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X +
-            4*(1280//d)*d*X) * fy
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[0] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 4*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
-            206438400)) * x_8
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 12*(ups[1] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 607027200) * x_4
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 12*(ups[2] ==
-            "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 182067200) * x
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 12*(ups[3] ==
-            "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(4*d**2 + 9*c + 9*o + 16*d + 73280)) * fhw
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            8*(1280//d)*d) * x_8_f
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            4*(1280//d)*d) * x_8_y
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 64*d) *
-            ffhw
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            4*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        + (4*((1280//d)*d*X*(2*(downs[2] == "CrossAttnDownBlock3D") + 2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0]
+            == "CrossAttnUpBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D") + 1) + (320//d)*d*X*(2*(downs[0] ==
+            "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D")) + (640//d)*d*X*(2*(downs[1] ==
+            "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D")))) * fy
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)*(19*(1280//d)*d
+            + 2560) + 825753600) * x_8
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))*(19*(1280//d)*d +
+            2560) + 607027200) * x_4
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*(19*(640//d)*d +
+            1280) + 182067200) * x
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*(19*(320//d)*d +
+            640) + 640*(4*d*(d + 4) + 9*c + 9*o + 73280)) * fhw
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_f
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_y
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_f
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_y
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xf
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xy
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D")) + 64*d) * ffhw
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhwy
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) *
+            x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) *
             x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) *
             x_1_plus_h_over_2_1_plus_w_over_2
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
-    backward (full under symflops, torch):
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhhww
+    backward (full under symflops):
         (640*has_g*(g + 1280) + 7372800) * n
         + (103219200) * f
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*X + 8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*X +
-            8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*X + 8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*X +
-            12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d*X + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d*X +
-            12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d*X + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d*X +
-            4*(1280//d)*d*X) * fy
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 24*(ups[0] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 8*(19*(1280//d)**2*d**2 + 2560*(1280//d)*d +
-            206438400)) * x_8
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 24*(ups[1] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2560) + 1214054400) * x_4
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 24*(ups[2] ==
-            "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1280) + 364134400) * x
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 24*(ups[3] ==
-            "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 640) + 640*(8*d**2 + 9*c + 18*o + 32*d + 146560)) * fhw
-        + (32*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            16*(1280//d)*d) * x_8_f
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            8*(1280//d)*d) * x_8_y
-        + (32*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
-        + (32*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 48*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
-        + (32*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 48*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 128*d) *
-            ffhw
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            8*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        + (4*((1280//d)*d*X*(2*(downs[2] == "CrossAttnDownBlock3D") + 2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0]
+            == "CrossAttnUpBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D") + 1) + (320//d)*d*X*(2*(downs[0] ==
+            "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D")) + (640//d)*d*X*(2*(downs[1] ==
+            "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D")))) * fy
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)*(19*(1280//d)*d
+            + 2560) + 1651507200) * x_8
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))*(19*(1280//d)*d +
+            2560) + 1214054400) * x_4
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*(19*(640//d)*d +
+            1280) + 364134400) * x
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*(19*(320//d)*d +
+            640) + 640*(8*d*(d + 4) + 9*c + 18*o + 146560)) * fhw
+        + (16*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_f
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_y
+        + (16*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_f
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_y
+        + (16*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xf
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xy
+        + (16*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D")) + 128*d) * ffhw
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhwy
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) *
+            x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) *
             x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) *
             x_1_plus_h_over_2_1_plus_w_over_2
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
-    forward (lora under symflops, torch):
-        (640*has_g*g + 4096000) * n
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhhww
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (640*g*has_g + 4096000) * n
         + (51609600) * f
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*((320//d)*d*X + 16*(320//d)*d + 16*X) + 8*(downs[1] ==
-            "CrossAttnDownBlock3D")*((640//d)*d*X + 16*(640//d)*d + 16*X) + 8*(downs[2] ==
-            "CrossAttnDownBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 8*(downs[3] ==
-            "CrossAttnDownBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[0] ==
-            "CrossAttnUpBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[1] ==
-            "CrossAttnUpBlock3D")*((1280//d)*d*X + 16*(1280//d)*d + 16*X) + 12*(ups[2] ==
-            "CrossAttnUpBlock3D")*((640//d)*d*X + 16*(640//d)*d + 16*X) + 12*(ups[3] == "CrossAttnUpBlock3D")*((320//d)*d*X
-            + 16*(320//d)*d + 16*X) + 4*((1280//d)*d*X + 16*(1280//d)*d + 16*X)) * fy
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 12*(ups[0] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 4*(19*(1280//d)**2*d**2 + 2784*(1280//d)*d +
-            206438400)) * x_8
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 12*(ups[1] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 2784) + 607027200) * x_4
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1504) + 12*(ups[2] ==
-            "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1504) + 182067200) * x
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 864) + 12*(ups[3] ==
-            "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 864) + 128*(20*d**2 + 45*c + 45*o + 112*d + 366400)) * fhw
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            8*(1280//d)*d) * x_8_f
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            4*(1280//d)*d) * x_8_y
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 64*d) *
-            ffhw
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            4*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 12*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        + (4*((2*(downs[2] == "CrossAttnDownBlock3D") + 2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] ==
+            "CrossAttnUpBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D") + 1)*((1280//d)*d*(X + 16) + 16*X) + (2*(downs[0] ==
+            "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*((320//d)*d*(X + 16) + 16*X) + (2*(downs[1] ==
+            "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*((640//d)*d*(X + 16) + 16*X))) * fy
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)*(19*(1280//d)*d
+            + 2784) + 825753600) * x_8
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))*(19*(1280//d)*d +
+            2784) + 607027200) * x_4
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*(19*(640//d)*d +
+            1504) + 182067200) * x
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*(19*(320//d)*d +
+            864) + 128*(4*d*(5*d + 28) + 5*(9*c + 9*o + 73280))) * fhw
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_f
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_y
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_f
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_y
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xf
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xy
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D")) + 64*d) * ffhw
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhwy
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) *
+            x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) *
             x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 12*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) *
             x_1_plus_h_over_2_1_plus_w_over_2
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 12*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
-    backward (lora under symflops, torch):
-        (128*(downs[0] == "CrossAttnDownBlock3D")*(2*(320//d)*d + X) + 128*(downs[1] ==
-            "CrossAttnDownBlock3D")*(2*(640//d)*d + X) + 128*(downs[2] == "CrossAttnDownBlock3D")*(2*(1280//d)*d + X) +
-            128*(downs[3] == "CrossAttnDownBlock3D")*(2*(1280//d)*d + X) + 192*(ups[0] ==
-            "CrossAttnUpBlock3D")*(2*(1280//d)*d + X) + 192*(ups[1] == "CrossAttnUpBlock3D")*(2*(1280//d)*d + X) +
-            192*(ups[2] == "CrossAttnUpBlock3D")*(2*(640//d)*d + X) + 192*(ups[3] == "CrossAttnUpBlock3D")*(2*(320//d)*d +
-            X) + 64*(2*(1280//d)*d + X)) * fy
-        + (8*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 12*(ups[0] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 4*(19*(1280//d)**2*d**2 + 3008*(1280//d)*d +
-            206438400)) * x_8
-        + (8*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 12*(ups[1] ==
-            "CrossAttnUpBlock3D")*(1280//d)*d*(19*(1280//d)*d + 3008) + 607027200) * x_4
-        + (8*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d*(19*(640//d)*d + 1728) + 12*(ups[2] ==
-            "CrossAttnUpBlock3D")*(640//d)*d*(19*(640//d)*d + 1728) + 182067200) * x
-        + (8*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d*(19*(320//d)*d + 1088) + 12*(ups[3] ==
-            "CrossAttnUpBlock3D")*(320//d)*d*(19*(320//d)*d + 1088) + 128*(17*d**2 + 45*o + 98*d + 366400)) * fhw
-        + (32*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            16*(1280//d)*d) * x_8_f
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            8*(1280//d)*d) * x_8_y
-        + (32*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 48*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_f
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) * x_4_y
-        + (32*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 48*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xf
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) * xy
-        + (32*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 48*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d + 128*d) *
-            ffhw
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhwy
-        + (16*(downs[3] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[0] == "CrossAttnUpBlock3D")*(1280//d)*d +
-            8*(1280//d)*d) * x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
-        + (16*(downs[2] == "CrossAttnDownBlock3D")*(1280//d)*d + 24*(ups[1] == "CrossAttnUpBlock3D")*(1280//d)*d) *
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhhww
+    backward (lora under symflops):
+        (64*((2*(downs[2] == "CrossAttnDownBlock3D") + 2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] ==
+            "CrossAttnUpBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D") + 1)*(2*(1280//d)*d + X) + (2*(downs[0] ==
+            "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*(2*(320//d)*d + X) + (2*(downs[1] ==
+            "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*(2*(640//d)*d + X))) * fy
+        + (4*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)*(19*(1280//d)*d
+            + 3008) + 825753600) * x_8
+        + (4*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))*(19*(1280//d)*d +
+            3008) + 607027200) * x_4
+        + (4*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*(19*(640//d)*d +
+            1728) + 182067200) * x
+        + (4*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*(19*(320//d)*d +
+            1088) + 128*(d*(17*d + 98) + 5*(9*o + 73280))) * fhw
+        + (16*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_f
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) * x_8_y
+        + (16*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_f
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) * x_4_y
+        + (16*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xf
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) * xy
+        + (16*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D")) + 128*d) * ffhw
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhwy
+        + (8*(1280//d)*d*(2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 1)) *
+            x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2
+        + (8*(1280//d)*d*(2*(downs[2] == "CrossAttnDownBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D"))) *
             x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2
-        + (16*(downs[1] == "CrossAttnDownBlock3D")*(640//d)*d + 24*(ups[2] == "CrossAttnUpBlock3D")*(640//d)*d) *
+        + (8*(640//d)*d*(2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))) *
             x_1_plus_h_over_2_1_plus_w_over_2
-        + (16*(downs[0] == "CrossAttnDownBlock3D")*(320//d)*d + 24*(ups[3] == "CrossAttnUpBlock3D")*(320//d)*d) * fhhww
+        + (8*(320//d)*d*(2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))) * fhhww
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     f        sum of f over samples
     fy       sum of f*y over samples
@@ -1922,12 +1906,9 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         downs = sizes.down_block_types; ups = sizes.up_block_types; d = sizes.attention_head_dim
         X = sizes.cross_attention_dim
-        part_1 = 15*(320//d)*d + X
-        part_2 = 15*(640//d)*d + X
-        part_3 = 15*(1280//d)*d + X
         return {
             "forward": 0,
-            "lora": 64*(downs[0] == "CrossAttnDownBlock3D")*part_1 + 64*(downs[1] == "CrossAttnDownBlock3D")*part_2 + 64*(downs[2] == "CrossAttnDownBlock3D")*part_3 + 64*(downs[3] == "CrossAttnDownBlock3D")*part_3 + 96*(ups[0] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[1] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[2] == "CrossAttnUpBlock3D")*part_2 + 96*(ups[3] == "CrossAttnUpBlock3D")*part_1 + 32*(15*(1280//d)*d + 64*d + X),
+            "lora": 32*((2*(downs[2] == "CrossAttnDownBlock3D") + 2*(downs[3] == "CrossAttnDownBlock3D") + 3*(ups[0] == "CrossAttnUpBlock3D") + 3*(ups[1] == "CrossAttnUpBlock3D") + 1)*(15*(1280//d)*d + X) + (2*(downs[0] == "CrossAttnDownBlock3D") + 3*(ups[3] == "CrossAttnUpBlock3D"))*(15*(320//d)*d + X) + (2*(downs[1] == "CrossAttnDownBlock3D") + 3*(ups[2] == "CrossAttnUpBlock3D"))*(15*(640//d)*d + X) + 64*d),
         }
 
     @staticmethod

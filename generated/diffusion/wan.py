@@ -9,46 +9,56 @@
 """Wan video transformer, self-attention over space and time, cross-attention to text and perhaps images: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (2*D*(7*D + s)) * t
-        + (4*L*D**2 + 2*D*(D + J)) * y
-        + (4*L*D*has_I*has_A*(A - D) + 4*L*D**2*has_I + 2*has_I*I*(D + I)) * kx
+        + (2*(D**2*(2*L + 1) + D*J)) * y
+        + (2*has_I*(2*L*(D**2 - D*has_A*(D - A)) + I*(D + I))) * kx
         + (4*L*D*(3*D + F) + 2*D*pt*ph*pw*(c + o)) * video
         + (4*L*D) * video_y
         + (4*L*D*has_I) * video_k_x
         + (4*L*D) * video_video
-    backward (full, checkpointed under symflops, torch):
-        (24*(L >= 1)*D**2 + 2*D*(2*D + s)) * t
-        + (2*(L >= 1)*D*(2*D + J) + 8*L*D**2) * y
-        + (8*L*D*has_I*has_A*(A - D) + 4*(L >= 1)*has_I*I*(D + I) + 8*L*D**2*has_I) * kx
+    backward (full, checkpointed under symflops):
+        (4*D**2*(6*(L >= 1) + 1) + 2*D*s) * t
+        + (2*D*(L >= 1)*(2*D + J) + 8*L*D**2) * y
+        + (4*has_I*(2*L*(D**2 - D*has_A*(D - A)) + I*(L >= 1)*(D + I))) * kx
         + (8*L*D*(3*D + F) + 2*D*pt*ph*pw*(c + 2*o)) * video
         + (8*L*D) * video_y
         + (8*L*D*has_I) * video_k_x
         + (8*L*D) * video_video
-    forward (lora under symflops, torch):
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*D*(7*D + s)) * t
         + (4*L*D*(D + 32) + 2*D*(D + J)) * y
-        + (4*L*D*has_I*has_A*(A - D - 32) + 4*L*D*has_I*(D + 32) + 2*has_I*I*(D + I)) * kx
+        + (2*has_I*(2*L*(D*(D + 32) - D*has_A*(D + 32 - A)) + I*(D + I))) * kx
         + (4*L*D*(3*D + F + 96) + 2*D*pt*ph*pw*(c + o)) * video
         + (4*L*D) * video_y
         + (4*L*D*has_I) * video_k_x
         + (4*L*D) * video_video
-    backward (lora under symflops, torch):
+    backward (lora under symflops):
         (192*L*D) * y
-        + (192*L*D*has_I - 192*L*D*has_I*has_A) * kx
-        + (2*(L >= 1)*D*pt*ph*pw*o + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(3*D + 2*F + 336)) * video
+        + (192*L*D*has_I*(1 - has_A)) * kx
+        + (4*L*D*(3*D + F + 192) - 2*D*(L >= 1)*(3*D + 48 - pt*ph*pw*o)) * video
         + (8*L*D) * video_y
-        + (8*L*D*has_I - 4*L*D*has_I*has_A) * video_k_x
+        + (4*L*D*has_I*(2 - has_A)) * video_k_x
         + (8*L*D) * video_video
-    recomputed (checkpointed under symflops, torch):
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (4*L*D**2) * y
-        + (4*L*D*has_I*has_A*(A - D) + 4*L*D**2*has_I) * kx
+        + (4*L*has_I*(D**2 - D*has_A*(D - A))) * kx
         + (4*L*D*(3*D + F)) * video
         + (4*L*D) * video_y
         + (4*L*D*has_I) * video_k_x
         + (4*L*D) * video_video
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     t        sum of t over samples
     y        sum of y over samples
@@ -168,8 +178,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     pt = patch[0]
     ph = patch[1]
     pw = patch[2]
-    part_1 = L*has_I - L*has_I*has_A
-    part_2 = L*has_I*has_A + L - L*has_I
+    part_1 = L*has_I*(1 - has_A)
+    part_2 = L*(1 - has_I*(1 - has_A))
     # what a contraction runs over, in multiples of (n, t, y, kx, video, video_y, video_k_x, video_video)
     patch_embedding_rows_ = (0, 0, 0, 0, 1, 0, 0, 0)
     time_ = (0, 1, 0, 0, 0, 0, 0, 0)

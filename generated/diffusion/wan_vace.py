@@ -10,68 +10,64 @@
 """Wan VACE, Wan with a side branch over control latents whose hints are added after some blocks: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
+    forward (full, forward, checkpointed under symflops):
         (2*D*(7*D + s)) * n
-        + (4*max(0, len(at) - 1)*D**2 + 4*min(len(at), 1)*D**2 + 4*L*D**2 + 2*D*(D + J)) * y
-        + (4*max(0, len(at) - 1)*D*has_I*has_A*(A - D) + 4*min(len(at), 1)*D*has_I*has_A*(A - D) + 4*L*D*has_I*has_A*(A -
-            D) + 4*max(0, len(at) - 1)*D**2*has_I + 4*min(len(at), 1)*D**2*has_I + 4*L*D**2*has_I + 2*has_I*I*(D + I)) * kx
-        + (2*max(0, len(at) - 1)*D*(7*D + 2*F) + 4*min(len(at), 1)*D*(4*D + F) + 4*L*D*(3*D + F) + 2*D*pt*ph*pw*(c + o +
-            cv)) * video
-        + (4*max(0, len(at) - 1)*D + 4*min(len(at), 1)*D + 4*L*D) * video_y
-        + (4*max(0, len(at) - 1)*D*has_I + 4*min(len(at), 1)*D*has_I + 4*L*D*has_I) * video_k_x
-        + (4*max(0, len(at) - 1)*D + 4*min(len(at), 1)*D + 4*L*D) * video_video
-    backward (full, checkpointed under symflops, torch):
-        (24*(min(len(at), 1) >= 1)*(len(at) >= 2)*(L >= 1)*D**2 + 24*(min(len(at), 1) >= 1)*D**2 + 24*(len(at) >=
-            2)*D**2 + 24*(L >= 1)*D**2 + 2*D*(2*D + s) - 24*(min(len(at), 1) >= 1)*(len(at) >= 2)*D**2 - 24*(min(len(at), 1)
-            >= 1)*(L >= 1)*D**2 - 24*(len(at) >= 2)*(L >= 1)*D**2) * n
-        + (2*(min(len(at), 1) >= 1)*(len(at) >= 2)*(L >= 1)*D*(2*D + J) + 2*(min(len(at), 1) >= 1)*(len(at) >= 2)*D*(-2*D
-            - J) + 2*(min(len(at), 1) >= 1)*(L >= 1)*D*(-2*D - J) + 2*(len(at) >= 2)*(L >= 1)*D*(-2*D - J) + 2*(min(len(at),
-            1) >= 1)*D*(2*D + J) + 2*(len(at) >= 2)*D*(2*D + J) + 8*max(0, len(at) - 1)*D**2 + 8*min(len(at), 1)*D**2 + 2*(L
-            >= 1)*D*(2*D + J) + 8*L*D**2) * y
-        + (4*(min(len(at), 1) >= 1)*(len(at) >= 2)*(L >= 1)*has_I*I*(D + I) + 4*(min(len(at), 1) >= 1)*(len(at) >=
-            2)*has_I*I*(-D - I) + 4*(min(len(at), 1) >= 1)*(L >= 1)*has_I*I*(-D - I) + 4*(len(at) >= 2)*(L >= 1)*has_I*I*(-D
-            - I) + 8*max(0, len(at) - 1)*D*has_I*has_A*(A - D) + 8*min(len(at), 1)*D*has_I*has_A*(A - D) +
-            8*L*D*has_I*has_A*(A - D) + 4*(min(len(at), 1) >= 1)*has_I*I*(D + I) + 4*(len(at) >= 2)*has_I*I*(D + I) +
-            8*max(0, len(at) - 1)*D**2*has_I + 8*min(len(at), 1)*D**2*has_I + 4*(L >= 1)*has_I*I*(D + I) + 8*L*D**2*has_I) *
-            kx
-        + (2*(min(len(at), 1) >= 1)*D*pt*ph*pw*cv + 2*(len(at) >= 2)*D*pt*ph*pw*cv + 4*max(0, len(at) - 1)*D*(7*D + 2*F) +
-            8*min(len(at), 1)*D*(4*D + F) + 8*L*D*(3*D + F) + 2*D*pt*ph*pw*(c + 2*o) - 2*(min(len(at), 1) >= 1)*(len(at) >=
-            2)*D*pt*ph*pw*cv) * video
-        + (8*max(0, len(at) - 1)*D + 8*min(len(at), 1)*D + 8*L*D) * video_y
-        + (8*max(0, len(at) - 1)*D*has_I + 8*min(len(at), 1)*D*has_I + 8*L*D*has_I) * video_k_x
-        + (8*max(0, len(at) - 1)*D + 8*min(len(at), 1)*D + 8*L*D) * video_video
-    forward (lora under symflops, torch):
+        + (2*(D*(2*len(at)*D + J) + D**2*(2*L + 1))) * y
+        + (2*has_I*(2*D*(max(0, len(at) - 1) + min(len(at), 1) + L)*(D*(1 - has_A) + A*has_A) + I*(D + I))) * kx
+        + (2*(2*L*D*F + D*(pt*ph*pw*(c + o + cv) + 2*len(at)*F) + D**2*(8*(len(at) >= 1) + 7*max(0, len(at) - 1) + 6*L)))
+            * video
+        + (4*(L*D + len(at)*D)) * video_y
+        + (4*has_I*(L*D + len(at)*D)) * video_k_x
+        + (4*(L*D + len(at)*D)) * video_video
+    backward (full, checkpointed under symflops):
+        (4*D**2*(7*(min(len(at), 1) >= 1) + (1 - (min(len(at), 1) >= 1))*(6*(len(at) >= 2)*(1 - (L >= 1)) + 6*(L >= 1) +
+            1)) + 2*D*s) * n
+        + (8*L*D**2 + 8*len(at)*D**2 + 2*D*((min(len(at), 1) >= 1) + (1 - (min(len(at), 1) >= 1))*((len(at) >= 2)*(1 - (L
+            >= 1)) + (L >= 1)))*(2*D + J)) * y
+        + (4*has_I*(2*D*(max(0, len(at) - 1) + min(len(at), 1) + L)*(D*(1 - has_A) + A*has_A) + I*((min(len(at), 1) >= 1)
+            + (1 - (min(len(at), 1) >= 1))*((len(at) >= 2)*(1 - (L >= 1)) + (L >= 1)))*(D + I))) * kx
+        + (2*(4*L*D*F + D*(pt*ph*pw*(c + 2*o) + 4*len(at)*F) + D*pt*ph*pw*cv*((min(len(at), 1) >= 1)*(1 - (len(at) >= 2))
+            + (len(at) >= 2)) + 2*D**2*(8*(len(at) >= 1) + 7*max(0, len(at) - 1) + 6*L))) * video
+        + (8*(L*D + len(at)*D)) * video_y
+        + (8*has_I*(L*D + len(at)*D)) * video_k_x
+        + (8*(L*D + len(at)*D)) * video_video
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*D*(7*D + s)) * n
-        + (4*max(0, len(at) - 1)*D*(D + 32) + 4*min(len(at), 1)*D*(D + 32) + 4*L*D*(D + 32) + 2*D*(D + J)) * y
-        + (4*max(0, len(at) - 1)*D*has_I*has_A*(A - D - 32) + 4*min(len(at), 1)*D*has_I*has_A*(A - D - 32) +
-            4*L*D*has_I*has_A*(A - D - 32) + 4*max(0, len(at) - 1)*D*has_I*(D + 32) + 4*min(len(at), 1)*D*has_I*(D + 32) +
-            4*L*D*has_I*(D + 32) + 2*has_I*I*(D + I)) * kx
-        + (2*max(0, len(at) - 1)*D*(7*D + 2*F + 192) + 4*min(len(at), 1)*D*(4*D + F + 96) + 4*L*D*(3*D + F + 96) +
-            2*D*pt*ph*pw*(c + o + cv)) * video
-        + (4*max(0, len(at) - 1)*D + 4*min(len(at), 1)*D + 4*L*D) * video_y
-        + (4*max(0, len(at) - 1)*D*has_I + 4*min(len(at), 1)*D*has_I + 4*L*D*has_I) * video_k_x
-        + (4*max(0, len(at) - 1)*D + 4*min(len(at), 1)*D + 4*L*D) * video_video
-    backward (lora under symflops, torch):
-        (192*max(0, len(at) - 1)*D + 192*min(len(at), 1)*D + 192*L*D) * y
-        + (192*max(0, len(at) - 1)*D*has_I + 192*min(len(at), 1)*D*has_I + 192*L*D*has_I - 192*max(0, len(at) -
-            1)*D*has_I*has_A - 192*min(len(at), 1)*D*has_I*has_A - 192*L*D*has_I*has_A) * kx
-        + (6*(min(len(at), 1) >= 1)*max(0, len(at) - 1)*D*(D + 16) + 6*(min(len(at), 1) >= 1)*max(0, len(at) - 2)*D*(-D -
-            16) + 8*max(0, min(len(at), 1) - 1)*D*(D + 12) + 4*max(0, len(at) - 1)*D*(2*D + F + 168) + 6*max(0, len(at) -
-            2)*D*(D + 16) + 4*min(len(at), 1)*D*(2*D + F + 168) + 2*(L >= 1)*D*pt*ph*pw*o + 6*max(0, L - 1)*D*(D + 16) +
-            2*L*D*(3*D + 2*F + 336)) * video
-        + (8*max(0, len(at) - 1)*D + 8*min(len(at), 1)*D + 8*L*D) * video_y
-        + (8*max(0, len(at) - 1)*D*has_I + 8*min(len(at), 1)*D*has_I + 8*L*D*has_I - 4*max(0, len(at) - 1)*D*has_I*has_A -
-            4*min(len(at), 1)*D*has_I*has_A - 4*L*D*has_I*has_A) * video_k_x
-        + (8*max(0, len(at) - 1)*D + 8*min(len(at), 1)*D + 8*L*D) * video_video
-    recomputed (checkpointed under symflops, torch):
+        + (4*L*D*(D + 32) + 2*D*(2*len(at)*(D + 32) + D + J)) * y
+        + (2*has_I*(2*D*(max(0, len(at) - 1) + min(len(at), 1) + L)*(D + 32 - has_A*(D + 32 - A)) + I*(D + I))) * kx
+        + (2*(2*L*D*(F + 96) + D*(pt*ph*pw*(c + o + cv) + 2*len(at)*(F + 96)) + D**2*(8*(len(at) >= 1) + 7*max(0, len(at)
+            - 1) + 6*L))) * video
+        + (4*(L*D + len(at)*D)) * video_y
+        + (4*has_I*(L*D + len(at)*D)) * video_k_x
+        + (4*(L*D + len(at)*D)) * video_video
+    backward (lora under symflops):
+        (192*(L*D + len(at)*D)) * y
+        + (192*D*has_I*(1 - has_A)*(len(at) + L)) * kx
+        + (6*(min(len(at), 1) >= 1)*(max(0, len(at) - 1)*D*(D + 16) - max(0, len(at) - 2)*D*(D + 16)) + 8*max(0,
+            min(len(at), 1) - 1)*D*(D + 12) + 6*max(0, len(at) - 2)*D*(D + 16) + 4*L*D*(3*D + F + 192) + 4*len(at)*D*(2*D +
+            F + 168) - 2*D*(L >= 1)*(3*D + 48 - pt*ph*pw*o)) * video
+        + (8*(L*D + len(at)*D)) * video_y
+        + (4*D*has_I*(2 - has_A)*(len(at) + L)) * video_k_x
+        + (8*(L*D + len(at)*D)) * video_video
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
         (4*L*D**2) * y
-        + (4*L*D*has_I*has_A*(A - D) + 4*L*D**2*has_I) * kx
+        + (4*L*has_I*(D**2 - D*has_A*(D - A))) * kx
         + (4*L*D*(3*D + F)) * video
         + (4*L*D) * video_y
         + (4*L*D*has_I) * video_k_x
         + (4*L*D) * video_video
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of y over samples
     kx       sum of k*x over samples
@@ -192,17 +188,14 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     pt = patch[0]
     ph = patch[1]
     pw = patch[2]
-    part_1 = max(0, len(at) - 1) + min(len(at), 1)
-    part_2 = (min(len(at), 1) >= 1)*max(0, len(at) - 1) + max(0, min(len(at), 1) - 1) + max(0, len(at) - 2) - (min(len(at), 1) >= 1)*max(0, len(at) - 2)
-    part_3 = max(0, len(at) - 1)*has_I + min(len(at), 1)*has_I - max(0, len(at) - 1)*has_I*has_A - min(len(at), 1)*has_I*has_A
-    part_4 = L*has_I - L*has_I*has_A
-    part_5 = (min(len(at), 1) >= 1)*(len(at) >= 2)*(L >= 1) + (min(len(at), 1) >= 1) + (len(at) >= 2) + (L >= 1) - (min(len(at), 1) >= 1)*(len(at) >= 2) - (min(len(at), 1) >= 1)*(L >= 1) - (len(at) >= 2)*(L >= 1)
-    part_6 = (min(len(at), 1) >= 1)*(len(at) >= 2)*(L >= 1)*has_I + (min(len(at), 1) >= 1)*has_I + (len(at) >= 2)*has_I + (L >= 1)*has_I - (min(len(at), 1) >= 1)*(len(at) >= 2)*has_I - (min(len(at), 1) >= 1)*(L >= 1)*has_I - (len(at) >= 2)*(L >= 1)*has_I
-    part_7 = max(0, len(at) - 1)*has_I*has_A
-    part_8 = min(len(at), 1)*has_I*has_A
-    part_9 = part_7 + part_8
-    part_10 = part_7 + part_8 + max(0, len(at) - 1) + min(len(at), 1) - max(0, len(at) - 1)*has_I - min(len(at), 1)*has_I
-    part_11 = L*has_I*has_A + L - L*has_I
+    part_1 = (min(len(at), 1) >= 1)*(max(0, len(at) - 1) - max(0, len(at) - 2)) + max(0, min(len(at), 1) - 1) + max(0, len(at) - 2)
+    part_2 = len(at)*has_I*(1 - has_A)
+    part_3 = L*has_I*(1 - has_A)
+    part_4 = (min(len(at), 1) >= 1) + (1 - (min(len(at), 1) >= 1))*((len(at) >= 2)*(1 - (L >= 1)) + (L >= 1))
+    part_5 = has_I*part_4
+    part_6 = 1 - has_I*(1 - has_A)
+    part_7 = len(at)*part_6
+    part_8 = L*part_6
     # what a contraction runs over, in multiples of (n, y, kx, video, video_y, video_k_x, video_video)
     patch_embedding_rows_ = (0, 0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0)
@@ -214,24 +207,24 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     attn2_pairs_3_ = (0, 0, 0, 0, 1, 1, 0)
     # what equal modules have in common, each below its own path
     to_q_1: Rows = [
-        ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (part_1, (part_2, part_1))),  # y = xW
-        ("lora_B.default",  patch_embedding_rows_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
+        ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (len(at), (part_1, len(at)))),  # y = xW
+        ("lora_B.default",  patch_embedding_rows_,  32*D,  (),  (len(at), (len(at), len(at)))),  # y = xW
     ]
     module_1: Rows = [
-        ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
-        ("lora_B.default",  patch_embedding_rows_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
+        ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (len(at), (len(at), len(at)))),  # y = xW
+        ("lora_B.default",  patch_embedding_rows_,  32*D,  (),  (len(at), (len(at), len(at)))),  # y = xW
     ]
     to_out_1: Rows = [
-        ("0",  patch_embedding_rows_,  2*D**2,  (part_1, (part_1, part_1)),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("0",  patch_embedding_rows_,  2*D**2,  (len(at), (len(at), len(at))),  (len(at), (len(at), 0), 0, ".base_layer")),  # y = xW
         ("0", module_1),
     ]
     to_k_1: Rows = [
-        ("lora_A.default",  prompt_,  32*D,  (),  (part_1, (0, part_1))),  # y = xW
-        ("lora_B.default",  prompt_,  32*D,  (),  (part_1, (part_1, part_1))),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,  (),  (len(at), (0, len(at)))),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,  (),  (len(at), (len(at), len(at)))),  # y = xW
     ]
     to_k_2: Rows = [
-        ("lora_A.default",  image_context_,  32*D,  (),  (part_3, (0, part_3))),  # y = xW
-        ("lora_B.default",  image_context_,  32*D,  (),  (part_3, (part_3, part_3))),  # y = xW
+        ("lora_A.default",  image_context_,  32*D,  (),  (part_2, (0, part_2))),  # y = xW
+        ("lora_B.default",  image_context_,  32*D,  (),  (part_2, (part_2, part_2))),  # y = xW
     ]
     to_q_2: Rows = [
         ("lora_A.default",  patch_embedding_rows_,  32*D,  (),  (L, (max(0, L - 1), L))),  # y = xW
@@ -250,60 +243,60 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("lora_B.default",  prompt_,  32*D,  (),  (L, (L, L))),  # y = xW
     ]
     to_k_4: Rows = [
-        ("lora_A.default",  image_context_,  32*D,  (),  (part_4, (0, part_4))),  # y = xW
-        ("lora_B.default",  image_context_,  32*D,  (),  (part_4, (part_4, part_4))),  # y = xW
+        ("lora_A.default",  image_context_,  32*D,  (),  (part_3, (0, part_3))),  # y = xW
+        ("lora_B.default",  image_context_,  32*D,  (),  (part_3, (part_3, part_3))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,   (1, (0, 1)),       (1, (0, 0))),       # y = xW
-        ("vace_patch_embedding",                             patch_embedding_rows_,  2*D*pt*ph*pw*cv,  (1, (0, (min(len(at), 1) >= 1) + (len(at) >= 2) - (min(len(at), 1) >= 1)*(len(at) >= 2))),  (1, (0, 0))),       # y = xW
-        ("condition_embedder.time_embedder.linear_1",        sample_,         2*D*s,            (1, (0, 1)),       (1, (0, 0))),       # y = xW
-        ("condition_embedder.time_embedder.linear_2",        sample_,         2*D**2,           (1, (1, 1)),       (1, (0, 0))),       # y = xW
-        ("condition_embedder.time_proj",                     sample_,         12*D**2,          (1, (part_5, part_5)),  (1, (0, 0))),       # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,         2*D*J,            (1, (0, part_5)),  (1, (0, 0))),       # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,         2*D**2,           (1, (part_5, part_5)),  (1, (0, 0))),       # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,  2*I**2,           (has_I, (part_6, part_6)),  (has_I, (0, 0))),   # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,  2*D*I,            (has_I, (part_6, part_6)),  (has_I, (0, 0))),   # y = xW
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,   (1, (0, 1)),       (1, (0, 0))),      # y = xW
+        ("vace_patch_embedding",                             patch_embedding_rows_,  2*D*pt*ph*pw*cv,  (1, (0, (min(len(at), 1) >= 1)*(1 - (len(at) >= 2)) + (len(at) >= 2))),  (1, (0, 0))),      # y = xW
+        ("condition_embedder.time_embedder.linear_1",        sample_,         2*D*s,            (1, (0, 1)),       (1, (0, 0))),      # y = xW
+        ("condition_embedder.time_embedder.linear_2",        sample_,         2*D**2,           (1, (1, 1)),       (1, (0, 0))),      # y = xW
+        ("condition_embedder.time_proj",                     sample_,         12*D**2,          (1, (part_4, part_4)),  (1, (0, 0))),      # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,         2*D*J,            (1, (0, part_4)),  (1, (0, 0))),      # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,         2*D**2,           (1, (part_4, part_4)),  (1, (0, 0))),      # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,  2*I**2,           (has_I, (part_5, part_5)),  (has_I, (0, 0))),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,  2*D*I,            (has_I, (part_5, part_5)),  (has_I, (0, 0))),  # y = xW
         ("vace_blocks.*.proj_in",                            patch_embedding_rows_,  2*D**2,           (min(len(at), 1), (min(len(at), 1), min(len(at), 1))),  (min(len(at), 1), (max(0, min(len(at), 1) - 1), 0))),  # y = xW
-        ("vace_blocks.*.attn1.to_q",                         patch_embedding_rows_,  2*D**2,           (part_1, (part_1, part_1)),  (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn1.to_q",                         patch_embedding_rows_,  2*D**2,           (len(at), (len(at), len(at))),  (len(at), (part_1, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn1.to_q", to_q_1),
-        ("vace_blocks.*.attn1.to_k",                         patch_embedding_rows_,  2*D**2,           (part_1, (part_1, part_1)),  (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn1.to_k",                         patch_embedding_rows_,  2*D**2,           (len(at), (len(at), len(at))),  (len(at), (part_1, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn1.to_k", to_q_1),
-        ("vace_blocks.*.attn1.to_v",                         patch_embedding_rows_,  2*D**2,           (part_1, (part_1, part_1)),  (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn1.to_v",                         patch_embedding_rows_,  2*D**2,           (len(at), (len(at), len(at))),  (len(at), (part_1, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn1.to_v", to_q_1),
-        ("vace_blocks.*.attn1",                              attn1_pairs_,    2*D,              (part_1, (part_1, part_1)),  (part_1, (part_1, part_1))),  # scores = qk
-        ("vace_blocks.*.attn1",                              attn1_pairs_,    2*D,              (part_1, (part_1, part_1)),  (part_1, (part_1, part_1))),  # mix = pv
+        ("vace_blocks.*.attn1",                              attn1_pairs_,    2*D,              (len(at), (len(at), len(at))),  (len(at), (len(at), len(at)))),  # scores = qk
+        ("vace_blocks.*.attn1",                              attn1_pairs_,    2*D,              (len(at), (len(at), len(at))),  (len(at), (len(at), len(at)))),  # mix = pv
         ("vace_blocks.*.attn1.to_out", to_out_1),
-        ("vace_blocks.*.attn2.to_q",                         patch_embedding_rows_,  2*D**2,           (part_1, (part_1, part_1)),  (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn2.to_q",                         patch_embedding_rows_,  2*D**2,           (len(at), (len(at), len(at))),  (len(at), (len(at), 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn2.to_q", module_1),
-        ("vace_blocks.*.attn2.to_k",                         prompt_,         2*D**2,           (part_1, (part_1, part_1)),  (part_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn2.to_k",                         prompt_,         2*D**2,           (len(at), (len(at), len(at))),  (len(at), (0, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn2.to_k", to_k_1),
-        ("vace_blocks.*.attn2.to_v",                         prompt_,         2*D**2,           (part_1, (part_1, part_1)),  (part_1, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn2.to_v",                         prompt_,         2*D**2,           (len(at), (len(at), len(at))),  (len(at), (0, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn2.to_v", to_k_1),
-        ("vace_blocks.*.attn2.to_k",                         image_context_,  2*D**2,           (part_3, (part_3, part_3)),  (part_3, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn2.to_k",                         image_context_,  2*D**2,           (part_2, (part_2, part_2)),  (part_2, (0, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn2.to_k", to_k_2),
-        ("vace_blocks.*.attn2.to_v",                         image_context_,  2*D**2,           (part_3, (part_3, part_3)),  (part_3, (0, 0), 0, ".base_layer")),  # y = xW
+        ("vace_blocks.*.attn2.to_v",                         image_context_,  2*D**2,           (part_2, (part_2, part_2)),  (part_2, (0, 0), 0, ".base_layer")),  # y = xW
         ("vace_blocks.*.attn2.to_v", to_k_2),
-        ("vace_blocks.*.attn2.add_k_proj",                   image_context_,  2*D*A,            (part_9, (part_9, part_9)),  (part_9, (0, 0))),  # y = xW
-        ("vace_blocks.*.attn2.add_v_proj",                   image_context_,  2*D*A,            (part_9, (part_9, part_9)),  (part_9, (0, 0))),  # y = xW
-        ("vace_blocks.*.attn2",                              attn2_pairs_,    2*D,              (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # scores = qk
-        ("vace_blocks.*.attn2",                              attn2_pairs_,    2*D,              (part_9, (part_9, part_9)),  (part_9, (part_9, 0))),  # mix = pv
-        ("vace_blocks.*.attn2",                              attn2_pairs_2_,  2*D,              (part_10, (part_10, part_10)),  (part_10, (part_10, part_10))),  # scores = qk
-        ("vace_blocks.*.attn2",                              attn2_pairs_2_,  2*D,              (part_10, (part_10, part_10)),  (part_10, (part_10, part_10))),  # mix = pv
-        ("vace_blocks.*.attn2",                              attn2_pairs_3_,  2*D,              (part_3, (part_3, part_3)),  (part_3, (part_3, part_3))),  # scores = qk
-        ("vace_blocks.*.attn2",                              attn2_pairs_3_,  2*D,              (part_3, (part_3, part_3)),  (part_3, (part_3, part_3))),  # mix = pv
+        ("vace_blocks.*.attn2.add_k_proj",                   image_context_,  2*D*A,            (len(at)*has_I*has_A, (len(at)*has_I*has_A, len(at)*has_I*has_A)),  (len(at)*has_I*has_A, (0, 0))),  # y = xW
+        ("vace_blocks.*.attn2.add_v_proj",                   image_context_,  2*D*A,            (len(at)*has_I*has_A, (len(at)*has_I*has_A, len(at)*has_I*has_A)),  (len(at)*has_I*has_A, (0, 0))),  # y = xW
+        ("vace_blocks.*.attn2",                              attn2_pairs_,    2*D,              (len(at)*has_I*has_A, (len(at)*has_I*has_A, len(at)*has_I*has_A)),  (len(at)*has_I*has_A, (len(at)*has_I*has_A, 0))),  # scores = qk
+        ("vace_blocks.*.attn2",                              attn2_pairs_,    2*D,              (len(at)*has_I*has_A, (len(at)*has_I*has_A, len(at)*has_I*has_A)),  (len(at)*has_I*has_A, (len(at)*has_I*has_A, 0))),  # mix = pv
+        ("vace_blocks.*.attn2",                              attn2_pairs_2_,  2*D,              (part_7, (part_7, part_7)),  (part_7, (part_7, part_7))),  # scores = qk
+        ("vace_blocks.*.attn2",                              attn2_pairs_2_,  2*D,              (part_7, (part_7, part_7)),  (part_7, (part_7, part_7))),  # mix = pv
+        ("vace_blocks.*.attn2",                              attn2_pairs_3_,  2*D,              (part_2, (part_2, part_2)),  (part_2, (part_2, part_2))),  # scores = qk
+        ("vace_blocks.*.attn2",                              attn2_pairs_3_,  2*D,              (part_2, (part_2, part_2)),  (part_2, (part_2, part_2))),  # mix = pv
         ("vace_blocks.*.attn2.to_out", to_out_1),
-        ("vace_blocks.*.ffn.net.0.proj",                     patch_embedding_rows_,  2*D*F,            (part_1, (part_1, part_1)),  (part_1, (part_1, 0))),  # y = xW
-        ("vace_blocks.*.ffn.net.2",                          patch_embedding_rows_,  2*D*F,            (part_1, (part_1, part_1)),  (part_1, (part_1, 0))),  # y = xW
-        ("vace_blocks.*.proj_out",                           patch_embedding_rows_,  2*D**2,           (part_1, (part_1, part_1)),  (part_1, (part_1, 0))),  # y = xW
+        ("vace_blocks.*.ffn.net.0.proj",                     patch_embedding_rows_,  2*D*F,            (len(at), (len(at), len(at))),  (len(at), (len(at), 0))),  # y = xW
+        ("vace_blocks.*.ffn.net.2",                          patch_embedding_rows_,  2*D*F,            (len(at), (len(at), len(at))),  (len(at), (len(at), 0))),  # y = xW
+        ("vace_blocks.*.proj_out",                           patch_embedding_rows_,  2*D**2,           (len(at), (len(at), len(at))),  (len(at), (len(at), 0))),  # y = xW
         ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,           (L, (L, L), L),    (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn1.to_q", to_q_2),
         ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,           (L, (L, L), L),    (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn1.to_k", to_q_2),
         ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,           (L, (L, L), L),    (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn1.to_v", to_q_2),
-        ("blocks.*.attn1",                                   attn1_pairs_,    2*D,              (L, (L, L), L),    (L, (L, L))),       # scores = qk
-        ("blocks.*.attn1",                                   attn1_pairs_,    2*D,              (L, (L, L), L),    (L, (L, L))),       # mix = pv
+        ("blocks.*.attn1",                                   attn1_pairs_,    2*D,              (L, (L, L), L),    (L, (L, L))),      # scores = qk
+        ("blocks.*.attn1",                                   attn1_pairs_,    2*D,              (L, (L, L), L),    (L, (L, L))),      # mix = pv
         ("blocks.*.attn1.to_out", to_out_2),
         ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,           (L, (L, L), L),    (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_q", module_2),
@@ -311,21 +304,21 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("blocks.*.attn2.to_k", to_k_3),
         ("blocks.*.attn2.to_v",                              prompt_,         2*D**2,           (L, (L, L), L),    (L, (0, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_v", to_k_3),
-        ("blocks.*.attn2.to_k",                              image_context_,  2*D**2,           (part_4, (part_4, part_4), part_4),  (part_4, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn2.to_k",                              image_context_,  2*D**2,           (part_3, (part_3, part_3), part_3),  (part_3, (0, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_k", to_k_4),
-        ("blocks.*.attn2.to_v",                              image_context_,  2*D**2,           (part_4, (part_4, part_4), part_4),  (part_4, (0, 0), 0, ".base_layer")),  # y = xW
+        ("blocks.*.attn2.to_v",                              image_context_,  2*D**2,           (part_3, (part_3, part_3), part_3),  (part_3, (0, 0), 0, ".base_layer")),  # y = xW
         ("blocks.*.attn2.to_v", to_k_4),
         ("blocks.*.attn2.add_k_proj",                        image_context_,  2*D*A,            (L*has_I*has_A, (L*has_I*has_A, L*has_I*has_A), L*has_I*has_A),  (L*has_I*has_A, (0, 0))),  # y = xW
         ("blocks.*.attn2.add_v_proj",                        image_context_,  2*D*A,            (L*has_I*has_A, (L*has_I*has_A, L*has_I*has_A), L*has_I*has_A),  (L*has_I*has_A, (0, 0))),  # y = xW
         ("blocks.*.attn2",                                   attn2_pairs_,    2*D,              (L*has_I*has_A, (L*has_I*has_A, L*has_I*has_A), L*has_I*has_A),  (L*has_I*has_A, (L*has_I*has_A, 0))),  # scores = qk
         ("blocks.*.attn2",                                   attn2_pairs_,    2*D,              (L*has_I*has_A, (L*has_I*has_A, L*has_I*has_A), L*has_I*has_A),  (L*has_I*has_A, (L*has_I*has_A, 0))),  # mix = pv
-        ("blocks.*.attn2",                                   attn2_pairs_2_,  2*D,              (part_11, (part_11, part_11), part_11),  (part_11, (part_11, part_11))),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_2_,  2*D,              (part_11, (part_11, part_11), part_11),  (part_11, (part_11, part_11))),  # mix = pv
-        ("blocks.*.attn2",                                   attn2_pairs_3_,  2*D,              (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_3_,  2*D,              (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_2_,  2*D,              (part_8, (part_8, part_8), part_8),  (part_8, (part_8, part_8))),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_2_,  2*D,              (part_8, (part_8, part_8), part_8),  (part_8, (part_8, part_8))),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_3_,  2*D,              (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_3_,  2*D,              (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
         ("blocks.*.attn2.to_out", to_out_2),
-        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,            (L, (L, L), L),    (L, (L, 0))),       # y = xW
-        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,            (L, (L, L), L),    (L, (L, 0))),       # y = xW
+        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,            (L, (L, L), L),    (L, (L, 0))),      # y = xW
+        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,            (L, (L, L), L),    (L, (L, 0))),      # y = xW
         ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,   (1, (1, 1)),       (1, ((L >= 1), 0))),  # y = xW
     ]
 
@@ -542,7 +535,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim; at = sizes.vace_layers
         D = H*d
-        return {"forward": 0, "lora": 256*max(0, len(at) - 1)*D + 256*min(len(at), 1)*D + 256*L*D}
+        return {"forward": 0, "lora": 256*(L*D + len(at)*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -9,74 +9,70 @@ Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-        + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 512*D*c) * img
-        + (64*R*D*(3*F + 4*D) + 64*L*D*(3*F + 4*D) + 64*D*(4*c + J)) * txt
-        + (4096*R*D + 4096*L*D) * img_img
+        (2*E*D*(4*R + 4*L + 1) + 2048*(E + 256)) * n
+        + (64*D*(R + L)*(3*F + 4*D) + 512*D*c) * img
+        + (64*(D*(R + L)*(3*F + 4*D) + D*(4*c + J))) * txt
+        + (4096*D*(R + L)) * img_img
         + (8192*L*D) * img_txt
-        + (4096*R*D + 4096*L*D) * txt_txt
+        + (4096*D*(R + L)) * txt_txt
     backward (full, checkpointed under symflops):
-        (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
-        + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 768*D*c) * img
-        + (128*R*D*(3*F + 4*D) + 128*L*D*(3*F + 4*D) + 128*D*(4*c + J)) * txt
-        + (8192*R*D + 8192*L*D) * img_img
+        (4*E*D*(4*R + 4*L + 1) + 4096*(E + 128)) * n
+        + (128*D*(R + L)*(3*F + 4*D) + 768*D*c) * img
+        + (128*(D*(R + L)*(3*F + 4*D) + D*(4*c + J))) * txt
+        + (8192*D*(R + L)) * img_img
         + (16384*L*D) * img_txt
-        + (8192*R*D + 8192*L*D) * txt_txt
+        + (8192*D*(R + L)) * txt_txt
     forward (full, forward, checkpointed under torch):
-        (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-        + (256*D*c) * img
-        + (64*D*J) * txt
-        + (64*R*D*(3*F + 4*D)) * padded_img
-        + (64*L*D*(3*F + 4*D) + 256*D*c) * padded_img_plus_txt
-        + (64*R*D*(3*F + 4*D)) * padded_txt
-        + (4096*R*D) * padded_img_padded_img
-        + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
-        + (4096*R*D) * padded_txt_padded_txt
+        (2*E*D*(4*R + 4*L + 1) + 2048*(E + 256)) * n
+        + (256*D*c) * img_padded
+        + (64*D*J) * txt_padded
+        + (64*R*D*(3*F + 4*D)) * padded_img_padded
+        + (64*L*D*(3*F + 4*D) + 256*D*c) * padded_img_plus_txt_padded
+        + (64*R*D*(3*F + 4*D)) * padded_txt_padded
+        + (4096*R*D) * padded_img_padded_img_padded
+        + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt_padded
+        + (4096*R*D) * padded_txt_padded_txt_padded
     backward (full, checkpointed under torch):
-        (16*R*E*D + 16*L*E*D + 4*(E*D + 1024*E + 131072)) * n
-        + (256*D*c) * img
-        + (128*D*J) * txt
-        + (128*R*D*(3*F + 4*D)) * padded_img
-        + (128*L*D*(3*F + 4*D) + 512*D*c) * padded_img_plus_txt
-        + (128*R*D*(3*F + 4*D)) * padded_txt
-        + (8192*R*D) * padded_img_padded_img
-        + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
-        + (8192*R*D) * padded_txt_padded_txt
+        (4*E*D*(4*R + 4*L + 1) + 4096*(E + 128)) * n
+        + (256*D*c) * img_padded
+        + (128*D*J) * txt_padded
+        + (128*R*D*(3*F + 4*D)) * padded_img_padded
+        + (128*L*D*(3*F + 4*D) + 512*D*c) * padded_img_plus_txt_padded
+        + (128*R*D*(3*F + 4*D)) * padded_txt_padded
+        + (8192*R*D) * padded_img_padded_img_padded
+        + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt_padded
+        + (8192*R*D) * padded_txt_padded_txt_padded
     forward (lora under symflops):
-        (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-        + (64*R*D*(3*F + 4*D + 128) + 64*L*D*(3*F + 4*D + 128) + 512*D*c) * img
-        + (64*R*D*(3*F + 4*D + 128) + 64*L*D*(3*F + 4*D + 128) + 64*D*(4*c + J)) * txt
-        + (4096*R*D + 4096*L*D) * img_img
+        (2*E*D*(4*R + 4*L + 1) + 2048*(E + 256)) * n
+        + (64*D*(R + L)*(3*F + 4*D + 128) + 512*D*c) * img
+        + (64*(D*(R + L)*(3*F + 4*D + 128) + D*(4*c + J))) * txt
+        + (4096*D*(R + L)) * img_img
         + (8192*L*D) * img_txt
-        + (4096*R*D + 4096*L*D) * txt_txt
+        + (4096*D*(R + L)) * txt_txt
     backward (lora under symflops):
-        (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 192*max(0, R - 1)*D*(D
-            + 16) + 64*R*D*(3*F + D + 208) + 256*(L >= 1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) -
-            256*(R >= 1)*(L >= 1)*D*c) * img
-        + (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 192*max(0, R - 1)*D*(D
-            + 16) + 64*R*D*(3*F + D + 208) + 256*(L >= 1)*D*c + 192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) -
-            256*(R >= 1)*(L >= 1)*D*c) * txt
-        + (8192*R*D + 8192*L*D) * img_img
+        (64*(D*(R + L)*(3*F + 4*D + 256) - D*((R >= 1)*(1 - (L >= 1)) + (L >= 1))*(3*D + 48 - 4*c))) * img
+        + (64*(D*(R + L)*(3*F + 4*D + 256) - D*((R >= 1)*(1 - (L >= 1)) + (L >= 1))*(3*D + 48 - 4*c))) * txt
+        + (8192*D*(R + L)) * img_img
         + (16384*L*D) * img_txt
-        + (8192*R*D + 8192*L*D) * txt_txt
+        + (8192*D*(R + L)) * txt_txt
     forward (lora under torch):
-        (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
-        + (256*D*c) * img
-        + (64*D*J) * txt
-        + (64*R*D*(3*F + 4*D + 128)) * padded_img
-        + (64*L*D*(3*F + 4*D + 128) + 256*D*c) * padded_img_plus_txt
-        + (64*R*D*(3*F + 4*D + 128)) * padded_txt
-        + (4096*R*D) * padded_img_padded_img
-        + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
-        + (4096*R*D) * padded_txt_padded_txt
+        (2*E*D*(4*R + 4*L + 1) + 2048*(E + 256)) * n
+        + (256*D*c) * img_padded
+        + (64*D*J) * txt_padded
+        + (64*R*D*(3*F + 4*D + 128)) * padded_img_padded
+        + (64*L*D*(3*F + 4*D + 128) + 256*D*c) * padded_img_plus_txt_padded
+        + (64*R*D*(3*F + 4*D + 128)) * padded_txt_padded
+        + (4096*R*D) * padded_img_padded_img_padded
+        + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt_padded
+        + (4096*R*D) * padded_txt_padded_txt_padded
     backward (lora under torch):
-        (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_img
-        + (192*(R >= 1)*max(0, L - 1)*D*(-D - 16) + 192*(R >= 1)*L*D*(D + 16) + 256*(R >= 1)*D*c + 256*(L >= 1)*D*c +
-            192*max(0, L - 1)*D*(D + 16) + 64*L*D*(3*F + D + 208) - 256*(R >= 1)*(L >= 1)*D*c) * padded_img_plus_txt
-        + (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_txt
-        + (8192*R*D) * padded_img_padded_img
-        + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt
-        + (8192*R*D) * padded_txt_padded_txt
+        (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_img_padded
+        + (64*((R >= 1)*(D*(L >= 1)*(3*D + 48 - 4*c) + 4*D*c) + L*D*(3*F + 4*D + 256) - D*(L >= 1)*(3*D + 48 - 4*c))) *
+            padded_img_plus_txt_padded
+        + (192*max(0, R - 1)*D*(D + 16) + 64*R*D*(3*F + D + 208)) * padded_txt_padded
+        + (8192*R*D) * padded_img_padded_img_padded
+        + (8192*L*D) * padded_img_plus_txt_padded_img_plus_txt_padded
+        + (8192*R*D) * padded_txt_padded_txt_padded
     recomputed (checkpointed under symflops):
         (8*L*E*D) * n
         + (64*L*D*(3*F + 4*D)) * img
@@ -86,10 +82,10 @@ FLOPs per batch, by regime and convention:
         + (4096*L*D) * txt_txt
     recomputed (checkpointed under torch):
         (8*L*E*D) * n
-        + (64*L*D*(3*F + 4*D)) * padded_img_plus_txt
-        + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt
+        + (64*L*D*(3*F + 4*D)) * padded_img_plus_txt_padded
+        + (4096*L*D) * padded_img_plus_txt_padded_img_plus_txt_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     img      sum of -(-(f*(h//2)*(w//2))//32) over samples
     txt      sum of -(-y//32) over samples
@@ -206,7 +202,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     has_S = sizes.siglip_feat_dim is not None
     F = (8*D)//3
     E = min(D, 256)
-    part_1 = (R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1)
+    part_1 = (R >= 1)*(L >= 1) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, img, txt, padded_img, padded_img_plus_txt, padded_txt, img_img, img_txt, txt_txt, padded_img_padded_img, padded_img_plus_txt_padded_img_plus_txt, padded_txt_padded_txt)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     all_x_embedder_2_1_rows_ = (0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -300,7 +296,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("layers.*.feed_forward.w3",                             attention_to_q_rows_3_,  2*F*D,   (L, (L, L), L),     (L, (L, 0))),      # y = xW
         ("layers.*.feed_forward.w2",                             attention_to_q_rows_3_,  2*F*D,   (L, (L, L), L),     (L, (L, 0))),      # y = xW
         ("all_final_layer.2-1.adaLN_modulation.1",               sample_,           2*E*D,   (1, (1, 1)),        (1, (0, 0))),      # y = xW
-        ("all_final_layer.2-1.linear",                           attention_to_q_rows_3_,  8*D*c,   (1, (1, 1)),        (1, ((R >= 1) + (L >= 1) - (R >= 1)*(L >= 1), 0))),  # y = xW
+        ("all_final_layer.2-1.linear",                           attention_to_q_rows_3_,  8*D*c,   (1, (1, 1)),        (1, ((R >= 1)*(1 - (L >= 1)) + (L >= 1), 0))),  # y = xW
     ]
 
 
@@ -463,7 +459,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.n_layers; R = sizes.n_refiner_layers; D = sizes.dim
         has_S = sizes.siglip_feat_dim is not None
-        return {"forward": 0, "lora": 128*R*D*has_S + 256*R*D + 128*L*D}
+        return {"forward": 0, "lora": 128*D*(R*(has_S + 2) + L)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -10,12 +10,16 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*L*P*D*(2*D + F) + 2*J*(2*D + V)) * x + (4*L*P*D) * xx
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (8*L*P*D*(2*D + F) + 4*J*(2*D + V)) * x + (8*L*P*D) * xx
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -128,15 +132,14 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
 
 def _parameters(sizes: Sizes) -> Counts:
     """Elements per parameter, all copies together."""
-    L = sizes.num_hidden_layers; P = sizes.inner_group_num; D = sizes.hidden_size; J = sizes.embedding_size
-    F = sizes.intermediate_size; V = sizes.vocab_size; X = sizes.max_position_embeddings; T = sizes.type_vocab_size
+    P = sizes.inner_group_num; D = sizes.hidden_size; J = sizes.embedding_size; F = sizes.intermediate_size
+    V = sizes.vocab_size; X = sizes.max_position_embeddings; T = sizes.type_vocab_size
     tied = sizes.tie_word_embeddings; act = sizes.hidden_act
     case_1 = act == "prelu"
     case_2 = act == "xielu"
-    part_1 = (L >= 1)*P*case_2
     LayerNorm_1: Counts = [("weight", J), ("bias", J)]
-    query_1: Counts = [("weight", (L >= 1)*P*D**2), ("bias", (L >= 1)*P*D)]
-    LayerNorm_2: Counts = [("weight", (L >= 1)*P*D), ("bias", (L >= 1)*P*D)]
+    query_1: Counts = [("weight", P*D**2), ("bias", P*D)]
+    LayerNorm_2: Counts = [("weight", P*D), ("bias", P*D)]
     return [
         ("albert.embeddings.word_embeddings.weight",                              J*V),
         ("albert.embeddings.token_type_embeddings.weight",                        J*T),
@@ -149,13 +152,13 @@ def _parameters(sizes: Sizes) -> Counts:
         ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.value", query_1),
         ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.dense", query_1),
         ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.LayerNorm", LayerNorm_2),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.weight",       (L >= 1)*P*D*F),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.bias",         (L >= 1)*P*F),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.activation.weight",  (L >= 1)*P*case_1),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.activation.alpha_p",  part_1),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.activation.alpha_n",  part_1),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.weight",  (L >= 1)*P*D*F),
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.bias",  (L >= 1)*P*D),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.weight",       P*D*F),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.bias",         P*F),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.activation.weight",  P*case_1),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.activation.alpha_p",  P*case_2),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.activation.alpha_n",  P*case_2),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.weight",  P*D*F),
+        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.bias",  P*D),
         ("albert.encoder.albert_layer_groups.*.albert_layers.*.full_layer_layer_norm", LayerNorm_2),
         ("predictions.dense.weight",                                              D*J),
         ("predictions.dense.bias",                                                J),

@@ -13,55 +13,49 @@ Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*L*(M*P*K**2 + 2*N*g*K**2 + M*P*N - M*P*K - 2*N*g*K) + 2*layers_1*(M*P*K + 2*N*g*K - M*P*K**2 - 2*N*g*K**2 -
-            M*P*N)) * n
-        + (2*L*M*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N) + 2*layers_1*M*(-2*P*N*Q - P*Q**2 - N*Q**2 - 2*P*N)) * scores
-        + (2*L*K*(M*P + 2*N*g) + 2*layers_1*K*(-M*P - 2*N*g)) * max_x_K
-        + (2*L*D*(3*M*P + 2*N*g + 3*F + M) + 2*layers_1*(2*d*D*H + 2*d*D*G + d*H - 3*D*M*P - 2*D*N*g - D*M) + 2*D*V) * x
-        + (2*L*M*P*N - 2*layers_1*M*P*N) * scores_scores
+        (2*(L - layers_1)*(K*(M*P*(K - 1) + 2*N*g*(K - 1)) + M*P*N)) * n
+        + (2*M*(L - layers_1)*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores
+        + (2*K*(L - layers_1)*(M*P + 2*N*g)) * max_x_K
+        + (2*(3*L*D*F + layers_1*d*(2*D*(H + G) + H) + D*V + D*(L - layers_1)*(M*(3*P + 1) + 2*N*g))) * x
+        + (2*M*P*N*(L - layers_1)) * scores_scores
         + (2*layers_1*d*H) * xx
     backward (full, checkpointed under symflops):
-        (4*L*(M*P*K**2 + 2*N*g*K**2 + M*P*N - M*P*K - 2*N*g*K) + 4*layers_1*(M*P*K + 2*N*g*K - M*P*K**2 - 2*N*g*K**2 -
-            M*P*N)) * n
-        + (4*L*M*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N) + 4*layers_1*M*(-2*P*N*Q - P*Q**2 - N*Q**2 - 2*P*N)) * scores
-        + (4*L*K*(M*P + 2*N*g) + 4*layers_1*K*(-M*P - 2*N*g)) * max_x_K
-        + (4*L*D*(3*M*P + 2*N*g + 3*F + M) + 4*layers_1*(2*d*D*H + 2*d*D*G + d*H - 3*D*M*P - 2*D*N*g - D*M) + 4*D*V) * x
-        + (4*L*M*P*N - 4*layers_1*M*P*N) * scores_scores
+        (4*(L - layers_1)*(K*(M*P*(K - 1) + 2*N*g*(K - 1)) + M*P*N)) * n
+        + (4*M*(L - layers_1)*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores
+        + (4*K*(L - layers_1)*(M*P + 2*N*g)) * max_x_K
+        + (4*(3*L*D*F + layers_1*d*(2*D*(H + G) + H) + D*V + D*(L - layers_1)*(M*(3*P + 1) + 2*N*g))) * x
+        + (4*M*P*N*(L - layers_1)) * scores_scores
         + (4*layers_1*d*H) * xx
     forward (full, forward, checkpointed under torch):
-        (2*L*(M*P*K**2 + 2*N*g*K**2 + M*P*N - M*P*K - 2*N*g*K) + 2*layers_1*(M*P*K + 2*N*g*K - M*P*K**2 - 2*N*g*K**2 -
-            M*P*N)) * n
-        + (2*L*M*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N) + 2*layers_1*M*(-2*P*N*Q - P*Q**2 - N*Q**2 - 2*P*N)) * scores
-        + (2*L*K*(M*P + 2*N*g) + 2*layers_1*K*(-M*P - 2*N*g)) * max_x_K
-        + (2*L*D*(3*M*P + 2*N*g + 3*F + M) + 2*layers_1*D*(2*d*H + 2*d*G - 3*M*P - 2*N*g - M) + 2*D*V) * x
-        + (2*L*M*P*N - 2*layers_1*M*P*N) * scores_scores
-        + (4*layers_1*d*H) * xx
+        (2*(L - layers_1)*(K*(M*P*(K - 1) + 2*N*g*(K - 1)) + M*P*N)) * n
+        + (2*M*(L - layers_1)*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores_padded
+        + (2*K*(L - layers_1)*(M*P + 2*N*g)) * max_x_K_padded
+        + (2*(3*L*D*F + 2*layers_1*d*D*(H + G) + D*V + D*(L - layers_1)*(M*(3*P + 1) + 2*N*g))) * x_padded
+        + (2*M*P*N*(L - layers_1)) * scores_scores_padded
+        + (4*layers_1*d*H) * xx_padded
     backward (full, checkpointed under torch):
-        (4*L*(M*P*K**2 + 2*N*g*K**2 + M*P*N - M*P*K - 2*N*g*K) + 4*layers_1*(M*P*K + 2*N*g*K - M*P*K**2 - 2*N*g*K**2 -
-            M*P*N)) * n
-        + (4*L*M*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N) + 4*layers_1*M*(-2*P*N*Q - P*Q**2 - N*Q**2 - 2*P*N)) * scores
-        + (4*L*K*(M*P + 2*N*g) + 4*layers_1*K*(-M*P - 2*N*g)) * max_x_K
-        + (4*L*D*(3*M*P + 2*N*g + 3*F + M) + 4*layers_1*D*(2*d*H + 2*d*G - 3*M*P - 2*N*g - M) + 4*D*V) * x
-        + (4*L*M*P*N - 4*layers_1*M*P*N) * scores_scores
-        + (8*layers_1*d*H) * xx
+        (4*(L - layers_1)*(K*(M*P*(K - 1) + 2*N*g*(K - 1)) + M*P*N)) * n
+        + (4*M*(L - layers_1)*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores_padded
+        + (4*K*(L - layers_1)*(M*P + 2*N*g)) * max_x_K_padded
+        + (4*(3*L*D*F + 2*layers_1*d*D*(H + G) + D*V + D*(L - layers_1)*(M*(3*P + 1) + 2*N*g))) * x_padded
+        + (4*M*P*N*(L - layers_1)) * scores_scores_padded
+        + (8*layers_1*d*H) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*L*(M*P*K**2 + 2*N*g*K**2 + M*P*N - M*P*K - 2*N*g*K) + 2*layers_1*(M*P*K + 2*N*g*K - M*P*K**2 - 2*N*g*K**2 -
-            M*P*N)) * n
-        + (2*L*M*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N) + 2*layers_1*M*(-2*P*N*Q - P*Q**2 - N*Q**2 - 2*P*N)) * scores
-        + (2*L*K*(M*P + 2*N*g) + 2*layers_1*K*(-M*P - 2*N*g)) * max_x_K
-        + (2*L*D*(3*M*P + 2*N*g + 2*F + M) + 2*layers_1*(2*d*D*H + 2*d*D*G + d*H - 3*D*M*P - 2*D*N*g - D*M)) * x
-        + (2*L*M*P*N - 2*layers_1*M*P*N) * scores_scores
+        (2*(L - layers_1)*(K*(M*P*(K - 1) + 2*N*g*(K - 1)) + M*P*N)) * n
+        + (2*M*(L - layers_1)*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores
+        + (2*K*(L - layers_1)*(M*P + 2*N*g)) * max_x_K
+        + (2*(2*L*D*F + layers_1*d*(2*D*(H + G) + H) + D*(L - layers_1)*(M*(3*P + 1) + 2*N*g))) * x
+        + (2*M*P*N*(L - layers_1)) * scores_scores
         + (2*layers_1*d*H) * xx
     recomputed (checkpointed under torch):
-        (2*L*(M*P*K**2 + 2*N*g*K**2 + M*P*N - M*P*K - 2*N*g*K) + 2*layers_1*(M*P*K + 2*N*g*K - M*P*K**2 - 2*N*g*K**2 -
-            M*P*N)) * n
-        + (2*L*M*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N) + 2*layers_1*M*(-2*P*N*Q - P*Q**2 - N*Q**2 - 2*P*N)) * scores
-        + (2*L*K*(M*P + 2*N*g) + 2*layers_1*K*(-M*P - 2*N*g)) * max_x_K
-        + (2*L*D*(3*M*P + 2*N*g + 2*F + M) + 2*layers_1*D*(2*d*H + 2*d*G - 3*M*P - 2*N*g - M)) * x
-        + (2*L*M*P*N - 2*layers_1*M*P*N) * scores_scores
-        + (4*layers_1*d*H) * xx
+        (2*(L - layers_1)*(K*(M*P*(K - 1) + 2*N*g*(K - 1)) + M*P*N)) * n
+        + (2*M*(L - layers_1)*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores_padded
+        + (2*K*(L - layers_1)*(M*P + 2*N*g)) * max_x_K_padded
+        + (4*L*D*F + 4*layers_1*d*D*(H + G) + 2*D*(L - layers_1)*(M*(3*P + 1) + 2*N*g)) * x_padded
+        + (2*M*P*N*(L - layers_1)) * scores_scores_padded
+        + (4*layers_1*d*H) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     scores   sum of -(-x//Q) over samples
     max_x_K  sum of max(x, K) over samples
@@ -186,7 +180,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     d = D//H
     layers_1 = sum((i in attends) for i in range(L))
     part_1 = L - layers_1
-    part_2 = 2*L - 2*layers_1
+    part_2 = 2*part_1
     # what a contraction runs over, in multiples of (n, scores, max_x_K, x, scores_scores, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)

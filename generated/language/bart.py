@@ -8,51 +8,55 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (4*L*D*(2*D + F) + 4*M*D**2) * x
-        + (2*M*D*(6*D + 2*E + 1) + 2*D*V) * y
+        (4*(L*D*F + D**2*(2*L + M))) * x
+        + (2*(M*D*(6*D + 2*E + 1) + D*V)) * y
         + (4*L*D) * xx
         + (4*M*D) * xy
         + (2*M*D) * yy
     backward (full under symflops):
-        (8*L*(M >= 1)*D*(2*D + F) + 8*M*D**2) * x
-        + (4*M*D*(6*D + 2*E + 1) + 4*D*V) * y
-        + (8*L*(M >= 1)*D) * xx
+        (8*(L*D*(M >= 1)*(2*D + F) + M*D**2)) * x
+        + (4*(M*D*(6*D + 2*E + 1) + D*V)) * y
+        + (8*L*D*(M >= 1)) * xx
         + (8*M*D) * xy
         + (4*M*D) * yy
     forward (full, forward under torch):
-        (4*L*D*(2*D + F) + 4*M*D**2) * x + (4*M*D*(3*D + E) + 2*D*V) * y + (4*L*D) * xx + (4*M*D) * xy + (4*M*D) * yy
+        (4*(L*D*F + D**2*(2*L + M))) * x_padded
+        + (4*M*D*(3*D + E) + 2*D*V) * y_padded
+        + (4*L*D) * xx_padded
+        + (4*M*D) * xy_padded
+        + (4*M*D) * yy_padded
     backward (full under torch):
-        (8*L*(M >= 1)*D*(2*D + F) + 8*M*D**2) * x
-        + (8*M*D*(3*D + E) + 4*D*V) * y
-        + (8*L*(M >= 1)*D) * xx
-        + (8*M*D) * xy
-        + (8*M*D) * yy
+        (8*(L*D*(M >= 1)*(2*D + F) + M*D**2)) * x_padded
+        + (8*M*D*(3*D + E) + 4*D*V) * y_padded
+        + (8*L*D*(M >= 1)) * xx_padded
+        + (8*M*D) * xy_padded
+        + (8*M*D) * yy_padded
     forward (lora under symflops):
-        (4*L*D*(2*D + F + 48) + 4*M*D*(D + 32)) * x
-        + (2*M*D*(6*D + 2*E + 129) + 2*D*V) * y
+        (4*(L*D*(2*D + F + 48) + M*D*(D + 32))) * x
+        + (2*(M*D*(6*D + 2*E + 129) + D*V)) * y
         + (4*L*D) * xx
         + (4*M*D) * xy
         + (2*M*D) * yy
     backward (lora under symflops):
-        (4*(L >= 1)*M*D*(D + 16) + 6*max(0, L - 1)*(M >= 1)*D*(D + 16) + 2*L*(M >= 1)*D*(D + 2*F + 144) + 192*M*D) * x
-        + (2*(M >= 1)*D*V + 6*max(0, M - 1)*D*(D + 16) + 2*M*D*(3*D + 2*E + 210)) * y
-        + (8*L*(M >= 1)*D) * xx
+        (2*(M >= 1)*(3*max(0, L - 1)*D*(D + 16) + L*D*(D + 2*F + 144)) + 4*M*(D*(L >= 1)*(D + 16) + 48*D)) * x
+        + (4*M*D*(3*D + E + 129) - 2*D*(M >= 1)*(3*D + 48 - V)) * y
+        + (8*L*D*(M >= 1)) * xx
         + (8*M*D) * xy
         + (4*M*D) * yy
     forward (lora under torch):
-        (4*L*D*(2*D + F + 48) + 4*M*D*(D + 32)) * x
-        + (4*M*D*(3*D + E + 64) + 2*D*V) * y
-        + (4*L*D) * xx
-        + (4*M*D) * xy
-        + (4*M*D) * yy
+        (4*(L*D*(2*D + F + 48) + M*D*(D + 32))) * x_padded
+        + (4*M*D*(3*D + E + 64) + 2*D*V) * y_padded
+        + (4*L*D) * xx_padded
+        + (4*M*D) * xy_padded
+        + (4*M*D) * yy_padded
     backward (lora under torch):
-        (4*(L >= 1)*M*D*(D + 16) + 6*max(0, L - 1)*(M >= 1)*D*(D + 16) + 2*L*(M >= 1)*D*(D + 2*F + 144) + 192*M*D) * x
-        + (2*(M >= 1)*D*V + 6*max(0, M - 1)*D*(D + 16) + 2*M*D*(3*D + 2*E + 208)) * y
-        + (8*L*(M >= 1)*D) * xx
-        + (8*M*D) * xy
-        + (8*M*D) * yy
+        (2*(M >= 1)*(3*max(0, L - 1)*D*(D + 16) + L*D*(D + 2*F + 144)) + 4*M*(D*(L >= 1)*(D + 16) + 48*D)) * x_padded
+        + (4*M*D*(3*D + E + 128) - 2*D*(M >= 1)*(3*D + 48 - V)) * y_padded
+        + (8*L*D*(M >= 1)) * xx_padded
+        + (8*M*D) * xy_padded
+        + (8*M*D) * yy_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -162,7 +166,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("lora_B.default",  target_,  32*D,  (),  (M, (M, M))),  # y = xW
     ]
     k_proj_1: Rows = [
-        ("lora_A.default",  source_,  32*D,  (),  (M, ((L >= 1)*M, M))),  # y = xW
+        ("lora_A.default",  source_,  32*D,  (),  (M, (M*(L >= 1), M))),  # y = xW
         ("lora_B.default",  source_,  32*D,  (),  (M, (M, M))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
@@ -190,9 +194,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.decoder.layers.*.encoder_attn.q_proj",                 target_,           2*D**2,  (M, (M, M)),  (M, (M, 0), 0, ".base_layer")),  # y = xW
         ("model.decoder.layers.*.encoder_attn.q_proj.lora_A.default",  target_,           32*D,    (),           (M, (M, M))),  # y = xW
         ("model.decoder.layers.*.encoder_attn.q_proj.lora_B.default",  target_,           32*D,    (),           (M, (M, M))),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.k_proj",                 source_,           2*D**2,  (M, (M, M)),  (M, ((L >= 1)*M, 0), 0, ".base_layer")),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.k_proj",                 source_,           2*D**2,  (M, (M, M)),  (M, (M*(L >= 1), 0), 0, ".base_layer")),  # y = xW
         ("model.decoder.layers.*.encoder_attn.k_proj", k_proj_1),
-        ("model.decoder.layers.*.encoder_attn.v_proj",                 source_,           2*D**2,  (M, (M, M)),  (M, ((L >= 1)*M, 0), 0, ".base_layer")),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.v_proj",                 source_,           2*D**2,  (M, (M, M)),  (M, (M*(L >= 1), 0), 0, ".base_layer")),  # y = xW
         ("model.decoder.layers.*.encoder_attn.v_proj", k_proj_1),
         ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,  2*D,     (M, (M, M)),  (M, (M, M))),  # scores = qk
         ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,  2*D,     (M, (M, M)),  (M, (M, M))),  # mix = pv
@@ -309,7 +313,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.encoder_layers; M = sizes.decoder_layers; D = sizes.d_model
-        return {"forward": 0, "lora": 96*L*D + 192*M*D}
+        return {"forward": 0, "lora": 96*D*(L + 2*M)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -9,23 +9,23 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*M*D*(4*D + 2*E + 1) + 2*D*V) * x + (2*M*D) * xx
+        (2*(M*D*(4*D + 2*E + 1) + D*V)) * x + (2*M*D) * xx
     backward (full under symflops):
-        (4*M*D*(4*D + 2*E + 1) + 4*D*V) * x + (4*M*D) * xx
+        (4*(M*D*(4*D + 2*E + 1) + D*V)) * x + (4*M*D) * xx
     forward (full, forward under torch):
-        (4*M*D*(2*D + E) + 2*D*V) * x + (4*M*D) * xx
+        (4*M*D*(2*D + E) + 2*D*V) * x_padded + (4*M*D) * xx_padded
     backward (full under torch):
-        (8*M*D*(2*D + E) + 4*D*V) * x + (8*M*D) * xx
+        (8*M*D*(2*D + E) + 4*D*V) * x_padded + (8*M*D) * xx_padded
     forward (lora under symflops):
-        (2*M*D*(4*D + 2*E + 97) + 2*D*V) * x + (2*M*D) * xx
+        (2*(M*D*(4*D + 2*E + 97) + D*V)) * x + (2*M*D) * xx
     backward (lora under symflops):
-        (2*(M >= 1)*D*V + 6*max(0, M - 1)*D*(D + 16) + 2*M*D*(D + 2*E + 146)) * x + (4*M*D) * xx
+        (4*M*D*(2*D + E + 97) - 2*D*(M >= 1)*(3*D + 48 - V)) * x + (4*M*D) * xx
     forward (lora under torch):
-        (4*M*D*(2*D + E + 48) + 2*D*V) * x + (4*M*D) * xx
+        (4*M*D*(2*D + E + 48) + 2*D*V) * x_padded + (4*M*D) * xx_padded
     backward (lora under torch):
-        (2*(M >= 1)*D*V + 6*max(0, M - 1)*D*(D + 16) + 2*M*D*(D + 2*E + 144)) * x + (8*M*D) * xx
+        (4*M*D*(2*D + E + 96) - 2*D*(M >= 1)*(3*D + 48 - V)) * x_padded + (8*M*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

@@ -10,19 +10,19 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*D**2) * n + (2*L*D*causal + 4*L*D*(2*D + F)) * x + (4*L*D - 2*L*D*causal) * xx
+        (2*D**2) * n + (2*L*(D*causal + 2*D*(2*D + F))) * x + (2*L*D*(2 - causal)) * xx
     backward (full, checkpointed under symflops):
-        (4*D**2) * n + (4*L*D*causal + 8*L*D*(2*D + F)) * x + (8*L*D - 4*L*D*causal) * xx
+        (4*D**2) * n + (4*L*(D*causal + 2*D*(2*D + F))) * x + (4*L*D*(2 - causal)) * xx
     forward (full, forward, checkpointed under torch):
-        (2*D**2) * n + (4*L*D*(2*D + F)) * x + (4*L*D) * xx
+        (2*D**2) * n + (4*L*D*(2*D + F)) * x_padded + (4*L*D) * xx_padded
     backward (full, checkpointed under torch):
-        (4*D**2) * n + (8*L*D*(2*D + F)) * x + (8*L*D) * xx
+        (4*D**2) * n + (8*L*D*(2*D + F)) * x_padded + (8*L*D) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*L*D*causal + 4*L*D*(2*D + F)) * x + (4*L*D - 2*L*D*causal) * xx
+        (2*L*(D*causal + 2*D*(2*D + F))) * x + (2*L*D*(2 - causal)) * xx
     recomputed (checkpointed under torch):
-        (4*L*D*(2*D + F)) * x + (4*L*D) * xx
+        (4*L*D*(2*D + F)) * x_padded + (4*L*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -107,6 +107,7 @@ def moments(*, text: Streams) -> Moments:
 def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
     L = sizes.num_hidden_layers; D = sizes.hidden_size; F = sizes.intermediate_size; causal = sizes.is_decoder
+    part_1 = L*(1 - causal)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     attention_self_pairs_ = (0, 0, 1)
@@ -117,8 +118,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("encoder.layer.*.attention.self.query",    text_,  2*D**2,  (L, (L, L), L)),  # y = xW
         ("encoder.layer.*.attention.self.key",      text_,  2*D**2,  (L, (L, L), L)),  # y = xW
         ("encoder.layer.*.attention.self.value",    text_,  2*D**2,  (L, (L, L), L)),  # y = xW
-        ("encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (L - L*causal, (L - L*causal, L - L*causal), L - L*causal)),  # scores = qk
-        ("encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (L - L*causal, (L - L*causal, L - L*causal), L - L*causal)),  # mix = pv
+        ("encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (part_1, (part_1, part_1), part_1)),  # scores = qk
+        ("encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (part_1, (part_1, part_1), part_1)),  # mix = pv
         ("encoder.layer.*.attention.self",          attention_self_pairs_2_,  D,       (L*causal, (L*causal, L*causal), L*causal)),  # scores = qk
         ("encoder.layer.*.attention.self",          attention_self_pairs_2_,  D,       (L*causal, (L*causal, L*causal), L*causal)),  # mix = pv
         ("encoder.layer.*.attention.output.dense",  text_,  2*D**2,  (L, (L, L), L)),  # y = xW

@@ -11,15 +11,15 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*L*D*causal + 4*L*D*(2*D + F) + 2*D*(D + V)) * x + (4*L*D - 2*L*D*causal) * xx
+        (2*(L*(D*causal + 2*D*(2*D + F)) + D*(D + V))) * x + (2*L*D*(2 - causal)) * xx
     backward (full under symflops):
-        (4*L*D*causal + 8*L*D*(2*D + F) + 4*D*(D + V)) * x + (8*L*D - 4*L*D*causal) * xx
+        (4*(L*(D*causal + 2*D*(2*D + F)) + D*(D + V))) * x + (4*L*D*(2 - causal)) * xx
     forward (full, forward under torch):
-        (4*L*D*(2*D + F) + 2*D*(D + V)) * x + (4*L*D) * xx
+        (4*L*D*(2*D + F) + 2*D*(D + V)) * x_padded + (4*L*D) * xx_padded
     backward (full under torch):
-        (8*L*D*(2*D + F) + 4*D*(D + V)) * x + (8*L*D) * xx
+        (8*L*D*(2*D + F) + 4*D*(D + V)) * x_padded + (8*L*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -106,6 +106,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
     L = sizes.num_hidden_layers; D = sizes.hidden_size; F = sizes.intermediate_size; V = sizes.vocab_size
     causal = sizes.is_decoder
+    part_1 = L*(1 - causal)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     attention_self_pairs_ = (0, 0, 1)
@@ -115,8 +116,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("bert.encoder.layer.*.attention.self.query",    text_,  2*D**2,  (L, (L, L))),  # y = xW
         ("bert.encoder.layer.*.attention.self.key",      text_,  2*D**2,  (L, (L, L))),  # y = xW
         ("bert.encoder.layer.*.attention.self.value",    text_,  2*D**2,  (L, (L, L))),  # y = xW
-        ("bert.encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (L - L*causal, (L - L*causal, L - L*causal))),  # scores = qk
-        ("bert.encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (L - L*causal, (L - L*causal, L - L*causal))),  # mix = pv
+        ("bert.encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (part_1, (part_1, part_1))),  # scores = qk
+        ("bert.encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     (part_1, (part_1, part_1))),  # mix = pv
         ("bert.encoder.layer.*.attention.self",          attention_self_pairs_2_,  D,       (L*causal, (L*causal, L*causal))),  # scores = qk
         ("bert.encoder.layer.*.attention.self",          attention_self_pairs_2_,  D,       (L*causal, (L*causal, L*causal))),  # mix = pv
         ("bert.encoder.layer.*.attention.output.dense",  text_,  2*D**2,  (L, (L, L))),  # y = xW

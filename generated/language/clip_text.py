@@ -14,19 +14,19 @@ FLOPs per batch, by regime and convention:
     backward (full under symflops):
         (4*D*P) * n + (4*L*D*(4*D + 2*F + 1)) * x + (4*L*D) * xx
     forward (full, forward under torch):
-        (2*D*P) * n + (4*L*D*(2*D + F)) * x + (4*L*D) * xx
+        (2*D*P) * n + (4*L*D*(2*D + F)) * x_padded + (4*L*D) * xx_padded
     backward (full under torch):
-        (4*D*P) * n + (8*L*D*(2*D + F)) * x + (8*L*D) * xx
+        (4*D*P) * n + (8*L*D*(2*D + F)) * x_padded + (8*L*D) * xx_padded
     forward (lora under symflops):
         (2*D*P) * n + (2*L*D*(4*D + 2*F + 97)) * x + (2*L*D) * xx
     backward (lora under symflops):
-        (2*(L >= 1)*D*P) * n + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 146)) * x + (4*L*D) * xx
+        (2*D*P*(L >= 1)) * n + (4*L*D*(2*D + F + 97) - 6*D*(L >= 1)*(D + 16)) * x + (4*L*D) * xx
     forward (lora under torch):
-        (2*D*P) * n + (4*L*D*(2*D + F + 48)) * x + (4*L*D) * xx
+        (2*D*P) * n + (4*L*D*(2*D + F + 48)) * x_padded + (4*L*D) * xx_padded
     backward (lora under torch):
-        (2*(L >= 1)*D*P) * n + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 144)) * x + (8*L*D) * xx
+        (2*D*P*(L >= 1)) * n + (4*L*D*(2*D + F + 96) - 6*D*(L >= 1)*(D + 16)) * x_padded + (8*L*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

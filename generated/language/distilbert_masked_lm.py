@@ -7,12 +7,16 @@
 """DistilBERT, half of BERT's layers without segments or pooler, and the heads of its classes: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*L*D*(2*D + F) + 2*D*(D + V)) * x + (4*L*D) * xx
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (8*L*D*(2*D + F) + 4*D*(D + V)) * x + (8*L*D) * xx
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

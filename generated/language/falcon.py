@@ -7,15 +7,15 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*L*(2*d*G*D + 2*d*D*H + d*H + 2*D*F) + 2*D*V) * x + (2*L*d*H) * xx
+        (2*(L*(d*(2*D*(G + H) + H) + 2*D*F) + D*V)) * x + (2*L*d*H) * xx
     backward (full under symflops):
-        (4*L*(2*d*G*D + 2*d*D*H + d*H + 2*D*F) + 4*D*V) * x + (4*L*d*H) * xx
+        (4*(L*(d*(2*D*(G + H) + H) + 2*D*F) + D*V)) * x + (4*L*d*H) * xx
     forward (full, forward under torch):
-        (4*L*D*(d*G + d*H + F) + 2*D*V) * x + (4*L*d*H) * xx
+        (4*L*D*(d*(G + H) + F) + 2*D*V) * x_padded + (4*L*d*H) * xx_padded
     backward (full under torch):
-        (8*L*D*(d*G + d*H + F) + 4*D*V) * x + (8*L*d*H) * xx
+        (8*L*D*(d*(G + H) + F) + 4*D*V) * x_padded + (8*L*d*H) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

@@ -12,15 +12,15 @@ Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*L*I*K*(K - 1)) * n + (2*L*I*(3*D + 5*N + 2*R + K) + 2*D*V) * x
+        (2*L*I*K*(K - 1)) * n + (2*(L*I*(3*D + 5*N + 2*R + K) + D*V)) * x
     backward (full under symflops):
-        (4*L*I*K*(K - 1)) * n + (4*L*I*(3*D + 5*N + 2*R + K) + 4*D*V) * x
+        (4*L*I*K*(K - 1)) * n + (4*(L*I*(3*D + 5*N + 2*R + K) + D*V)) * x
     forward (full, forward under torch):
-        (2*L*I*K*(K - 1)) * n + (2*L*I*(3*D + 3*N + 2*R + K) + 2*D*V) * x
+        (2*L*I*K*(K - 1)) * n + (2*(L*I*(3*D + 3*N + 2*R + K) + D*V)) * x_padded
     backward (full under torch):
-        (4*L*I*K*(K - 1)) * n + (4*L*I*(3*D + 3*N + 2*R + K) + 4*D*V) * x
+        (4*L*I*K*(K - 1)) * n + (4*(L*I*(3*D + 3*N + 2*R + K) + D*V)) * x_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
 """

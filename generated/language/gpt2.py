@@ -7,15 +7,15 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*L*D*(4*D + 2*F + 1) + 2*D*V) * x + (2*L*D) * xx
+        (2*(L*D*(4*D + 2*F + 1) + D*V)) * x + (2*L*D) * xx
     backward (full under symflops):
-        (4*L*D*(4*D + 2*F + 1) + 4*D*V) * x + (4*L*D) * xx
+        (4*(L*D*(4*D + 2*F + 1) + D*V)) * x + (4*L*D) * xx
     forward (full, forward under torch):
-        (4*L*D*(2*D + F) + 2*D*V) * x + (4*L*D) * xx
+        (4*L*D*(2*D + F) + 2*D*V) * x_padded + (4*L*D) * xx_padded
     backward (full under torch):
-        (8*L*D*(2*D + F) + 4*D*V) * x + (8*L*D) * xx
+        (8*L*D*(2*D + F) + 4*D*V) * x_padded + (8*L*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

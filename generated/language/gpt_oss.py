@@ -8,54 +8,49 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*layers_1*H*d*has_W*has_kinds*(1 - 2*W) + 2*layers_2*H*d*has_W*(2*W*has_kinds + 1 - 2*W - has_kinds)) *
-            min_x_W
-        + (2*L*(2*D*H*d + 2*D*G*d + 3*D*F*top + D*E + H*d) + 2*layers_1*H*d*has_W*has_kinds*(2*W - 1) +
-            2*layers_2*H*d*has_W*(2*W + has_kinds - 2*W*has_kinds - 1) + 2*D*V) * x
-        + (2*layers_1*H*d*has_W*has_kinds + 2*layers_2*H*d*has_W*(1 - has_kinds)) * min_x_W_min_x_W
-        + (2*L*H*d + 2*layers_2*H*d*has_W*(has_kinds - 1) - 2*layers_1*H*d*has_W*has_kinds) * xx
+        (-2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W - 1)) * min_x_W
+        + (2*(L*(D*(2*d*(H + G) + 3*F*top + E) + H*d) + D*V + H*d*(layers_1*(1 - has_kinds) +
+            layers_2*has_kinds)*has_W*(2*W - 1))) * x
+        + (2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W) * min_x_W_min_x_W
+        + (2*H*d*(L - has_W*(layers_1*(1 - has_kinds) + layers_2*has_kinds))) * xx
     backward (full, checkpointed under symflops):
-        (4*layers_1*H*d*has_W*has_kinds*(1 - 2*W) + 4*layers_2*H*d*has_W*(2*W*has_kinds + 1 - 2*W - has_kinds)) *
-            min_x_W
-        + (4*L*(2*D*H*d + 2*D*G*d + 3*D*F*top + D*E + H*d) + 4*layers_1*H*d*has_W*has_kinds*(2*W - 1) +
-            4*layers_2*H*d*has_W*(2*W + has_kinds - 2*W*has_kinds - 1) + 4*D*V) * x
-        + (4*layers_1*H*d*has_W*has_kinds + 4*layers_2*H*d*has_W*(1 - has_kinds)) * min_x_W_min_x_W
-        + (4*L*H*d + 4*layers_2*H*d*has_W*(has_kinds - 1) - 4*layers_1*H*d*has_W*has_kinds) * xx
+        (-4*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W - 1)) * min_x_W
+        + (4*(L*(D*(2*d*(H + G) + 3*F*top + E) + H*d) + D*V + H*d*(layers_1*(1 - has_kinds) +
+            layers_2*has_kinds)*has_W*(2*W - 1))) * x
+        + (4*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W) * min_x_W_min_x_W
+        + (4*H*d*(L - has_W*(layers_1*(1 - has_kinds) + layers_2*has_kinds))) * xx
     forward (full, forward, checkpointed under torch):
-        (2*L*D*(2*H*d + 2*G*d + 3*F*top + E) + 2*D*V) * x + (4*L*H*d) * xx
+        (2*(L*D*(2*d*(H + G) + 3*F*top + E) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (full, checkpointed under torch):
-        (4*L*D*(2*H*d + 2*G*d + 3*F*top + E) + 4*D*V) * x + (8*L*H*d) * xx
+        (4*(L*D*(2*d*(H + G) + 3*F*top + E) + D*V)) * x_padded + (8*L*H*d) * xx_padded
     forward (lora under symflops):
-        (2*layers_1*H*d*has_W*has_kinds*(1 - 2*W) + 2*layers_2*H*d*has_W*(2*W*has_kinds + 1 - 2*W - has_kinds)) *
-            min_x_W
-        + (2*L*(2*D*H*d + 2*D*G*d + 3*D*F*top + D*E + 33*H*d + 32*G*d + 64*D) + 2*layers_1*H*d*has_W*has_kinds*(2*W - 1) +
-            2*layers_2*H*d*has_W*(2*W + has_kinds - 2*W*has_kinds - 1) + 2*D*V) * x
-        + (2*layers_1*H*d*has_W*has_kinds + 2*layers_2*H*d*has_W*(1 - has_kinds)) * min_x_W_min_x_W
-        + (2*L*H*d + 2*layers_2*H*d*has_W*(has_kinds - 1) - 2*layers_1*H*d*has_W*has_kinds) * xx
+        (-2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W - 1)) * min_x_W
+        + (2*(L*(D*(2*d*(H + G) + 3*F*top + E + 64) + d*(33*H + 32*G)) + D*V + H*d*(layers_1*(1 - has_kinds) +
+            layers_2*has_kinds)*has_W*(2*W - 1))) * x
+        + (2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W) * min_x_W_min_x_W
+        + (2*H*d*(L - has_W*(layers_1*(1 - has_kinds) + layers_2*has_kinds))) * xx
     backward (lora under symflops):
-        (4*layers_1*H*d*has_W*has_kinds*(1 - 2*W) + 4*layers_2*H*d*has_W*(2*W*has_kinds + 1 - 2*W - has_kinds)) *
-            min_x_W
-        + (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F*top + D*E + 66*H*d + 64*G*d + 80*D)
-            + 4*layers_1*H*d*has_W*has_kinds*(2*W - 1) + 4*layers_2*H*d*has_W*(2*W + has_kinds - 2*W*has_kinds - 1)) * x
-        + (4*layers_1*H*d*has_W*has_kinds + 4*layers_2*H*d*has_W*(1 - has_kinds)) * min_x_W_min_x_W
-        + (4*L*H*d + 4*layers_2*H*d*has_W*(has_kinds - 1) - 4*layers_1*H*d*has_W*has_kinds) * xx
+        (-4*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W - 1)) * min_x_W
+        + (2*(D*V*(L >= 1) + 2*max(0, L - 1)*D*G*d + L*(D*(3*F*top + E) + 2*d*(33*H + 32*G)) + D*H*d*(2*L - (L >= 1)) +
+            2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W - 1) + 16*D*(8*L - 3*(L >= 1)))) * x
+        + (4*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W) * min_x_W_min_x_W
+        + (4*H*d*(L - has_W*(layers_1*(1 - has_kinds) + layers_2*has_kinds))) * xx
     forward (lora under torch):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F*top + D*E + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x + (4*L*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F*top + E + 64) + 32*d*(H + G)) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (lora under torch):
-        (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F*top + D*E + 64*H*d + 64*G*d + 80*D))
-            * x
-        + (8*L*H*d) * xx
+        (2*(D*V*(L >= 1) + max(0, L - 1)*D*(d*(H + 2*G) + 48) + L*(D*(H*d + 3*F*top + E + 80) + 64*d*(H + G)))) *
+            x_padded
+        + (8*L*H*d) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*layers_1*H*d*has_W*has_kinds*(1 - 2*W) + 2*layers_2*H*d*has_W*(2*W*has_kinds + 1 - 2*W - has_kinds)) *
-            min_x_W
-        + (2*L*(2*D*H*d + 2*D*G*d + 3*D*F*top + D*E + H*d) + 2*layers_1*H*d*has_W*has_kinds*(2*W - 1) +
-            2*layers_2*H*d*has_W*(2*W + has_kinds - 2*W*has_kinds - 1)) * x
-        + (2*layers_1*H*d*has_W*has_kinds + 2*layers_2*H*d*has_W*(1 - has_kinds)) * min_x_W_min_x_W
-        + (2*L*H*d + 2*layers_2*H*d*has_W*(has_kinds - 1) - 2*layers_1*H*d*has_W*has_kinds) * xx
+        (-2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W - 1)) * min_x_W
+        + (2*(L*(D*(2*d*(H + G) + 3*F*top + E) + H*d) + H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W*(2*W -
+            1))) * x
+        + (2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*has_W) * min_x_W_min_x_W
+        + (2*H*d*(L - has_W*(layers_1*(1 - has_kinds) + layers_2*has_kinds))) * xx
     recomputed (checkpointed under torch):
-        (2*L*D*(2*H*d + 2*G*d + 3*F*top + E)) * x + (4*L*H*d) * xx
+        (2*L*D*(2*d*(H + G) + 3*F*top + E)) * x_padded + (4*L*H*d) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     min_x_W  sum of min(x, W) over samples
     x        sum of x over samples
@@ -63,8 +58,8 @@ Moments are sums over the items of a batch:
     xx       sum of x**2 over samples
 
 Derived from sizes:
-    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    layers_2 = sum((i % 2 == 0) for i in range(L))
+    layers_1 = sum((i % 2 == 0) for i in range(L))
+    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
 """
 
 from __future__ import annotations
@@ -285,7 +280,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim
-        return {"forward": 0, "lora": 32*L*(H*d + G*d + 2*D)}
+        return {"forward": 0, "lora": 32*L*(d*(H + G) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -11,37 +11,37 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*L*D*K*e*(K - 1) + 2*layers_1*D*K*e*(1 - K)) * n
-        + (2*L*D*(3*D*e + 5*N*e + K*e + 2*e*R + 3*F) + 2*layers_1*(2*d*D*H + 2*d*D*G + d*H - 3*D**2*e - 5*D*N*e - D*K*e -
-            2*D*e*R) + 2*layers_2*D*(3*F*top + E - 3*F) + 2*D*V) * x
+        (2*D*K*e*(L - layers_1)*(K - 1)) * n
+        + (2*(layers_1*d*(2*D*(H + G) + H) + layers_2*D*(3*F*top + E) + D*V + D*e*(L - layers_1)*(3*D + 5*N + K + 2*R) +
+            3*D*F*(L - layers_2))) * x
         + (2*layers_1*d*H) * xx
     backward (full, checkpointed under symflops):
-        (4*L*D*K*e*(K - 1) + 4*layers_1*D*K*e*(1 - K)) * n
-        + (4*L*D*(3*D*e + 5*N*e + K*e + 2*e*R + 3*F) + 4*layers_1*(2*d*D*H + 2*d*D*G + d*H - 3*D**2*e - 5*D*N*e - D*K*e -
-            2*D*e*R) + 4*layers_2*D*(3*F*top + E - 3*F) + 4*D*V) * x
+        (4*D*K*e*(L - layers_1)*(K - 1)) * n
+        + (4*(layers_1*d*(2*D*(H + G) + H) + layers_2*D*(3*F*top + E) + D*V + D*e*(L - layers_1)*(3*D + 5*N + K + 2*R) +
+            3*D*F*(L - layers_2))) * x
         + (4*layers_1*d*H) * xx
     forward (full, forward, checkpointed under torch):
-        (2*L*D*K*e*(K - 1) + 2*layers_1*D*K*e*(1 - K)) * n
-        + (2*L*D*(3*D*e + 3*N*e + K*e + 2*e*R + 3*F) + 2*layers_1*D*(2*d*H + 2*d*G - 3*D*e - 3*N*e - K*e - 2*e*R) +
-            2*layers_2*D*(3*F*top + E - 3*F) + 2*D*V) * x
-        + (4*layers_1*d*H) * xx
+        (2*D*K*e*(L - layers_1)*(K - 1)) * n
+        + (2*(L*D*(e*(3*D + 3*N + K + 2*R) + 3*F) + layers_2*D*(3*F*(top - 1) + E) + D*V - layers_1*D*(e*(3*D + 3*N + K +
+            2*R) - 2*d*(H + G)))) * x_padded
+        + (4*layers_1*d*H) * xx_padded
     backward (full, checkpointed under torch):
-        (4*L*D*K*e*(K - 1) + 4*layers_1*D*K*e*(1 - K)) * n
-        + (4*L*D*(3*D*e + 3*N*e + K*e + 2*e*R + 3*F) + 4*layers_1*D*(2*d*H + 2*d*G - 3*D*e - 3*N*e - K*e - 2*e*R) +
-            4*layers_2*D*(3*F*top + E - 3*F) + 4*D*V) * x
-        + (8*layers_1*d*H) * xx
+        (4*D*K*e*(L - layers_1)*(K - 1)) * n
+        + (4*(L*D*(e*(3*D + 3*N + K + 2*R) + 3*F) + layers_2*D*(3*F*(top - 1) + E) + D*V - layers_1*D*(e*(3*D + 3*N + K +
+            2*R) - 2*d*(H + G)))) * x_padded
+        + (8*layers_1*d*H) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*L*D*K*e*(K - 1) + 2*layers_1*D*K*e*(1 - K)) * n
-        + (2*L*D*(3*D*e + 5*N*e + K*e + 2*e*R + 2*F) + 2*layers_1*(2*d*D*H + 2*d*D*G + d*H - 3*D**2*e - 5*D*N*e - D*K*e -
-            2*D*e*R) + 2*layers_2*D*(3*F*top + E - 2*F)) * x
+        (2*D*K*e*(L - layers_1)*(K - 1)) * n
+        + (2*(layers_1*d*(2*D*(H + G) + H) + layers_2*D*(3*F*top + E) + D*e*(L - layers_1)*(3*D + 5*N + K + 2*R) +
+            2*D*F*(L - layers_2))) * x
         + (2*layers_1*d*H) * xx
     recomputed (checkpointed under torch):
-        (2*L*D*K*e*(K - 1) + 2*layers_1*D*K*e*(1 - K)) * n
-        + (2*L*D*(3*D*e + 3*N*e + K*e + 2*e*R + 2*F) + 2*layers_1*D*(2*d*H + 2*d*G - 3*D*e - 3*N*e - K*e - 2*e*R) +
-            2*layers_2*D*(3*F*top + E - 2*F)) * x
-        + (4*layers_1*d*H) * xx
+        (2*D*K*e*(L - layers_1)*(K - 1)) * n
+        + (2*(L*D*(e*(3*D + 3*N + K + 2*R) + 2*F) + layers_2*D*(F*(3*top - 2) + E) - layers_1*D*(e*(3*D + 3*N + K + 2*R) -
+            2*d*(H + G)))) * x_padded
+        + (4*layers_1*d*H) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

@@ -11,168 +11,92 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (128*layers_1*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*layers_2*Hl*has_full*(3*dl**2 + 320*dl + 651) +
-            128*L*Hl*(3*dl**2 + 320*dl + 651) + 128*layers_2*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-        + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
-            D*H*dr - H*rq*dn - H*rq*dr - D*rq) + layers_1*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv +
-            2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-            2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 +
-            6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - H*dn -
-            H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + layers_2*(2*D*H*dn + 2*D*H*dr
-            + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N -
-            2*D*Hl - 4*D*dl) + 2*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-        + (layers_1*H*has_full*(dn + dr + dv) + layers_2*H*has_full*(-dn - dr - dv) + layers_2*H*(dn + dr + dv)) * xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (128*Hl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl*(3*dl + 320) + 651)) * chunks
+        + (2*L*(Hl*(dl*(4*D + 2*dl + 3*N) + D) + 2*D*dl) + 2*layers_3*D*(3*M*(top + S) + E) + (layers_1*(1 - has_full) +
+            layers_2*has_full)*(H*(2*D*(dn + dr + dv - has_rq*(dn + dr)) + dn*(2*has_rq*rq + 2*r + 1) + dr*(2*has_rq*rq + 1)
+            + dv*(2*r + 1)) - 2*(D*(Hl*(4*dl + 1) + 2*dl - rq*has_rq - r - dr) + Hl*dl*(2*dl + 3*N))) + 2*D*V + 6*D*F*(L -
+            layers_3)) * x
+        + (H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx
     backward (full, checkpointed under symflops):
-        (12*layers_1*Hl*dl*N*has_full*(1 - N) + 12*layers_2*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) +
-            12*layers_2*Hl*dl*N*(1 - N)) * n
-        + (256*layers_1*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*layers_2*Hl*has_full*(dl**2 + 320*dl + 651) +
-            256*L*Hl*(dl**2 + 320*dl + 651) + 256*layers_2*Hl*(-dl**2 - 320*dl - 651)) * chunks
-        + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
-            known
-        + (4*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*layers_2*has_rq*has_full*(D*H*dn +
-            D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 2*layers_1*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv +
-            2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-            4*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 +
-            6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - H*dn -
-            H*dr - H*dv) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) + 2*layers_2*(2*D*H*dn +
-            2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 -
-            6*Hl*dl*N - 2*D*Hl - 4*D*dl) + 4*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
-        + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
-            xx
+        (12*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (256*Hl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl*(dl + 320) + 651)) * chunks
+        + (512*Hl*dl**2*(L - layers_1*(1 - has_full) - layers_2*has_full)) * known
+        + (4*L*(Hl*(dl*(4*D + 2*dl + 3*N) + D) + 2*D*dl) + 4*layers_3*D*(3*M*(top + S) + E) + 2*(layers_1*(1 - has_full) +
+            layers_2*has_full)*(H*(2*D*(dn + dr + dv - has_rq*(dn + dr)) + dn*(2*has_rq*rq + 2*r + 1) + dr*(2*has_rq*rq + 1)
+            + dv*(2*r + 1)) - 2*(D*(Hl*(4*dl + 1) + 2*dl - rq*has_rq - r - dr) + Hl*dl*(2*dl + 3*N))) + 4*D*V + 12*D*F*(L -
+            layers_3)) * x
+        + (2*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx
     forward (full, forward, checkpointed under torch):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (384*layers_1*Hl*dl*has_full*(-dl - 64) + 384*layers_2*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-            384*layers_2*Hl*dl*(-dl - 64)) * chunks
-        + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
-            D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 2*layers_1*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
-            D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-            D*H*dn - D*H*dr) + 2*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl - D*H*dn - D*H*dr -
-            D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-            2*layers_2*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl
-            - 2*D*dl) + 2*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-        + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
-            xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (384*Hl*dl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl + 64)) * chunks_padded
+        + (2*(L*(Hl*(dl*(4*D + 2*dl + 3*N) + D) + 2*D*dl) + layers_3*D*(3*M*(top + S) + E) + (layers_1*(1 - has_full) +
+            layers_2*has_full)*(D*(H*(dn + dr + dv - has_rq*(dn + dr)) + rq*has_rq + r + dr - Hl*(4*dl + 1) - 2*dl) +
+            H*(rq*has_rq*(dn + dr) + r*(dn + dv)) - Hl*dl*(2*dl + 3*N)) + D*V + 3*D*F*(L - layers_3))) * x_padded
+        + (2*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx_padded
     backward (full, checkpointed under torch):
-        (12*layers_1*Hl*dl*N*has_full*(1 - N) + 12*layers_2*Hl*dl*N*has_full*(N - 1) + 12*L*Hl*dl*N*(N - 1) +
-            12*layers_2*Hl*dl*N*(1 - N)) * n
-        + (256*layers_1*Hl*dl*has_full*(-dl - 192) + 256*layers_2*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
-            256*layers_2*Hl*dl*(-dl - 192)) * chunks
-        + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
-            known
-        + (4*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*layers_2*has_rq*has_full*(D*H*dn +
-            D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 4*layers_1*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
-            D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 4*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-            D*H*dn - D*H*dr) + 4*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl - D*H*dn - D*H*dr -
-            D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 4*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F) +
-            4*layers_2*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl
-            - 2*D*dl) + 4*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 4*D*V) * x
-        + (4*layers_1*H*has_full*(dn + dr + dv) + 4*layers_2*H*has_full*(-dn - dr - dv) + 4*layers_2*H*(dn + dr + dv)) *
-            xx
+        (12*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (256*Hl*dl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl + 192)) * chunks_padded
+        + (512*Hl*dl**2*(L - layers_1*(1 - has_full) - layers_2*has_full)) * known_padded
+        + (4*(L*(Hl*(dl*(4*D + 2*dl + 3*N) + D) + 2*D*dl) + layers_3*D*(3*M*(top + S) + E) + (layers_1*(1 - has_full) +
+            layers_2*has_full)*(D*(H*(dn + dr + dv - has_rq*(dn + dr)) + rq*has_rq + r + dr - Hl*(4*dl + 1) - 2*dl) +
+            H*(rq*has_rq*(dn + dr) + r*(dn + dv)) - Hl*dl*(2*dl + 3*N)) + D*V + 3*D*F*(L - layers_3))) * x_padded
+        + (4*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx_padded
     forward (lora under symflops):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (128*layers_1*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*layers_2*Hl*has_full*(3*dl**2 + 320*dl + 651) +
-            128*L*Hl*(3*dl**2 + 320*dl + 651) + 128*layers_2*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-        + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) +
-            2*layers_2*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn - H*rq*dr - D*rq - 32*rq) + layers_1*has_full*(2*D*H*dn +
-            2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr -
-            8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl - 128*Hl*dl - 32*D) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr
-            + D*rq + 32*rq - D*H*dn - D*H*dr) + layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 + 6*Hl*dl*N + 2*D*Hl + 4*D*dl +
-            128*Hl*dl + 32*D - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - 65*H*dn - 33*H*dr -
-            65*H*dv - 64*r - 32*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F + 64*Hl*dl + 64*D) +
-            layers_2*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 65*H*dn + 33*H*dr + 65*H*dv +
-            64*r + 32*dr - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl - 128*Hl*dl - 32*D) + 2*layers_3*D*(3*M*top
-            + 3*M*S + E - 3*F) + 2*D*V) * x
-        + (layers_1*H*has_full*(dn + dr + dv) + layers_2*H*has_full*(-dn - dr - dv) + layers_2*H*(dn + dr + dv)) * xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (128*Hl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl*(3*dl + 320) + 651)) * chunks
+        + (2*L*(Hl*(dl*(4*D + 2*dl + 3*N + 64) + D) + 2*D*(dl + 32)) + 2*layers_3*D*(3*M*(top + S) + E) + (layers_1*(1 -
+            has_full) + layers_2*has_full)*(2*D*(H*(dn + dr + dv - has_rq*(dn + dr)) + rq*has_rq + r + dr - Hl*(4*dl + 1) -
+            2*dl - 16) + H*(dn*(2*has_rq*rq + 2*r + 65) + dr*(2*has_rq*rq + 33) + dv*(2*r + 65)) - 2*(Hl*dl*(2*dl + 3*N +
+            64) - 16*(2*has_rq*rq + 2*r + dr))) + 2*D*V + 6*D*F*(L - layers_3)) * x
+        + (H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx
     backward (lora under symflops):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (256*layers_1*Hl*has_full*(-dl**2 - 320*dl - 651) + 256*layers_2*Hl*has_full*(dl**2 + 320*dl + 651) +
-            256*L*Hl*(dl**2 + 320*dl + 651) + 256*layers_2*Hl*(-dl**2 - 320*dl - 651)) * chunks
-        + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
-            known
-        + (2*layers_1*has_rq*rq*has_full*(H*dn + H*dr + 64) + 2*layers_2*has_rq*rq*has_full*(-H*dn - H*dr - 64) +
-            2*layers_4*D*has_rq*has_full*(rq - H*dn - H*dr) + 2*layers_5*D*has_rq*has_full*(H*dn + H*dr - rq) +
-            2*layers_1*has_full*(D*H*dv + H*r*dn + H*r*dv + 65*H*dn + 33*H*dr + 65*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N
-            - 128*Hl*dl - 16*D) + 2*layers_2*has_rq*rq*(H*dn + H*dr + 64) + 2*layers_2*has_full*(D*Hl*dl + 3*Hl*dl*N +
-            128*Hl*dl + 16*D - D*H*dv - H*r*dn - H*r*dv - 65*H*dn - 33*H*dr - 65*H*dv - 64*r - 32*dr) +
-            2*layers_4*has_full*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D) +
-            2*layers_5*D*has_rq*(rq - H*dn - H*dr) + 2*layers_5*has_full*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 16*D -
-            D*H*dn - D*H*dr - D*r - D*dr) + 2*(L >= 1)*D*V + 2*max(0, L - 1)*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 48*D)
-            + 2*L*(D*Hl*dl + 3*Hl*dl*N + 3*D*F + 128*Hl*dl + 80*D) + 2*layers_2*(D*H*dv + H*r*dn + H*r*dv + 65*H*dn +
-            33*H*dr + 65*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*layers_3*D*(3*M*top + 3*M*S + E -
-            3*F) + 2*layers_5*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D)) * x
-        + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
-            xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (256*Hl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl*(dl + 320) + 651)) * chunks
+        + (512*Hl*dl**2*(L - layers_1*(1 - has_full) - layers_2*has_full)) * known
+        + (2*(D*V*(L >= 1) + max(0, L - 1)*(D*(Hl + 2*dl) + 2*Hl*dl**2) + L*Hl*dl*(D + 3*N + 128) + layers_3*D*(3*M*(top +
+            S) + E) + (layers_1*(1 - has_full) + layers_2*has_full)*(H*(dn*(has_rq*rq + r + 65) + dv*(D + r + 65) +
+            dr*(has_rq*rq + 33)) + 16*(4*has_rq*rq + 4*r + 2*dr - D) - Hl*dl*(D + 3*N + 128)) + 3*D*Hl*dl*(max(0, L - 1) -
+            layers_4*(1 - has_full) - layers_5*has_full) + 3*D*F*(L - layers_3) + 16*D*(3*max(0, L - 1) + 5*L) -
+            (layers_4*(1 - has_full) + layers_5*has_full)*(2*Hl*dl**2 - D*(H*(dn + dr - has_rq*(dn + dr)) + rq*has_rq + r +
+            dr - Hl - 2*dl - 16)))) * x
+        + (2*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx
     forward (lora under torch):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (384*layers_1*Hl*dl*has_full*(-dl - 64) + 384*layers_2*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-            384*layers_2*Hl*dl*(-dl - 64)) * chunks
-        + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) +
-            2*layers_2*has_rq*has_full*(D*H*dn + D*H*dr - H*rq*dn - H*rq*dr - D*rq - 32*rq) + 2*layers_1*has_full*(D*H*dn +
-            D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr + 32*H*dn + 16*H*dr + 32*H*dv + 32*r + 16*dr - 4*D*Hl*dl -
-            2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl - 64*Hl*dl - 16*D) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq
-            - D*H*dn - D*H*dr) + 2*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 64*Hl*dl + 16*D -
-            D*H*dn - D*H*dr - D*H*dv - H*r*dn - H*r*dv - D*r - D*dr - 32*H*dn - 16*H*dr - 32*H*dv - 32*r - 16*dr) +
-            2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 3*D*F + 64*Hl*dl + 64*D) + 2*layers_2*(D*H*dn + D*H*dr
-            + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr + 32*H*dn + 16*H*dr + 32*H*dv + 32*r + 16*dr - 4*D*Hl*dl - 2*Hl*dl**2 -
-            3*Hl*dl*N - D*Hl - 2*D*dl - 64*Hl*dl - 16*D) + 2*layers_3*D*(3*M*top + 3*M*S + E - 3*F) + 2*D*V) * x
-        + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
-            xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (384*Hl*dl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl + 64)) * chunks_padded
+        + (2*(L*(Hl*(dl*(4*D + 2*dl + 3*N + 64) + D) + 2*D*(dl + 32)) + layers_3*D*(3*M*(top + S) + E) + (layers_1*(1 -
+            has_full) + layers_2*has_full)*(D*(H*(dn + dr + dv - has_rq*(dn + dr)) + rq*has_rq + r + dr - Hl*(4*dl + 1) -
+            2*dl - 16) + H*(dn*(has_rq*rq + r + 32) + dr*(has_rq*rq + 16) + dv*(r + 32)) + 16*(2*has_rq*rq + 2*r + dr) -
+            Hl*dl*(2*dl + 3*N + 64)) + D*V + 3*D*F*(L - layers_3))) * x_padded
+        + (2*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx_padded
     backward (lora under torch):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (256*layers_1*Hl*dl*has_full*(-dl - 192) + 256*layers_2*Hl*dl*has_full*(dl + 192) + 256*L*Hl*dl*(dl + 192) +
-            256*layers_2*Hl*dl*(-dl - 192)) * chunks
-        + (512*layers_2*Hl*dl**2*has_full + 512*L*Hl*dl**2 - 512*layers_1*Hl*dl**2*has_full - 512*layers_2*Hl*dl**2) *
-            known
-        + (2*layers_1*has_rq*rq*has_full*(H*dn + H*dr + 64) + 2*layers_2*has_rq*rq*has_full*(-H*dn - H*dr - 64) +
-            2*layers_4*D*has_rq*has_full*(rq - H*dn - H*dr) + 2*layers_5*D*has_rq*has_full*(H*dn + H*dr - rq) +
-            2*layers_1*has_full*(D*H*dv + H*r*dn + H*r*dv + 64*H*dn + 32*H*dr + 64*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N
-            - 128*Hl*dl - 16*D) + 2*layers_2*has_rq*rq*(H*dn + H*dr + 64) + 2*layers_2*has_full*(D*Hl*dl + 3*Hl*dl*N +
-            128*Hl*dl + 16*D - D*H*dv - H*r*dn - H*r*dv - 64*H*dn - 32*H*dr - 64*H*dv - 64*r - 32*dr) +
-            2*layers_4*has_full*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D) +
-            2*layers_5*D*has_rq*(rq - H*dn - H*dr) + 2*layers_5*has_full*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 16*D -
-            D*H*dn - D*H*dr - D*r - D*dr) + 2*(L >= 1)*D*V + 2*max(0, L - 1)*(3*D*Hl*dl + 2*Hl*dl**2 + D*Hl + 2*D*dl + 48*D)
-            + 2*L*(D*Hl*dl + 3*Hl*dl*N + 3*D*F + 128*Hl*dl + 80*D) + 2*layers_2*(D*H*dv + H*r*dn + H*r*dv + 64*H*dn +
-            32*H*dr + 64*H*dv + 64*r + 32*dr - D*Hl*dl - 3*Hl*dl*N - 128*Hl*dl - 16*D) + 2*layers_3*D*(3*M*top + 3*M*S + E -
-            3*F) + 2*layers_5*(D*H*dn + D*H*dr + D*r + D*dr - 3*D*Hl*dl - 2*Hl*dl**2 - D*Hl - 2*D*dl - 16*D)) * x
-        + (4*layers_1*H*has_full*(dn + dr + dv) + 4*layers_2*H*has_full*(-dn - dr - dv) + 4*layers_2*H*(dn + dr + dv)) *
-            xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (256*Hl*dl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl + 192)) * chunks_padded
+        + (512*Hl*dl**2*(L - layers_1*(1 - has_full) - layers_2*has_full)) * known_padded
+        + (2*(D*V*(L >= 1) + max(0, L - 1)*(D*(Hl + 2*dl) + 2*Hl*dl**2) + L*Hl*dl*(D + 3*N + 128) + layers_3*D*(3*M*(top +
+            S) + E) + (layers_1*(1 - has_full) + layers_2*has_full)*(H*(dn*(has_rq*rq + r + 64) + dv*(D + r + 64) +
+            dr*(has_rq*rq + 32)) + 16*(4*has_rq*rq + 4*r + 2*dr - D) - Hl*dl*(D + 3*N + 128)) + 3*D*Hl*dl*(max(0, L - 1) -
+            layers_4*(1 - has_full) - layers_5*has_full) + 3*D*F*(L - layers_3) + 16*D*(3*max(0, L - 1) + 5*L) -
+            (layers_4*(1 - has_full) + layers_5*has_full)*(2*Hl*dl**2 - D*(H*(dn + dr - has_rq*(dn + dr)) + rq*has_rq + r +
+            dr - Hl - 2*dl - 16)))) * x_padded
+        + (4*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx_padded
     recomputed (checkpointed under symflops):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (128*layers_1*Hl*has_full*(-3*dl**2 - 320*dl - 651) + 128*layers_2*Hl*has_full*(3*dl**2 + 320*dl + 651) +
-            128*L*Hl*(3*dl**2 + 320*dl + 651) + 128*layers_2*Hl*(-3*dl**2 - 320*dl - 651)) * chunks
-        + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
-            D*H*dr - H*rq*dn - H*rq*dr - D*rq) + layers_1*has_full*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv +
-            2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N - 2*D*Hl - 4*D*dl) +
-            2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + layers_2*has_full*(8*D*Hl*dl + 4*Hl*dl**2 +
-            6*Hl*dl*N + 2*D*Hl + 4*D*dl - 2*D*H*dn - 2*D*H*dr - 2*D*H*dv - 2*H*r*dn - 2*H*r*dv - 2*D*r - 2*D*dr - H*dn -
-            H*dr - H*dv) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 2*D*F) + layers_2*(2*D*H*dn + 2*D*H*dr
-            + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + H*dn + H*dr + H*dv - 8*D*Hl*dl - 4*Hl*dl**2 - 6*Hl*dl*N -
-            2*D*Hl - 4*D*dl) + 2*layers_3*D*(3*M*top + 2*M*S + E - 2*F)) * x
-        + (layers_1*H*has_full*(dn + dr + dv) + layers_2*H*has_full*(-dn - dr - dv) + layers_2*H*(dn + dr + dv)) * xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (128*Hl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl*(3*dl + 320) + 651)) * chunks
+        + (2*L*(Hl*(dl*(4*D + 2*dl + 3*N) + D) + 2*D*dl) + 2*layers_3*D*(M*(3*top + 2*S) + E) + (layers_1*(1 - has_full) +
+            layers_2*has_full)*(H*(2*D*(dn + dr + dv - has_rq*(dn + dr)) + dn*(2*has_rq*rq + 2*r + 1) + dr*(2*has_rq*rq + 1)
+            + dv*(2*r + 1)) - 2*(D*(Hl*(4*dl + 1) + 2*dl - rq*has_rq - r - dr) + Hl*dl*(2*dl + 3*N))) + 4*D*F*(L -
+            layers_3)) * x
+        + (H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx
     recomputed (checkpointed under torch):
-        (6*layers_1*Hl*dl*N*has_full*(1 - N) + 6*layers_2*Hl*dl*N*has_full*(N - 1) + 6*L*Hl*dl*N*(N - 1) +
-            6*layers_2*Hl*dl*N*(1 - N)) * n
-        + (384*layers_1*Hl*dl*has_full*(-dl - 64) + 384*layers_2*Hl*dl*has_full*(dl + 64) + 384*L*Hl*dl*(dl + 64) +
-            384*layers_2*Hl*dl*(-dl - 64)) * chunks
-        + (2*layers_1*has_rq*has_full*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*layers_2*has_rq*has_full*(D*H*dn +
-            D*H*dr - H*rq*dn - H*rq*dr - D*rq) + 2*layers_1*has_full*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
-            D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl - 2*D*dl) + 2*layers_2*has_rq*(H*rq*dn + H*rq*dr + D*rq -
-            D*H*dn - D*H*dr) + 2*layers_2*has_full*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl - D*H*dn - D*H*dr -
-            D*H*dv - H*r*dn - H*r*dv - D*r - D*dr) + 2*L*(4*D*Hl*dl + 2*Hl*dl**2 + 3*Hl*dl*N + D*Hl + 2*D*dl + 2*D*F) +
-            2*layers_2*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr - 4*D*Hl*dl - 2*Hl*dl**2 - 3*Hl*dl*N - D*Hl
-            - 2*D*dl) + 2*layers_3*D*(3*M*top + 2*M*S + E - 2*F)) * x
-        + (2*layers_1*H*has_full*(dn + dr + dv) + 2*layers_2*H*has_full*(-dn - dr - dv) + 2*layers_2*H*(dn + dr + dv)) *
-            xx
+        (6*Hl*dl*N*(L - layers_1*(1 - has_full) - layers_2*has_full)*(N - 1)) * n
+        + (384*Hl*dl*(L - layers_1*(1 - has_full) - layers_2*has_full)*(dl + 64)) * chunks_padded
+        + (2*(L*(Hl*(dl*(4*D + 2*dl + 3*N) + D) + 2*D*dl) + layers_3*D*(M*(3*top + 2*S) + E) + (layers_1*(1 - has_full) +
+            layers_2*has_full)*(D*(H*(dn + dr + dv - has_rq*(dn + dr)) + rq*has_rq + r + dr - Hl*(4*dl + 1) - 2*dl) +
+            H*(rq*has_rq*(dn + dr) + r*(dn + dv)) - Hl*dl*(2*dl + 3*N)) + 2*D*F*(L - layers_3))) * x_padded
+        + (2*H*(layers_1*(1 - has_full) + layers_2*has_full)*(dn + dr + dv)) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     chunks   sum of -(-x//64) over samples
     known    sum of max(0, -(-x//64) - 1) over samples
@@ -180,11 +104,11 @@ Moments are sums over the items of a batch:
     xx       sum of x**2 over samples
 
 Derived from sizes:
-    layers_1 = sum((i + 1 in full) for i in range(L))
-    layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_2 = sum((i + 1 in full) for i in range(L))
     layers_3 = sum((mlps[i] == "sparse") for i in range(L))
-    layers_4 = sum((i + 1 in full) for i in range(1, L))
-    layers_5 = sum((kinds[i] == "full_attention") for i in range(1, L))
+    layers_4 = sum((kinds[i] == "full_attention") for i in range(1, L))
+    layers_5 = sum((i + 1 in full) for i in range(1, L))
 """
 
 from __future__ import annotations
@@ -306,29 +230,27 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
     has_full = sizes.full_attn_layers is not None
     V = sizes.vocab_size
-    layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
-    layers_2 = sum((i + 1 in full) for i in range(L))
-    layers_3 = sum((kinds[i] == "full_attention") for i in range(1, L))
-    layers_4 = sum((i + 1 in full) for i in range(1, L))
+    layers_1 = sum((i + 1 in full) for i in range(L))
+    layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_3 = sum((i + 1 in full) for i in range(1, L))
+    layers_4 = sum((kinds[i] == "full_attention") for i in range(1, L))
     layers_5 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
     layers_6 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = layers_1*has_full + L - layers_2*has_full - layers_1
-    part_2 = layers_3*has_full + max(0, L - 1) - layers_4*has_full - layers_3
-    part_3 = layers_1*has_rq*has_full
-    part_4 = layers_2*has_full
-    part_5 = part_3 + part_4 + layers_1 - layers_2*has_rq*has_full - layers_1*has_rq - layers_1*has_full
-    part_6 = layers_3*has_rq*has_full
-    part_7 = layers_4*has_full
-    part_8 = part_3 + L - layers_2*has_rq*has_full - layers_1*has_rq
+    part_1 = L - layers_2*(1 - has_full) - layers_1*has_full
+    part_2 = max(0, L - 1) - layers_4*(1 - has_full) - layers_3*has_full
+    part_3 = layers_1*has_full*(1 - has_rq) + layers_2*(1 - has_full)*(1 - has_rq)
+    part_4 = layers_2*(1 - has_full)
+    part_5 = layers_1*has_full
+    part_6 = part_4 + part_5
+    part_7 = L - has_rq*part_6
+    part_8 = layers_4*(1 - has_full) + layers_3*has_full
     part_9 = 32*H*dn + 32*H*dr
-    part_10 = layers_2*has_rq*has_full + layers_1*has_rq - layers_1*has_rq*has_full
-    part_11 = layers_4*has_rq*has_full + layers_3*has_rq - layers_3*has_rq*has_full
-    part_12 = part_4 + layers_1 - layers_1*has_full
-    part_13 = part_7 + layers_3 - layers_3*has_full
-    part_14 = L - layers_6
-    part_15 = 2*layers_1*has_full + 2*L - 2*layers_2*has_full - 2*layers_1
-    part_16 = 3*layers_1*has_full + 3*L - 3*layers_2*has_full - 3*layers_1
-    part_17 = part_4 + layers_1 - layers_1*has_full - layers_5
+    part_10 = has_rq*part_6
+    part_11 = has_rq*part_8
+    part_12 = L - layers_6
+    part_13 = 2*part_1
+    part_14 = 3*part_1
+    part_15 = part_4 + part_5 - layers_5
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -345,25 +267,25 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     ]
     # module, runs over, FLOPs each; then for full, checkpointed; for forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("model.layers.*.self_attn.q_proj",                             text_,              2*D*H*dn + 2*D*H*dr,  (part_5, (part_5, part_5), part_5),  (part_5, (0, 0)),   (part_5, (part_6 + part_7 + layers_3 - layers_4*has_rq*has_full - layers_3*has_rq - layers_3*has_full, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,               (),           (),                 (part_8, (part_6 + max(0, L - 1) - layers_4*has_rq*has_full - layers_3*has_rq, part_8))),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_9,             (),           (),                 (part_5, (part_5, part_5))),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                             text_,              2*D*H*dn + 2*D*H*dr,  (part_3, (part_3, part_3), part_3),  (part_3, (0, 0)),   (part_3, (layers_3*has_full*(1 - has_rq) + layers_4*(1 - has_full)*(1 - has_rq), 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,               (),           (),                 (part_7, (max(0, L - 1) - has_rq*part_8, part_7))),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_9,             (),           (),                 (part_3, (part_3, part_3))),  # y = xW
         ("model.layers.*.self_attn.q_a_proj",                           text_,              2*D*rq,             (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_11, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,               (),           (),                 (part_10, (part_11, part_10))),  # y = xW
         ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,              (),           (),                 (part_10, (part_10, part_10))),  # y = xW
         ("model.layers.*.self_attn.q_b_proj",                           text_,              2*H*rq*dn + 2*H*rq*dr,  (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_10, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,              (),           (),                 (part_10, (part_10, part_10))),  # y = xW
         ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_9,             (),           (),                 (part_10, (part_10, part_10))),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",                 text_,              2*D*r + 2*D*dr,     (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_13, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,               (),           (),                 (part_12, (part_13, part_12))),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,       (),           (),                 (part_12, (part_12, part_12))),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",                          text_,              2*H*r*dn + 2*H*r*dv,  (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,               (),           (),                 (part_12, (part_12, part_12))),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,  (),           (),                 (part_12, (part_12, part_12))),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",                 text_,              2*D*r + 2*D*dr,     (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_8, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,               (),           (),                 (part_6, (part_8, part_6))),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,       (),           (),                 (part_6, (part_6, part_6))),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",                          text_,              2*H*r*dn + 2*H*r*dv,  (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,               (),           (),                 (part_6, (part_6, part_6))),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,  (),           (),                 (part_6, (part_6, part_6))),  # y = xW
         ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, layers_5))),  # scores = qk
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,               (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, part_12))),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                             text_,              2*D*H*dv,           (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,            (),           (),                 (part_12, (part_12, part_12))),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,               (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_6, part_6))),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                             text_,              2*D*H*dv,           (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,            (),           (),                 (part_6, (part_6, part_6))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,               (),           (),                 (L, (L, L))),  # y = xW
         ("model.layers.*.mlp.gate",                                     text_,              2*D*E,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
         ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
@@ -371,9 +293,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,            (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
         ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,            (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
         ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,            (layers_6, (layers_6, layers_6)),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,              (part_14, (part_14, part_14), part_14),  (part_14, (0, 0)),  (part_14, (part_14, 0))),  # y = xW
-        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,              (part_14, (part_14, part_14), part_14),  (part_14, (0, 0)),  (part_14, (part_14, 0))),  # y = xW
-        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,              (part_14, (part_14, part_14)),  (part_14, (0, 0)),  (part_14, (part_14, 0))),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,              (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,              (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,              (part_12, (part_12, part_12)),  (part_12, (0, 0)),  (part_12, (part_12, 0))),  # y = xW
         ("model.layers.*.self_attn.q_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*Hl*dl,           (),           (),                 (part_1, (part_1, part_1))),  # y = xW
         ("model.layers.*.self_attn.k_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
@@ -384,16 +306,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.forget_gate.f_a_proj",               text_,              2*D*dl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.forget_gate.f_b_proj",               text_,              2*Hl*dl**2,         (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.b_proj",                             text_,              2*D*Hl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_15, (part_15, part_15), part_15),  (part_15, (0, 0)),  (part_15, (part_15, part_15))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_13, (part_13, part_13), part_13),  (part_13, (0, 0)),  (part_13, (part_13, part_13))),  # y = ab
         ("model.layers.*.self_attn",                                    self_attn_rows_3_,  2*Hl,               (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, part_1))),  # AT = 1
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_16, (part_16, part_16), part_16),  (part_16, (0, 0)),  (part_16, (part_16, part_16))),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                  (part_16, (part_15, 0), part_16),  (part_16, (0, 0)),  (part_16, (part_15, 0))),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                  (0, (part_1, part_16)),  (),                 (0, (part_1, part_16))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_14, (part_14, part_14), part_14),  (part_14, (0, 0)),  (part_14, (part_14, part_14))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                  (part_14, (part_13, 0), part_14),  (part_14, (0, 0)),  (part_14, (part_13, 0))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                  (0, (part_1, part_14)),  (),                 (0, (part_1, part_14))),  # y = ab
         ("model.layers.*.self_attn.g_a_proj",                           text_,              2*D*dl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.g_b_proj",                           text_,              2*Hl*dl**2,         (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.o_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*Hl*dl,           (),           (),                 (part_1, (part_1, part_1))),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (part_17, (part_17, part_17), part_17),  (part_17, (0, 0)),  (part_17, (part_17, part_17))),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (part_15, (part_15, part_15), part_15),  (part_15, (0, 0)),  (part_15, (part_15, part_15))),  # scores = qk
         ("lm_head",                                                     text_,              2*D*V,              (1, (1, 1)),  (1, (0, 0)),        (1, ((L >= 1), 0))),  # y = xW
     ]
 
@@ -707,12 +629,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         Hl = sizes.num_heads; dl = sizes.head_dim; kinds = sizes.layer_types
         full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
         has_full = sizes.full_attn_layers is not None
-        layers_1 = sum((i + 1 in full) for i in range(L))
-        layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
-        part_1 = 2*H*dn + H*dr + 2*H*dv + 2*r + dr - 4*Hl*dl - D
+        layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
+        layers_2 = sum((i + 1 in full) for i in range(L))
         return {
             "forward": 0,
-            "lora": 32*layers_1*has_rq*rq*has_full + 16*layers_1*has_full*part_1 + 32*layers_2*has_rq*rq + 16*layers_2*has_full*(4*Hl*dl + D - 2*H*dn - H*dr - 2*H*dv - 2*r - dr) + 64*L*(Hl*dl + D) + 16*layers_2*part_1 - 32*layers_2*has_rq*rq*has_full,
+            "lora": 64*L*(Hl*dl + D) + 16*(layers_1*(1 - has_full) + layers_2*has_full)*(H*(2*dn + dr + 2*dv) + 2*rq*has_rq + 2*r + dr - 4*Hl*dl - D),
         }
 
     @staticmethod

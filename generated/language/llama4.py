@@ -9,67 +9,62 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*L*H*d*has_C*max(C, 1)*(max(C, 1) + 1) + 2*layers_1*H*d*has_C*max(C, 1)*(-max(C, 1) - 1)) * x_over_max_C_1
-        + (2*L*H*d*has_C - 2*layers_1*H*d*has_C) * modulo_x_max_C_1
-        + (2*layers_2*D*has_moe*(3*M*top + 3*M + E - 3*F) + 2*layers_3*D*has_moe*(3*F - 3*M*top - 3*M - E) + 2*L*(2*D*H*d
-            + 2*D*G*d + 3*D*F + H*d - H*d*has_C) + 2*layers_1*H*d*has_C + 2*layers_3*D*(3*M*top + 3*M + E - 3*F) + 2*D*V) *
-            x
-        + (2*L*H*d*has_C - 2*layers_1*H*d*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
-        + (2*L*H*d*(1 - has_C) + 2*layers_1*H*d*has_C) * xx
+        (2*H*d*max(C, 1)*(L - layers_1)*has_C*(max(C, 1) + 1)) * x_over_max_C_1
+        + (2*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1
+        + (2*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V + D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(3*M*(top + 1) + E -
+            3*F) - H*d*(L - layers_1)*has_C)) * x
+        + (2*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
+        + (2*H*d*(L*(1 - has_C) + layers_1*has_C)) * xx
     backward (full, checkpointed under symflops):
-        (4*L*H*d*has_C*max(C, 1)*(max(C, 1) + 1) + 4*layers_1*H*d*has_C*max(C, 1)*(-max(C, 1) - 1)) * x_over_max_C_1
-        + (4*L*H*d*has_C - 4*layers_1*H*d*has_C) * modulo_x_max_C_1
-        + (4*layers_2*D*has_moe*(3*M*top + 3*M + E - 3*F) + 4*layers_3*D*has_moe*(3*F - 3*M*top - 3*M - E) + 4*L*(2*D*H*d
-            + 2*D*G*d + 3*D*F + H*d - H*d*has_C) + 4*layers_1*H*d*has_C + 4*layers_3*D*(3*M*top + 3*M + E - 3*F) + 4*D*V) *
-            x
-        + (4*L*H*d*has_C - 4*layers_1*H*d*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
-        + (4*L*H*d*(1 - has_C) + 4*layers_1*H*d*has_C) * xx
+        (4*H*d*max(C, 1)*(L - layers_1)*has_C*(max(C, 1) + 1)) * x_over_max_C_1
+        + (4*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1
+        + (4*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V + D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(3*M*(top + 1) + E -
+            3*F) - H*d*(L - layers_1)*has_C)) * x
+        + (4*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
+        + (4*H*d*(L*(1 - has_C) + layers_1*has_C)) * xx
     forward (full, forward, checkpointed under torch):
-        (2*layers_2*D*has_moe*(3*M*E + 3*M + E - 3*F) + 2*layers_3*D*has_moe*(3*F - 3*M*E - 3*M - E) + 2*L*D*(2*H*d +
-            2*G*d + 3*F) + 2*layers_3*D*(3*M*E + 3*M + E - 3*F) + 2*D*V) * x
-        + (4*L*H*d) * xx
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*V + D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(3*M*(E + 1) + E - 3*F))) *
+            x_padded
+        + (4*L*H*d) * xx_padded
     backward (full, checkpointed under torch):
-        (4*layers_2*D*has_moe*(3*M*E + 3*M + E - 3*F) + 4*layers_3*D*has_moe*(3*F - 3*M*E - 3*M - E) + 4*L*D*(2*H*d +
-            2*G*d + 3*F) + 4*layers_3*D*(3*M*E + 3*M + E - 3*F) + 4*D*V) * x
-        + (8*L*H*d) * xx
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*V + D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(3*M*(E + 1) + E - 3*F))) *
+            x_padded
+        + (8*L*H*d) * xx_padded
     forward (lora under symflops):
-        (2*L*H*d*has_C*max(C, 1)*(max(C, 1) + 1) + 2*layers_1*H*d*has_C*max(C, 1)*(-max(C, 1) - 1)) * x_over_max_C_1
-        + (2*L*H*d*has_C - 2*layers_1*H*d*has_C) * modulo_x_max_C_1
-        + (2*layers_2*D*has_moe*(3*M*top + 3*M + E - 3*F) + 2*layers_3*D*has_moe*(3*F - 3*M*top - 3*M - E) + 2*L*(2*D*H*d
-            + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D - H*d*has_C) + 2*layers_1*H*d*has_C + 2*layers_3*D*(3*M*top + 3*M + E
-            - 3*F) + 2*D*V) * x
-        + (2*L*H*d*has_C - 2*layers_1*H*d*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
-        + (2*L*H*d*(1 - has_C) + 2*layers_1*H*d*has_C) * xx
+        (2*H*d*max(C, 1)*(L - layers_1)*has_C*(max(C, 1) + 1)) * x_over_max_C_1
+        + (2*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1
+        + (2*(L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H + 32*G)) + D*V + D*(layers_2*(1 - has_moe) +
+            layers_3*has_moe)*(3*M*(top + 1) + E - 3*F) - H*d*(L - layers_1)*has_C)) * x
+        + (2*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
+        + (2*H*d*(L*(1 - has_C) + layers_1*has_C)) * xx
     backward (lora under symflops):
-        (4*L*H*d*has_C*max(C, 1)*(max(C, 1) + 1) + 4*layers_1*H*d*has_C*max(C, 1)*(-max(C, 1) - 1)) * x_over_max_C_1
-        + (4*L*H*d*has_C - 4*layers_1*H*d*has_C) * modulo_x_max_C_1
-        + (2*layers_2*D*has_moe*(3*M*top + 3*M + E - 3*F) + 2*layers_3*D*has_moe*(3*F - 3*M*top - 3*M - E) + 2*(L >=
-            1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D - 2*H*d*has_C) +
-            4*layers_1*H*d*has_C + 2*layers_3*D*(3*M*top + 3*M + E - 3*F)) * x
-        + (4*L*H*d*has_C - 4*layers_1*H*d*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
-        + (4*L*H*d*(1 - has_C) + 4*layers_1*H*d*has_C) * xx
+        (4*H*d*max(C, 1)*(L - layers_1)*has_C*(max(C, 1) + 1)) * x_over_max_C_1
+        + (4*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1
+        + (2*(D*V*(L >= 1) + 2*max(0, L - 1)*D*G*d + L*(3*D*F + 64*G*d) + D*H*d*(2*L - (L >= 1)) + D*(layers_2*(1 -
+            has_moe) + layers_3*has_moe)*(3*M*(top + 1) + E - 3*F) + 2*H*d*(L*(33 - has_C) + layers_1*has_C) + 16*D*(8*L -
+            3*(L >= 1)))) * x
+        + (4*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
+        + (4*H*d*(L*(1 - has_C) + layers_1*has_C)) * xx
     forward (lora under torch):
-        (2*layers_2*D*has_moe*(3*M*E + 3*M + E - 3*F) + 2*layers_3*D*has_moe*(3*F - 3*M*E - 3*M - E) + 2*L*(2*D*H*d +
-            2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*layers_3*D*(3*M*E + 3*M + E - 3*F) + 2*D*V) * x
-        + (4*L*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V + D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(3*M*(E
+            + 1) + E - 3*F))) * x_padded
+        + (4*L*H*d) * xx_padded
     backward (lora under torch):
-        (2*layers_2*D*has_moe*(3*M*E + 3*M + E - 3*F) + 2*layers_3*D*has_moe*(3*F - 3*M*E - 3*M - E) + 2*(L >= 1)*D*V +
-            2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D) + 2*layers_3*D*(3*M*E + 3*M
-            + E - 3*F)) * x
-        + (8*L*H*d) * xx
+        (2*(D*V*(L >= 1) + 2*max(0, L - 1)*D*G*d + L*(64*d*(H + G) + 3*D*F) + D*H*d*(2*L - (L >= 1)) + D*(layers_2*(1 -
+            has_moe) + layers_3*has_moe)*(3*M*(E + 1) + E - 3*F) + 16*D*(8*L - 3*(L >= 1)))) * x_padded
+        + (8*L*H*d) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*L*H*d*has_C*max(C, 1)*(max(C, 1) + 1) + 2*layers_1*H*d*has_C*max(C, 1)*(-max(C, 1) - 1)) * x_over_max_C_1
-        + (2*L*H*d*has_C - 2*layers_1*H*d*has_C) * modulo_x_max_C_1
-        + (2*layers_2*D*has_moe*(3*M*top + 2*M + E - 2*F) + 2*layers_3*D*has_moe*(2*F - 3*M*top - 2*M - E) + 2*L*(2*D*H*d
-            + 2*D*G*d + 2*D*F + H*d - H*d*has_C) + 2*layers_1*H*d*has_C + 2*layers_3*D*(3*M*top + 2*M + E - 2*F)) * x
-        + (2*L*H*d*has_C - 2*layers_1*H*d*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
-        + (2*L*H*d*(1 - has_C) + 2*layers_1*H*d*has_C) * xx
+        (2*H*d*max(C, 1)*(L - layers_1)*has_C*(max(C, 1) + 1)) * x_over_max_C_1
+        + (2*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1
+        + (2*(L*(2*D*(d*(H + G) + F) + H*d) + D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(M*(3*top + 2) + E - 2*F) -
+            H*d*(L - layers_1)*has_C)) * x
+        + (2*H*d*(L - layers_1)*has_C) * modulo_x_max_C_1_modulo_x_max_C_1
+        + (2*H*d*(L*(1 - has_C) + layers_1*has_C)) * xx
     recomputed (checkpointed under torch):
-        (2*layers_2*D*has_moe*(3*M*E + 2*M + E - 2*F) + 2*layers_3*D*has_moe*(2*F - 3*M*E - 2*M - E) + 4*L*D*(H*d + G*d
-            + F) + 2*layers_3*D*(3*M*E + 2*M + E - 2*F)) * x
-        + (4*L*H*d) * xx
+        (4*L*D*(d*(H + G) + F) + 2*D*(layers_2*(1 - has_moe) + layers_3*has_moe)*(M*(3*E + 2) + E - 2*F)) * x_padded
+        + (4*L*H*d) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x_over_max_C_1 sum of x//max(C, 1) over samples
     modulo_x_max_C_1 sum of x % max(C, 1) over samples
@@ -79,8 +74,8 @@ Moments are sums over the items of a batch:
 
 Derived from sizes:
     layers_1 = sum(((i + 1) % P == 0) for i in range(L))
-    layers_2 = sum((i in moe) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_3 = sum((i in moe) for i in range(L))
 """
 
 from __future__ import annotations
@@ -191,10 +186,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     has_C = sizes.attention_chunk_size is not None
     P = sizes.no_rope_layer_interval
     layers_1 = sum(((i + 1) % P == 0) for i in range(L))
-    layers_2 = sum((i in moe) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
-    part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
+    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_3 = sum((i in moe) for i in range(L))
+    part_1 = layers_2*(1 - has_moe) + layers_3*has_moe
+    part_2 = L - layers_2*(1 - has_moe) - layers_3*has_moe
     part_3 = L - layers_1
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
@@ -392,7 +387,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim
-        return {"forward": 0, "lora": 32*L*(H*d + G*d + 2*D)}
+        return {"forward": 0, "lora": 32*L*(d*(H + G) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

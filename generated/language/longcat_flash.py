@@ -9,53 +9,50 @@
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
         (6*L*D*M) * y
-        + (2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 6*D*F + D*E + D*Z + H*dn + H*dr +
-            H*dv) + 2*D*V) * x
+        + (2*(L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 6*F + E + Z) + H*(2*r*(dn + dv) + 2*rq*dq + dn + dr + dv)) + D*V)) * x
         + (2*L*H*(dn + dr + dv)) * xx
     backward (full, checkpointed under symflops):
         (12*L*D*M) * y
-        + (4*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 6*D*F + D*E + D*Z + H*dn + H*dr +
-            H*dv) + 4*D*V) * x
+        + (4*(L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 6*F + E + Z) + H*(2*r*(dn + dv) + 2*rq*dq + dn + dr + dv)) + D*V)) * x
         + (4*L*H*(dn + dr + dv)) * xx
     forward (full, forward, checkpointed under torch):
-        (6*L*D*M) * y
-        + (2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 6*D*F + D*E + D*Z) + 2*D*V) * x
-        + (4*L*H*(dn + dr + dv)) * xx
+        (6*L*D*M) * y_padded
+        + (2*(L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 6*F + E + Z) + 2*H*(r*(dn + dv) + rq*dq)) + D*V)) * x_padded
+        + (4*L*H*(dn + dr + dv)) * xx_padded
     backward (full, checkpointed under torch):
-        (12*L*D*M) * y
-        + (4*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 6*D*F + D*E + D*Z) + 4*D*V) * x
-        + (8*L*H*(dn + dr + dv)) * xx
+        (12*L*D*M) * y_padded
+        + (4*(L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 6*F + E + Z) + 2*H*(r*(dn + dv) + rq*dq)) + D*V)) * x_padded
+        + (8*L*H*(dn + dr + dv)) * xx_padded
     forward (lora under symflops):
         (6*L*D*M) * y
-        + (2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 6*D*F + D*E + D*Z + 33*H*dn + H*dr
-            + 32*H*dq + 65*H*dv + 96*D + 64*rq + 64*r + 32*dr) + 2*D*V) * x
+        + (2*(L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 6*F + E + Z + 96) + H*(2*r*(dn + dv) + 2*dq*(rq + 16) + 33*dn + dr +
+            65*dv) + 32*(2*rq + 2*r + dr)) + D*V)) * x
         + (2*L*H*(dn + dr + dv)) * xx
     backward (lora under symflops):
         (6*L*D*M) * y
-        + (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(rq + r + dr + 32) + 2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + D*rq
-            + D*r + D*dr + 6*D*F + D*E + D*Z + 66*H*dn + 2*H*dr + 64*H*dq + 130*H*dv + 160*D + 128*rq + 128*r + 64*dr)) * x
+        + (2*(D*V*(L >= 1) + L*(2*H*(dv*(D + r + 65) + dn*(r + 33) + dq*(rq + 32) + dr) + D*(6*F + E + Z) + 64*(2*rq + 2*r
+            + dr)) + D*(2*L - (L >= 1))*(rq + r + dr) + 32*D*(6*L - (L >= 1)))) * x
         + (4*L*H*(dn + dr + dv)) * xx
     forward (lora under torch):
-        (6*L*D*M) * y
-        + (2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 6*D*F + D*E + D*Z + 32*H*dn +
-            32*H*dq + 64*H*dv + 96*D + 64*rq + 64*r + 32*dr) + 2*D*V) * x
-        + (4*L*H*(dn + dr + dv)) * xx
+        (6*L*D*M) * y_padded
+        + (2*(L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 6*F + E + Z + 96) + 2*(H*(r*(dn + dv) + dq*(rq + 16) + 16*(dn + 2*dv)) +
+            16*(2*rq + 2*r + dr))) + D*V)) * x_padded
+        + (4*L*H*(dn + dr + dv)) * xx_padded
     backward (lora under torch):
-        (6*L*D*M) * y
-        + (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(rq + r + dr + 32) + 2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + D*rq
-            + D*r + D*dr + 6*D*F + D*E + D*Z + 64*H*dn + 64*H*dq + 128*H*dv + 160*D + 128*rq + 128*r + 64*dr)) * x
-        + (8*L*H*(dn + dr + dv)) * xx
+        (6*L*D*M) * y_padded
+        + (2*(D*V*(L >= 1) + L*(2*H*(dv*(D + r + 64) + dn*(r + 32) + dq*(rq + 32)) + D*(6*F + E + Z) + 64*(2*rq + 2*r +
+            dr)) + D*(2*L - (L >= 1))*(rq + r + dr) + 32*D*(6*L - (L >= 1)))) * x_padded
+        + (8*L*H*(dn + dr + dv)) * xx_padded
     recomputed (checkpointed under symflops):
         (6*L*D*M) * y
-        + (2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 5*D*F + D*E + D*Z + H*dn + H*dr +
-            H*dv)) * x
+        + (2*L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 5*F + E + Z) + H*(2*r*(dn + dv) + 2*rq*dq + dn + dr + dv))) * x
         + (2*L*H*(dn + dr + dv)) * xx
     recomputed (checkpointed under torch):
-        (6*L*D*M) * y
-        + (2*L*(2*D*H*dv + 2*H*rq*dq + 2*H*r*dn + 2*H*r*dv + 2*D*rq + 2*D*r + 2*D*dr + 5*D*F + D*E + D*Z)) * x
-        + (4*L*H*(dn + dr + dv)) * xx
+        (6*L*D*M) * y_padded
+        + (2*L*(D*(2*H*dv + 2*rq + 2*r + 2*dr + 5*F + E + Z) + 2*H*(r*(dn + dv) + rq*dq))) * x_padded
+        + (4*L*H*(dn + dr + dv)) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y        sum of (E*top*x)//(E + Z) over samples
     x        sum of x over samples
@@ -338,7 +335,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         L = sizes.num_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; rq = sizes.q_lora_rank
         r = sizes.kv_lora_rank; dn = sizes.qk_nope_head_dim; dr = sizes.qk_rope_head_dim; dq = sizes.qk_head_dim
         dv = sizes.v_head_dim
-        return {"forward": 0, "lora": 32*L*(H*dn + H*dq + 2*H*dv + 3*D + 2*rq + 2*r + dr)}
+        return {"forward": 0, "lora": 32*L*(H*(dn + dq + 2*dv) + 3*D + 2*rq + 2*r + dr)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

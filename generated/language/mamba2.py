@@ -11,18 +11,22 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (2*L*(H*P*K**2 + 2*N*G*K**2 + H*P*N - H*P*K - 2*N*G*K)) * n
-        + (2*L*H*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N)) * scores
-        + (2*L*(3*D*H*P + 2*D*N*G + H*P*K + 2*N*G*K + D*H) + 2*D*V) * x
+    forward (full, forward under symflops):
+        (2*L*(K*(H*P*(K - 1) + 2*N*G*(K - 1)) + H*P*N)) * n
+        + (2*L*H*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores
+        + (2*(L*(D*(H*(3*P + 1) + 2*N*G) + K*(H*P + 2*N*G)) + D*V)) * x
         + (2*L*H*P*N) * scores_scores
-    backward (full under symflops, torch):
-        (4*L*(H*P*K**2 + 2*N*G*K**2 + H*P*N - H*P*K - 2*N*G*K)) * n
-        + (4*L*H*(2*P*N*Q + P*Q**2 + N*Q**2 + 2*P*N)) * scores
-        + (4*L*(3*D*H*P + 2*D*N*G + H*P*K + 2*N*G*K + D*H) + 4*D*V) * x
+    backward (full under symflops):
+        (4*L*(K*(H*P*(K - 1) + 2*N*G*(K - 1)) + H*P*N)) * n
+        + (4*L*H*(P*(2*N*(Q + 1) + Q**2) + N*Q**2)) * scores
+        + (4*(L*(D*(H*(3*P + 1) + 2*N*G) + K*(H*P + 2*N*G)) + D*V)) * x
         + (4*L*H*P*N) * scores_scores
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     scores   sum of -(-x//Q) over samples
     x        sum of x over samples

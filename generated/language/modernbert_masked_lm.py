@@ -7,57 +7,34 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (4*max(0, L - 1)*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 4*min(L, 1)*D*(2*(W//2)*has_kinds +
-            has_kinds - 2*(W//2) - 1) + 4*layers_1*D*has_kinds*(-2*(W//2) - 1) + 4*layers_2*D*(2*(W//2) + 1 -
-            2*(W//2)*has_kinds - has_kinds) + 4*layers_3*D*has_kinds*(-2*(W//2) - 1) + 4*layers_4*D*(2*(W//2) + 1 -
-            2*(W//2)*has_kinds - has_kinds)) * min_x_W_over_2
-        + (2*max(0, L - 1)*D*(4*D + 3*F + 4*(W//2) + 2 - 4*(W//2)*has_kinds - 2*has_kinds) + 2*min(L, 1)*D*(4*D + 3*F +
-            4*(W//2) + 2 - 4*(W//2)*has_kinds - 2*has_kinds) + 4*layers_1*D*has_kinds*(2*(W//2) + 1) +
-            4*layers_2*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 4*layers_3*D*has_kinds*(2*(W//2) + 1) +
-            4*layers_4*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 2*D*(D + V)) * x
-        + (4*max(0, L - 1)*D*(1 - has_kinds) + 4*min(L, 1)*D*(1 - has_kinds) + 4*layers_1*D*has_kinds +
-            4*layers_2*D*(has_kinds - 1) + 4*layers_3*D*has_kinds + 4*layers_4*D*(has_kinds - 1)) *
-            min_x_W_over_2_min_x_W_over_2
-        + (4*max(0, L - 1)*D*has_kinds + 4*min(L, 1)*D*has_kinds + 4*layers_2*D*(1 - has_kinds) + 4*layers_4*D*(1 -
-            has_kinds) - 4*layers_1*D*has_kinds - 4*layers_3*D*has_kinds) * xx
+        (4*(-layers_1*D*has_kinds*(2*(W//2) + 1) - D*(1 - has_kinds)*(L*(2*(W//2) + 1) - layers_2*(2*(W//2) + 1)))) *
+            min_x_W_over_2
+        + (2*(3*L*D*F + D*(2*layers_1*has_kinds*(2*(W//2) + 1) + V) + 2*D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
+            layers_2*(2*(W//2) + 1)) + D**2*(4*L + 1))) * x
+        + (4*(layers_1*D*has_kinds + D*(1 - has_kinds)*(L - layers_2))) * min_x_W_over_2_min_x_W_over_2
+        + (4*(L*D*has_kinds - D*(layers_1*has_kinds - layers_2*(1 - has_kinds)))) * xx
     backward (full, checkpointed under symflops):
-        (8*max(0, L - 1)*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 8*min(L, 1)*D*(2*(W//2)*has_kinds +
-            has_kinds - 2*(W//2) - 1) + 8*layers_1*D*has_kinds*(-2*(W//2) - 1) + 8*layers_2*D*(2*(W//2) + 1 -
-            2*(W//2)*has_kinds - has_kinds) + 8*layers_3*D*has_kinds*(-2*(W//2) - 1) + 8*layers_4*D*(2*(W//2) + 1 -
-            2*(W//2)*has_kinds - has_kinds)) * min_x_W_over_2
-        + (4*max(0, L - 1)*D*(4*D + 3*F + 4*(W//2) + 2 - 4*(W//2)*has_kinds - 2*has_kinds) + 4*min(L, 1)*D*(4*D + 3*F +
-            4*(W//2) + 2 - 4*(W//2)*has_kinds - 2*has_kinds) + 8*layers_1*D*has_kinds*(2*(W//2) + 1) +
-            8*layers_2*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 8*layers_3*D*has_kinds*(2*(W//2) + 1) +
-            8*layers_4*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 4*D*(D + V)) * x
-        + (8*max(0, L - 1)*D*(1 - has_kinds) + 8*min(L, 1)*D*(1 - has_kinds) + 8*layers_1*D*has_kinds +
-            8*layers_2*D*(has_kinds - 1) + 8*layers_3*D*has_kinds + 8*layers_4*D*(has_kinds - 1)) *
-            min_x_W_over_2_min_x_W_over_2
-        + (8*max(0, L - 1)*D*has_kinds + 8*min(L, 1)*D*has_kinds + 8*layers_2*D*(1 - has_kinds) + 8*layers_4*D*(1 -
-            has_kinds) - 8*layers_1*D*has_kinds - 8*layers_3*D*has_kinds) * xx
+        (8*(-layers_1*D*has_kinds*(2*(W//2) + 1) - D*(1 - has_kinds)*(L*(2*(W//2) + 1) - layers_2*(2*(W//2) + 1)))) *
+            min_x_W_over_2
+        + (4*(3*L*D*F + D*(2*layers_1*has_kinds*(2*(W//2) + 1) + V) + 2*D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
+            layers_2*(2*(W//2) + 1)) + D**2*(4*L + 1))) * x
+        + (8*(layers_1*D*has_kinds + D*(1 - has_kinds)*(L - layers_2))) * min_x_W_over_2_min_x_W_over_2
+        + (8*(L*D*has_kinds - D*(layers_1*has_kinds - layers_2*(1 - has_kinds)))) * xx
     forward (full, forward, checkpointed under torch):
-        (2*max(0, L - 1)*D*(4*D + 3*F) + 2*min(L, 1)*D*(4*D + 3*F) + 2*D*(D + V)) * x
-        + (4*max(0, L - 1)*D + 4*min(L, 1)*D) * xx
+        (2*(L*D*(4*D + 3*F) + D*(D + V))) * x_padded + (4*L*D) * xx_padded
     backward (full, checkpointed under torch):
-        (4*max(0, L - 1)*D*(4*D + 3*F) + 4*min(L, 1)*D*(4*D + 3*F) + 4*D*(D + V)) * x
-        + (8*max(0, L - 1)*D + 8*min(L, 1)*D) * xx
+        (4*(L*D*(4*D + 3*F) + D*(D + V))) * x_padded + (8*L*D) * xx_padded
     recomputed (checkpointed under symflops):
-        (4*max(0, L - 1)*D*(2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1) + 4*min(L, 1)*D*(2*(W//2)*has_kinds +
-            has_kinds - 2*(W//2) - 1) + 4*layers_1*D*has_kinds*(-2*(W//2) - 1) + 4*layers_2*D*(2*(W//2) + 1 -
-            2*(W//2)*has_kinds - has_kinds) + 4*layers_3*D*has_kinds*(-2*(W//2) - 1) + 4*layers_4*D*(2*(W//2) + 1 -
-            2*(W//2)*has_kinds - has_kinds)) * min_x_W_over_2
-        + (4*max(0, L - 1)*D*(2*D + F + 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds) + 4*min(L, 1)*D*(2*D + F + 2*(W//2)
-            + 1 - 2*(W//2)*has_kinds - has_kinds) + 4*layers_1*D*has_kinds*(2*(W//2) + 1) + 4*layers_2*D*(2*(W//2)*has_kinds
-            + has_kinds - 2*(W//2) - 1) + 4*layers_3*D*has_kinds*(2*(W//2) + 1) + 4*layers_4*D*(2*(W//2)*has_kinds +
-            has_kinds - 2*(W//2) - 1)) * x
-        + (4*max(0, L - 1)*D*(1 - has_kinds) + 4*min(L, 1)*D*(1 - has_kinds) + 4*layers_1*D*has_kinds +
-            4*layers_2*D*(has_kinds - 1) + 4*layers_3*D*has_kinds + 4*layers_4*D*(has_kinds - 1)) *
-            min_x_W_over_2_min_x_W_over_2
-        + (4*max(0, L - 1)*D*has_kinds + 4*min(L, 1)*D*has_kinds + 4*layers_2*D*(1 - has_kinds) + 4*layers_4*D*(1 -
-            has_kinds) - 4*layers_1*D*has_kinds - 4*layers_3*D*has_kinds) * xx
+        (4*(-layers_1*D*has_kinds*(2*(W//2) + 1) - D*(1 - has_kinds)*(L*(2*(W//2) + 1) - layers_2*(2*(W//2) + 1)))) *
+            min_x_W_over_2
+        + (4*(L*D*(2*D + F) + layers_1*D*has_kinds*(2*(W//2) + 1) + D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
+            layers_2*(2*(W//2) + 1)))) * x
+        + (4*(layers_1*D*has_kinds + D*(1 - has_kinds)*(L - layers_2))) * min_x_W_over_2_min_x_W_over_2
+        + (4*(L*D*has_kinds - D*(layers_1*has_kinds - layers_2*(1 - has_kinds)))) * xx
     recomputed (checkpointed under torch):
-        (4*max(0, L - 1)*D*(2*D + F) + 4*min(L, 1)*D*(2*D + F)) * x + (4*max(0, L - 1)*D + 4*min(L, 1)*D) * xx
+        (4*L*D*(2*D + F)) * x_padded + (4*L*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     min_x_W_over_2 sum of min(x, W//2) over samples
     x        sum of x over samples
@@ -65,10 +42,8 @@ Moments are sums over the items of a batch:
     xx       sum of x**2 over samples
 
 Derived from sizes:
-    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, 1)))
-    layers_2 = sum((i % n == 0) for i in range(min(L, 1)))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
-    layers_4 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
+    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    layers_2 = sum((i % n == 0) for i in range(L))
 """
 
 from __future__ import annotations
@@ -170,17 +145,12 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
     V = sizes.vocab_size
-    layers_1 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(min(L, 1)))
-    layers_2 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(min(L, 1)))
-    layers_4 = sum((kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
-    layers_5 = sum((i % n == 0) for i in range(min(L, 1)))
-    layers_6 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
-    part_1 = max(0, L - 1) + min(L, 1)
-    part_2 = layers_1 + layers_2
-    part_3 = layers_3 + layers_4 - layers_1 - layers_2
-    part_4 = layers_5 + layers_6 - layers_1 - layers_2
-    part_5 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
+    layers_1 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(L))
+    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    layers_3 = sum((i % n == 0) for i in range(L))
+    part_1 = layers_2 - layers_1
+    part_2 = layers_3 - layers_1
+    part_3 = L + layers_1 - layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
     attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
@@ -189,20 +159,20 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
     # module, runs over, FLOPs each; then for full, forward, checkpointed: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  (part_1, (part_1, part_1), part_1)),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     (part_2, (part_2, part_2), part_2)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     (part_2, (part_2, part_2), part_2)),  # mix = pv
-        ("model.layers.*.attn.Wo",    text_,          2*D**2,  (part_1, (part_1, part_1), part_1)),  # y = xW
-        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   (part_1, (part_1, part_1), part_1)),  # y = xW
-        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   (part_1, (part_1, part_1))),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_3, (part_3, part_3), part_3)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_3, (part_3, part_3), part_3)),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     (part_4, (part_4, part_4), part_4)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     (part_4, (part_4, part_4), part_4)),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     (part_5, (part_5, part_5), part_5)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     (part_5, (part_5, part_5), part_5)),  # mix = pv
-        ("head.dense",                text_,          2*D**2,  (1, (1, 1))),  # y = xW
-        ("decoder",                   text_,          2*D*V,   (1, (1, 1))),  # y = xW
+        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  (L, (L, L), L)),  # y = xW
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     (layers_1, (layers_1, layers_1), layers_1)),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     (layers_1, (layers_1, layers_1), layers_1)),  # mix = pv
+        ("model.layers.*.attn.Wo",    text_,          2*D**2,  (L, (L, L), L)),  # y = xW
+        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   (L, (L, L), L)),  # y = xW
+        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   (L, (L, L))),     # y = xW
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_1, (part_1, part_1), part_1)),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_1, (part_1, part_1), part_1)),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     (part_2, (part_2, part_2), part_2)),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     (part_2, (part_2, part_2), part_2)),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     (part_3, (part_3, part_3), part_3)),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     (part_3, (part_3, part_3), part_3)),  # mix = pv
+        ("head.dense",                text_,          2*D**2,  (1, (1, 1))),     # y = xW
+        ("decoder",                   text_,          2*D*V,   (1, (1, 1))),     # y = xW
     ]
 
 

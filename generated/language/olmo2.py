@@ -9,29 +9,29 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x + (2*L*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V)) * x + (2*L*H*d) * xx
     backward (full, checkpointed under symflops):
-        (4*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*D*V) * x + (4*L*H*d) * xx
+        (4*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V)) * x + (4*L*H*d) * xx
     forward (full, forward, checkpointed under torch):
-        (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x + (4*L*H*d) * xx
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (full, checkpointed under torch):
-        (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x + (8*L*H*d) * xx
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (8*L*H*d) * xx_padded
     forward (lora under symflops):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*D*V) * x + (2*L*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H + 32*G)) + D*V)) * x + (2*L*H*d) * xx
     backward (lora under symflops):
-        (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D)) * x
+        (2*(D*V*(L >= 1) + max(0, L - 1)*D*(d*(H + 2*G) + 48) + L*(D*(H*d + 3*F + 80) + 2*d*(33*H + 32*G)))) * x
         + (4*L*H*d) * xx
     forward (lora under torch):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x + (4*L*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (lora under torch):
-        (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D)) * x
-        + (8*L*H*d) * xx
+        (2*(D*V*(L >= 1) + max(0, L - 1)*D*(d*(H + 2*G) + 48) + L*(D*(H*d + 3*F + 80) + 64*d*(H + G)))) * x_padded
+        + (8*L*H*d) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d)) * x + (2*L*H*d) * xx
+        (2*L*(D*(2*d*(H + G) + 3*F) + H*d)) * x + (2*L*H*d) * xx
     recomputed (checkpointed under torch):
-        (2*L*D*(2*H*d + 2*G*d + 3*F)) * x + (4*L*H*d) * xx
+        (2*L*D*(2*d*(H + G) + 3*F)) * x_padded + (4*L*H*d) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -228,7 +228,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim
-        return {"forward": 0, "lora": 32*L*(H*d + G*d + 2*D)}
+        return {"forward": 0, "lora": 32*L*(d*(H + G) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

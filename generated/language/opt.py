@@ -7,25 +7,23 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*L*D*(4*D + 2*F + 1) + 2*E*(2*D + V) - 4*D*(E == D)*E) * x + (2*L*D) * xx
+        (2*(L*D*(4*D + 2*F + 1) + E*V + 2*D*E*(1 - (E == D)))) * x + (2*L*D) * xx
     backward (full under symflops):
-        (4*L*D*(4*D + 2*F + 1) + 4*E*(2*D + V) - 8*D*(E == D)*E) * x + (4*L*D) * xx
+        (4*(L*D*(4*D + 2*F + 1) + E*V + 2*D*E*(1 - (E == D)))) * x + (4*L*D) * xx
     forward (full, forward under torch):
-        (4*L*D*(2*D + F) + 2*E*(2*D + V) - 4*D*(E == D)*E) * x + (4*L*D) * xx
+        (4*L*D*(2*D + F) + 2*E*V + 4*D*E*(1 - (E == D))) * x_padded + (4*L*D) * xx_padded
     backward (full under torch):
-        (8*L*D*(2*D + F) + 4*E*(2*D + V) - 8*D*(E == D)*E) * x + (8*L*D) * xx
+        (8*L*D*(2*D + F) + 4*E*V + 8*D*E*(1 - (E == D))) * x_padded + (8*L*D) * xx_padded
     forward (lora under symflops):
-        (2*L*D*(4*D + 2*F + 97) + 2*E*(2*D + V) - 4*D*(E == D)*E) * x + (2*L*D) * xx
+        (2*(L*D*(4*D + 2*F + 97) + E*V + 2*D*E*(1 - (E == D)))) * x + (2*L*D) * xx
     backward (lora under symflops):
-        (2*(L >= 1)*E*(D + V) + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 146) - 2*(L >= 1)*D*(E == D)*E) * x
-        + (4*L*D) * xx
+        (2*(L >= 1)*(E*V - D*E*(E == D) - D*(3*D + 48 - E)) + 4*L*D*(2*D + F + 97)) * x + (4*L*D) * xx
     forward (lora under torch):
-        (4*L*D*(2*D + F + 48) + 2*E*(2*D + V) - 4*D*(E == D)*E) * x + (4*L*D) * xx
+        (4*L*D*(2*D + F + 48) + 2*E*V + 4*D*E*(1 - (E == D))) * x_padded + (4*L*D) * xx_padded
     backward (lora under torch):
-        (2*(L >= 1)*E*(D + V) + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 144) - 2*(L >= 1)*D*(E == D)*E) * x
-        + (8*L*D) * xx
+        (2*(L >= 1)*(E*V - D*E*(E == D) - D*(3*D + 48 - E)) + 4*L*D*(2*D + F + 96)) * x_padded + (8*L*D) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -143,7 +141,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.decoder.layers.*.self_attn.out_proj",  text_,             2*D**2,  (L, (L, L)),  (L, (L, 0))),  # y = xW
         ("model.decoder.layers.*.fc1",                 text_,             2*D*F,   (L, (L, L)),  (L, (L, 0))),  # y = xW
         ("model.decoder.layers.*.fc2",                 text_,             2*D*F,   (L, (L, L)),  (L, (L, 0))),  # y = xW
-        ("model.decoder.project_out",                  text_,             2*D*E,   (1 - (E == D), (1 - (E == D), 1 - (E == D))),  (1 - (E == D), ((L >= 1) - (L >= 1)*(E == D), 0))),  # y = xW
+        ("model.decoder.project_out",                  text_,             2*D*E,   (1 - (E == D), (1 - (E == D), 1 - (E == D))),  (1 - (E == D), ((L >= 1)*(1 - (E == D)), 0))),  # y = xW
         ("lm_head",                                    text_,             2*E*V,   (1, (1, 1)),  (1, ((L >= 1), 0))),  # y = xW
     ]
 

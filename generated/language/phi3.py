@@ -9,43 +9,43 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*L*H*d*has_W*(1 - 2*W)) * min_x_W
-        + (2*L*(2*H*d*has_W*W + 2*D*H*d + 2*D*G*d + 3*D*F + H*d - H*d*has_W) + 2*D*V) * x
+        (-2*L*H*d*has_W*(2*W - 1)) * min_x_W
+        + (2*(L*(d*(H*(has_W*(2*W - 1) + 2*D + 1) + 2*D*G) + 3*D*F) + D*V)) * x
         + (2*L*H*d*has_W) * min_x_W_min_x_W
         + (2*L*H*d*(1 - has_W)) * xx
     backward (full, checkpointed under symflops):
-        (4*L*H*d*has_W*(1 - 2*W)) * min_x_W
-        + (4*L*(2*H*d*has_W*W + 2*D*H*d + 2*D*G*d + 3*D*F + H*d - H*d*has_W) + 4*D*V) * x
+        (-4*L*H*d*has_W*(2*W - 1)) * min_x_W
+        + (4*(L*(d*(H*(has_W*(2*W - 1) + 2*D + 1) + 2*D*G) + 3*D*F) + D*V)) * x
         + (4*L*H*d*has_W) * min_x_W_min_x_W
         + (4*L*H*d*(1 - has_W)) * xx
     forward (full, forward, checkpointed under torch):
-        (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x + (4*L*H*d) * xx
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (full, checkpointed under torch):
-        (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x + (8*L*H*d) * xx
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (8*L*H*d) * xx_padded
     forward (lora under symflops):
-        (2*L*H*d*has_W*(1 - 2*W)) * min_x_W
-        + (2*L*(2*H*d*has_W*W + 2*D*H*d + 2*D*G*d + 3*D*F + 17*H*d + 16*D - H*d*has_W) + 2*D*V) * x
+        (-2*L*H*d*has_W*(2*W - 1)) * min_x_W
+        + (2*(L*(d*(H*(has_W*(2*W - 1) + 2*D + 17) + 2*D*G) + D*(3*F + 16)) + D*V)) * x
         + (2*L*H*d*has_W) * min_x_W_min_x_W
         + (2*L*H*d*(1 - has_W)) * xx
     backward (lora under symflops):
-        (4*max(0, L - 1)*H*d*has_W*(1 - 2*W)) * min_x_W
-        + (2*(L >= 1)*D*V + 4*max(0, L - 1)*d*(2*H*has_W*W + D*H + D*G + 9*H - H*has_W) + 2*L*(3*D*F + 16*H*d + 32*D)) * x
+        (-4*max(0, L - 1)*H*d*has_W*(2*W - 1)) * min_x_W
+        + (2*(D*V*(L >= 1) + 2*max(0, L - 1)*d*(H*(has_W*(2*W - 1) + D + 9) + D*G) + L*(D*(3*F + 32) + 16*H*d))) * x
         + (4*max(0, L - 1)*H*d*has_W) * min_x_W_min_x_W
         + (4*max(0, L - 1)*H*d*(1 - has_W)) * xx
     forward (lora under torch):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 16*H*d + 16*D) + 2*D*V) * x + (4*L*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F + 16) + 16*H*d) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (lora under torch):
-        (2*(L >= 1)*D*V + 4*max(0, L - 1)*d*(D*H + D*G + 8*H) + 2*L*(3*D*F + 16*H*d + 32*D)) * x
-        + (8*max(0, L - 1)*H*d) * xx
+        (2*(D*V*(L >= 1) + 2*max(0, L - 1)*d*(D*(H + G) + 8*H) + L*(D*(3*F + 32) + 16*H*d))) * x_padded
+        + (8*max(0, L - 1)*H*d) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*L*H*d*has_W*(1 - 2*W)) * min_x_W
-        + (2*L*(2*H*d*has_W*W + 2*D*H*d + 2*D*G*d + 2*D*F + H*d - H*d*has_W)) * x
+        (-2*L*H*d*has_W*(2*W - 1)) * min_x_W
+        + (2*L*(2*(D*(d*(H + G) + F) + H*d*W*has_W) + H*d*(1 - has_W))) * x
         + (2*L*H*d*has_W) * min_x_W_min_x_W
         + (2*L*H*d*(1 - has_W)) * xx
     recomputed (checkpointed under torch):
-        (4*L*D*(H*d + G*d + F)) * x + (4*L*H*d) * xx
+        (4*L*D*(d*(H + G) + F)) * x_padded + (4*L*H*d) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     min_x_W  sum of min(x, W) over samples
     x        sum of x over samples

@@ -9,89 +9,67 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*max(0, L - first)*H*d*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            2*layers_1*H*d*windowed*has_kinds*((W >= 1) - 2*W) + 2*layers_2*H*d*windowed*has_kinds*((W >= 1) - 2*W)) *
+        (-2*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*max(0, L - first)*(H*d*(W >= 1)*windowed*has_kinds + 2*H*d*W*windowed + 2*D*H*d + 2*D*G*d + 3*D*F + H*d -
-            2*H*d*W*windowed*has_kinds - H*d*(W >= 1)*windowed) + 2*min(L, first)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) +
-            2*layers_1*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 2*layers_2*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 2*D*V)
-            * x
-        + (2*max(0, L - first)*H*d*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*H*d*(W >= 1)*windowed*has_kinds +
-            2*layers_2*H*d*(W >= 1)*windowed*has_kinds) * min_x_W_min_x_W
-        + (2*max(0, L - first)*H*d*((W >= 1)*windowed*has_kinds + 1 - (W >= 1)*windowed) + 2*min(L, first)*H*d -
-            2*layers_1*H*d*(W >= 1)*windowed*has_kinds - 2*layers_2*H*d*(W >= 1)*windowed*has_kinds) * xx
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(2*d*(H + G) + 3*F) + H*d) +
+            layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*V)) * x
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            min_x_W_min_x_W
+        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            xx
     backward (full, checkpointed under symflops):
-        (4*max(0, L - first)*H*d*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            4*layers_1*H*d*windowed*has_kinds*((W >= 1) - 2*W) + 4*layers_2*H*d*windowed*has_kinds*((W >= 1) - 2*W)) *
+        (-4*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (4*max(0, L - first)*(H*d*(W >= 1)*windowed*has_kinds + 2*H*d*W*windowed + 2*D*H*d + 2*D*G*d + 3*D*F + H*d -
-            2*H*d*W*windowed*has_kinds - H*d*(W >= 1)*windowed) + 4*min(L, first)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) +
-            4*layers_1*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 4*layers_2*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 4*D*V)
-            * x
-        + (4*max(0, L - first)*H*d*(W >= 1)*windowed*(1 - has_kinds) + 4*layers_1*H*d*(W >= 1)*windowed*has_kinds +
-            4*layers_2*H*d*(W >= 1)*windowed*has_kinds) * min_x_W_min_x_W
-        + (4*max(0, L - first)*H*d*((W >= 1)*windowed*has_kinds + 1 - (W >= 1)*windowed) + 4*min(L, first)*H*d -
-            4*layers_1*H*d*(W >= 1)*windowed*has_kinds - 4*layers_2*H*d*(W >= 1)*windowed*has_kinds) * xx
+        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(2*d*(H + G) + 3*F) + H*d) +
+            layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*V)) * x
+        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            min_x_W_min_x_W
+        + (4*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            xx
     forward (full, forward, checkpointed under torch):
-        (2*max(0, L - first)*D*(2*H*d + 2*G*d + 3*F) + 2*min(L, first)*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
-        + (4*max(0, L - first)*H*d + 4*min(L, first)*H*d) * xx
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (full, checkpointed under torch):
-        (4*max(0, L - first)*D*(2*H*d + 2*G*d + 3*F) + 4*min(L, first)*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x
-        + (8*max(0, L - first)*H*d + 8*min(L, first)*H*d) * xx
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (8*L*H*d) * xx_padded
     forward (lora under symflops):
-        (2*max(0, L - first)*H*d*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            2*layers_1*H*d*windowed*has_kinds*((W >= 1) - 2*W) + 2*layers_2*H*d*windowed*has_kinds*((W >= 1) - 2*W)) *
+        (-2*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*max(0, L - first)*(H*d*(W >= 1)*windowed*has_kinds + 2*H*d*W*windowed + 2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d +
-            32*G*d + 64*D - 2*H*d*W*windowed*has_kinds - H*d*(W >= 1)*windowed) + 2*min(L, first)*(2*D*H*d + 2*D*G*d + 3*D*F
-            + 33*H*d + 32*G*d + 64*D) + 2*layers_1*H*d*windowed*has_kinds*(2*W - (W >= 1)) +
-            2*layers_2*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 2*D*V) * x
-        + (2*max(0, L - first)*H*d*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*H*d*(W >= 1)*windowed*has_kinds +
-            2*layers_2*H*d*(W >= 1)*windowed*has_kinds) * min_x_W_min_x_W
-        + (2*max(0, L - first)*H*d*((W >= 1)*windowed*has_kinds + 1 - (W >= 1)*windowed) + 2*min(L, first)*H*d -
-            2*layers_1*H*d*(W >= 1)*windowed*has_kinds - 2*layers_2*H*d*(W >= 1)*windowed*has_kinds) * xx
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H +
+            32*G)) + layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*V)) * x
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            min_x_W_min_x_W
+        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            xx
     backward (lora under symflops):
-        (4*max(0, L - first)*H*d*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            4*layers_1*H*d*windowed*has_kinds*((W >= 1) - 2*W) + 4*layers_2*H*d*windowed*has_kinds*((W >= 1) - 2*W)) *
+        (-4*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-H*d - 2*G*d - 48) + 2*(min(L, first) >= 1)*max(0, L -
-            first)*D*(H*d + 2*G*d + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
-            1)*D*(H*d + 2*G*d + 48) + 2*max(0, L - first)*(2*H*d*(W >= 1)*windowed*has_kinds + 4*H*d*W*windowed + D*H*d +
-            3*D*F + 66*H*d + 64*G*d + 80*D - 4*H*d*W*windowed*has_kinds - 2*H*d*(W >= 1)*windowed) + 2*max(0, min(L, first)
-            - 1)*D*(H*d + 2*G*d + 48) + 2*min(L, first)*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D) +
-            4*layers_1*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 4*layers_2*H*d*windowed*has_kinds*(2*W - (W >= 1)) - 2*(L -
-            first >= 1)*(min(L, first) >= 1)*D*V) * x
-        + (4*max(0, L - first)*H*d*(W >= 1)*windowed*(1 - has_kinds) + 4*layers_1*H*d*(W >= 1)*windowed*has_kinds +
-            4*layers_2*H*d*(W >= 1)*windowed*has_kinds) * min_x_W_min_x_W
-        + (4*max(0, L - first)*H*d*((W >= 1)*windowed*has_kinds + 1 - (W >= 1)*windowed) + 4*min(L, first)*H*d -
-            4*layers_1*H*d*(W >= 1)*windowed*has_kinds - 4*layers_2*H*d*(W >= 1)*windowed*has_kinds) * xx
+        + (2*(2*max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(H*d + 3*F + 80) + 2*d*(33*H +
+            32*G)) + 2*layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*((min(L, first) >= 1)*(max(0, L - first) -
+            max(0, L - first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1))*(d*(H + 2*G) + 48) + D*V*((L - first
+            >= 1)*(1 - (min(L, first) >= 1)) + (min(L, first) >= 1)))) * x
+        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            min_x_W_min_x_W
+        + (4*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            xx
     forward (lora under torch):
-        (2*max(0, L - first)*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*min(L, first)*(2*D*H*d + 2*D*G*d +
-            3*D*F + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x
-        + (4*max(0, L - first)*H*d + 4*min(L, first)*H*d) * xx
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V)) * x_padded + (4*L*H*d) * xx_padded
     backward (lora under torch):
-        (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-H*d - 2*G*d - 48) + 2*(min(L, first) >= 1)*max(0, L -
-            first)*D*(H*d + 2*G*d + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
-            1)*D*(H*d + 2*G*d + 48) + 2*max(0, L - first)*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D) + 2*max(0, min(L, first)
-            - 1)*D*(H*d + 2*G*d + 48) + 2*min(L, first)*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D) - 2*(L - first >=
-            1)*(min(L, first) >= 1)*D*V) * x
-        + (8*max(0, L - first)*H*d + 8*min(L, first)*H*d) * xx
+        (2*(L*(D*(H*d + 3*F + 80) + 64*d*(H + G)) + D*((min(L, first) >= 1)*(max(0, L - first) - max(0, L - first - 1))
+            + max(0, L - first - 1) + max(0, min(L, first) - 1))*(d*(H + 2*G) + 48) + D*V*((L - first >= 1)*(1 - (min(L,
+            first) >= 1)) + (min(L, first) >= 1)))) * x_padded
+        + (8*L*H*d) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*max(0, L - first)*H*d*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            2*layers_1*H*d*windowed*has_kinds*((W >= 1) - 2*W) + 2*layers_2*H*d*windowed*has_kinds*((W >= 1) - 2*W)) *
+        (-2*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*max(0, L - first)*(H*d*(W >= 1)*windowed*has_kinds + 2*H*d*W*windowed + 2*D*H*d + 2*D*G*d + 2*D*F + H*d -
-            2*H*d*W*windowed*has_kinds - H*d*(W >= 1)*windowed) + 2*min(L, first)*(2*D*H*d + 2*D*G*d + 2*D*F + H*d) +
-            2*layers_1*H*d*windowed*has_kinds*(2*W - (W >= 1)) + 2*layers_2*H*d*windowed*has_kinds*(2*W - (W >= 1))) * x
-        + (2*max(0, L - first)*H*d*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*H*d*(W >= 1)*windowed*has_kinds +
-            2*layers_2*H*d*(W >= 1)*windowed*has_kinds) * min_x_W_min_x_W
-        + (2*max(0, L - first)*H*d*((W >= 1)*windowed*has_kinds + 1 - (W >= 1)*windowed) + 2*min(L, first)*H*d -
-            2*layers_1*H*d*(W >= 1)*windowed*has_kinds - 2*layers_2*H*d*(W >= 1)*windowed*has_kinds) * xx
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(2*D*(d*(H + G) + F) + H*d) +
+            layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)))) * x
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            min_x_W_min_x_W
+        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            xx
     recomputed (checkpointed under torch):
-        (4*max(0, L - first)*D*(H*d + G*d + F) + 4*min(L, first)*D*(H*d + G*d + F)) * x
-        + (4*max(0, L - first)*H*d + 4*min(L, first)*H*d) * xx
+        (4*L*D*(d*(H + G) + F)) * x_padded + (4*L*H*d) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     min_x_W  sum of min(x, W) over samples
     x        sum of x over samples
@@ -101,6 +79,7 @@ Moments are sums over the items of a batch:
 Derived from sizes:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
+    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
 """
 
 from __future__ import annotations
@@ -204,10 +183,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
     part_1 = (W >= 1)*windowed*has_kinds
-    part_2 = max(0, L - first) + min(L, first)
-    part_3 = (min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1)
-    part_4 = min(L, first) - layers_1
-    part_5 = max(0, L - first) - layers_2
+    part_2 = (min(L, first) >= 1)*(max(0, L - first) - max(0, L - first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1)
+    part_3 = min(L, first) - layers_1
+    part_4 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, part_1 - 2*W*windowed*has_kinds, 2*W*windowed*has_kinds + 1 - (W >= 1)*windowed*has_kinds, part_1, 1 - (W >= 1)*windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -216,33 +194,33 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     self_attn_pairs_4_ = (0, 2*W*windowed*has_kinds + (W >= 1)*windowed - (W >= 1)*windowed*has_kinds - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*windowed*has_kinds - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*windowed*has_kinds, part_1 + 1 - (W >= 1)*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
-        ("lora_A.default",  text_,  32*D,    (),  (part_2, (part_3, part_2))),  # y = xW
-        ("lora_B.default",  text_,  32*G*d,  (),  (part_2, (part_2, part_2))),  # y = xW
+        ("lora_A.default",  text_,  32*D,    (),  (L, (part_2, L))),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,  (),  (L, (L, L))),       # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward, checkpointed; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("model.layers.*.self_attn.q_proj",                 text_,             2*D*H*d,  (part_2, (part_2, part_2), part_2),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,     (),           (part_2, (part_3, part_2))),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*H*d,   (),           (part_2, (part_2, part_2))),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                 text_,             2*D*G*d,  (part_2, (part_2, part_2), part_2),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,     (),              (L, (part_2, L))),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*H*d,   (),              (L, (L, L))),       # y = xW
+        ("model.layers.*.self_attn.k_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.k_proj", k_proj_1),
-        ("model.layers.*.self_attn.v_proj",                 text_,             2*D*G*d,  (part_2, (part_2, part_2), part_2),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.v_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
         ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
         ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                 text_,             2*D*H*d,  (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   (),           (part_2, (part_2, part_2))),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     (),           (part_2, (part_2, part_2))),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   (),              (L, (L, L))),       # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     (),              (L, (L, L))),       # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),       # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),       # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (L, (L, L)),     (L, (L, 0))),       # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
         ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (layers_2, (layers_2, layers_2), layers_2),  (layers_2, (layers_2, layers_2))),  # scores = qk
         ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (layers_2, (layers_2, layers_2), layers_2),  (layers_2, (layers_2, layers_2))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # mix = pv
-        ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),  (1, ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0))),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
+        ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),     (1, ((L - first >= 1)*(1 - (min(L, first) >= 1)) + (min(L, first) >= 1), 0))),  # y = xW
     ]
 
 
@@ -337,9 +315,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
-        d = sizes.head_dim; first = sizes.max_window_layers
-        part_1 = H*d + G*d + 2*D
-        return {"forward": 0, "lora": 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1}
+        d = sizes.head_dim
+        return {"forward": 0, "lora": 32*L*(d*(H + G) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -11,48 +11,45 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
-        (2*layers_1*K*(2*Hk*dk*K + Hv*dv*K - 2*Hk*dk - Hv*dv)) * n
-        + (64*layers_1*Hv*(6*dk*dv + 319*dk + 191*dv)) * chunks
-        + (2*L*(3*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*layers_2*D*(3*F - 3*M*top - 3*S - E - 1) + 2*layers_1*(2*D*Hk*dk +
-            3*D*Hv*dv + 2*Hk*dk*K + Hv*dv*K + 2*D*Hv - 3*D*H*d - 2*D*G*d - H*d) + 2*layers_3*D*(3*M*top + 3*S + E + 1 - 3*F)
-            + 2*D*V) * x
-        + (2*L*H*d - 2*layers_1*H*d) * xx
+        (2*layers_1*K*(2*Hk*dk*(K - 1) + Hv*dv*(K - 1))) * n
+        + (64*layers_1*Hv*(dk*(6*dv + 319) + 191*dv)) * chunks
+        + (2*(3*L*D*F + layers_1*(D*(Hv*(3*dv + 2) + 2*Hk*dk) + K*(2*Hk*dk + Hv*dv)) + d*(L - layers_1)*(D*(3*H + 2*G) +
+            H) + D*V + D*(layers_2 - layers_3)*(3*M*top + 3*S + E + 1 - 3*F))) * x
+        + (2*H*d*(L - layers_1)) * xx
     backward (full, checkpointed under symflops):
-        (4*layers_1*K*(2*Hk*dk*K + Hv*dv*K - 2*Hk*dk - Hv*dv)) * n
-        + (128*layers_1*Hv*(2*dk*dv + 319*dk + 191*dv)) * chunks
+        (4*layers_1*K*(2*Hk*dk*(K - 1) + Hv*dv*(K - 1))) * n
+        + (128*layers_1*Hv*(dk*(2*dv + 319) + 191*dv)) * chunks
         + (512*layers_1*Hv*dk*dv) * known
-        + (4*L*(3*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*layers_2*D*(3*F - 3*M*top - 3*S - E - 1) + 4*layers_1*(2*D*Hk*dk +
-            3*D*Hv*dv + 2*Hk*dk*K + Hv*dv*K + 2*D*Hv - 3*D*H*d - 2*D*G*d - H*d) + 4*layers_3*D*(3*M*top + 3*S + E + 1 - 3*F)
-            + 4*D*V) * x
-        + (4*L*H*d - 4*layers_1*H*d) * xx
+        + (4*(3*L*D*F + layers_1*(D*(Hv*(3*dv + 2) + 2*Hk*dk) + K*(2*Hk*dk + Hv*dv)) + d*(L - layers_1)*(D*(3*H + 2*G) +
+            H) + D*V + D*(layers_2 - layers_3)*(3*M*top + 3*S + E + 1 - 3*F))) * x
+        + (4*H*d*(L - layers_1)) * xx
     forward (full, forward, checkpointed under torch):
-        (2*layers_1*K*(2*Hk*dk*K + Hv*dv*K - 2*Hk*dk - Hv*dv)) * n
-        + (128*layers_1*Hv*(3*dk*dv + 128*dk + 64*dv)) * chunks
-        + (2*L*D*(3*H*d + 2*G*d + 3*F) + 2*layers_2*D*(3*F - 3*M*top - 3*S - E - 1) + 2*layers_1*(2*D*Hk*dk + 3*D*Hv*dv +
-            2*Hk*dk*K + Hv*dv*K + 2*D*Hv - 3*D*H*d - 2*D*G*d) + 2*layers_3*D*(3*M*top + 3*S + E + 1 - 3*F) + 2*D*V) * x
-        + (4*L*H*d - 4*layers_1*H*d) * xx
+        (2*layers_1*K*(2*Hk*dk*(K - 1) + Hv*dv*(K - 1))) * n
+        + (128*layers_1*Hv*(dk*(3*dv + 128) + 64*dv)) * chunks_padded
+        + (2*(3*L*D*F + layers_1*(D*(Hv*(3*dv + 2) + 2*Hk*dk) + K*(2*Hk*dk + Hv*dv)) + D*d*(L - layers_1)*(3*H + 2*G) +
+            D*V + D*(layers_2 - layers_3)*(3*M*top + 3*S + E + 1 - 3*F))) * x_padded
+        + (4*H*d*(L - layers_1)) * xx_padded
     backward (full, checkpointed under torch):
-        (4*layers_1*K*(2*Hk*dk*K + Hv*dv*K - 2*Hk*dk - Hv*dv)) * n
-        + (256*layers_1*Hv*(dk*dv + 160*dk + 96*dv)) * chunks
-        + (512*layers_1*Hv*dk*dv) * known
-        + (4*L*D*(3*H*d + 2*G*d + 3*F) + 4*layers_2*D*(3*F - 3*M*top - 3*S - E - 1) + 4*layers_1*(2*D*Hk*dk + 3*D*Hv*dv +
-            2*Hk*dk*K + Hv*dv*K + 2*D*Hv - 3*D*H*d - 2*D*G*d) + 4*layers_3*D*(3*M*top + 3*S + E + 1 - 3*F) + 4*D*V) * x
-        + (8*L*H*d - 8*layers_1*H*d) * xx
+        (4*layers_1*K*(2*Hk*dk*(K - 1) + Hv*dv*(K - 1))) * n
+        + (256*layers_1*Hv*(dk*(dv + 160) + 96*dv)) * chunks_padded
+        + (512*layers_1*Hv*dk*dv) * known_padded
+        + (4*(3*L*D*F + layers_1*(D*(Hv*(3*dv + 2) + 2*Hk*dk) + K*(2*Hk*dk + Hv*dv)) + D*d*(L - layers_1)*(3*H + 2*G) +
+            D*V + D*(layers_2 - layers_3)*(3*M*top + 3*S + E + 1 - 3*F))) * x_padded
+        + (8*H*d*(L - layers_1)) * xx_padded
     recomputed (checkpointed under symflops):
-        (2*layers_1*K*(2*Hk*dk*K + Hv*dv*K - 2*Hk*dk - Hv*dv)) * n
-        + (64*layers_1*Hv*(6*dk*dv + 319*dk + 191*dv)) * chunks
-        + (2*L*(3*D*H*d + 2*D*G*d + 2*D*F + H*d) + 2*layers_2*D*(2*F - 3*M*top - 3*S - E - 1) + 2*layers_1*(2*D*Hk*dk +
-            3*D*Hv*dv + 2*Hk*dk*K + Hv*dv*K + 2*D*Hv - 3*D*H*d - 2*D*G*d - H*d) + 2*layers_3*D*(3*M*top + 3*S + E + 1 -
-            2*F)) * x
-        + (2*L*H*d - 2*layers_1*H*d) * xx
+        (2*layers_1*K*(2*Hk*dk*(K - 1) + Hv*dv*(K - 1))) * n
+        + (64*layers_1*Hv*(dk*(6*dv + 319) + 191*dv)) * chunks
+        + (2*(2*L*D*F + layers_1*(D*(Hv*(3*dv + 2) + 2*Hk*dk) + K*(2*Hk*dk + Hv*dv)) + d*(L - layers_1)*(D*(3*H + 2*G) +
+            H) + D*(layers_2 - layers_3)*(3*M*top + 3*S + E + 1 - 2*F))) * x
+        + (2*H*d*(L - layers_1)) * xx
     recomputed (checkpointed under torch):
-        (2*layers_1*K*(2*Hk*dk*K + Hv*dv*K - 2*Hk*dk - Hv*dv)) * n
-        + (128*layers_1*Hv*(3*dk*dv + 128*dk + 64*dv)) * chunks
-        + (2*L*D*(3*H*d + 2*G*d + 2*F) + 2*layers_2*D*(2*F - 3*M*top - 3*S - E - 1) + 2*layers_1*(2*D*Hk*dk + 3*D*Hv*dv +
-            2*Hk*dk*K + Hv*dv*K + 2*D*Hv - 3*D*H*d - 2*D*G*d) + 2*layers_3*D*(3*M*top + 3*S + E + 1 - 2*F)) * x
-        + (4*L*H*d - 4*layers_1*H*d) * xx
+        (2*layers_1*K*(2*Hk*dk*(K - 1) + Hv*dv*(K - 1))) * n
+        + (128*layers_1*Hv*(dk*(3*dv + 128) + 64*dv)) * chunks_padded
+        + (2*(2*L*D*F + layers_1*(D*(Hv*(3*dv + 2) + 2*Hk*dk) + K*(2*Hk*dk + Hv*dv)) + D*d*(L - layers_1)*(3*H + 2*G) +
+            D*(layers_2 - layers_3)*(3*M*top + 3*S + E + 1 - 2*F))) * x_padded
+        + (4*H*d*(L - layers_1)) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     chunks   sum of -(-x//64) over samples
     known    sum of max(0, -(-x//64) - 1) over samples
@@ -61,8 +58,8 @@ Moments are sums over the items of a batch:
 
 Derived from sizes:
     layers_1 = sum((kinds[i] == "linear_attention") for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_3 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
 """
 
 from __future__ import annotations

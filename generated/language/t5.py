@@ -11,51 +11,33 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*max(0, L - 1)*D*F*gated + 2*min(L, 1)*D*F*gated + 4*max(0, L - 1)*D*(2*H*d + F) + 4*min(L, 1)*D*(2*H*d + F) +
-            4*max(0, M - 1)*D*H*d + 4*min(M, 1)*D*H*d) * x
-        + (2*max(0, M - 1)*D*F*gated + 2*min(M, 1)*D*F*gated + 2*max(0, M - 1)*(6*D*H*d + 2*D*F + H*d) + 2*min(M,
-            1)*(6*D*H*d + 2*D*F + H*d) + 2*D*V) * y
-        + (4*max(0, L - 1)*H*d + 4*min(L, 1)*H*d) * xx
-        + (4*max(0, M - 1)*H*d + 4*min(M, 1)*H*d) * xy
-        + (2*max(0, M - 1)*H*d + 2*min(M, 1)*H*d) * yy
+        (2*L*D*F*(gated + 2) + 4*D*H*d*(2*L + M)) * x
+        + (2*(M*(H*d*(6*D + 1) + D*F*(gated + 2)) + D*V)) * y
+        + (4*L*H*d) * xx
+        + (4*M*H*d) * xy
+        + (2*M*H*d) * yy
     backward (full under symflops):
-        (8*max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*D*(-2*H*d - F) + 4*max(0, L - 1)*(min(M, 1) >= 1)*D*F*gated +
-            4*max(0, L - 1)*(M >= 2)*D*F*gated + 8*min(L, 1)*(min(M, 1) >= 1)*(M >= 2)*D*(-2*H*d - F) + 4*min(L, 1)*(min(M,
-            1) >= 1)*D*F*gated + 4*min(L, 1)*(M >= 2)*D*F*gated + 8*max(0, L - 1)*(min(M, 1) >= 1)*D*(2*H*d + F) + 8*max(0,
-            L - 1)*(M >= 2)*D*(2*H*d + F) + 8*min(L, 1)*(min(M, 1) >= 1)*D*(2*H*d + F) + 8*min(L, 1)*(M >= 2)*D*(2*H*d + F)
-            + 8*max(0, M - 1)*D*H*d + 8*min(M, 1)*D*H*d - 4*max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*D*F*gated - 4*min(L,
-            1)*(min(M, 1) >= 1)*(M >= 2)*D*F*gated) * x
-        + (4*max(0, M - 1)*D*F*gated + 4*min(M, 1)*D*F*gated + 4*max(0, M - 1)*(6*D*H*d + 2*D*F + H*d) + 4*min(M,
-            1)*(6*D*H*d + 2*D*F + H*d) + 4*D*V) * y
-        + (8*max(0, L - 1)*(min(M, 1) >= 1)*H*d + 8*max(0, L - 1)*(M >= 2)*H*d + 8*min(L, 1)*(min(M, 1) >= 1)*H*d +
-            8*min(L, 1)*(M >= 2)*H*d - 8*max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*H*d - 8*min(L, 1)*(min(M, 1) >= 1)*(M >=
-            2)*H*d) * xx
-        + (8*max(0, M - 1)*H*d + 8*min(M, 1)*H*d) * xy
-        + (4*max(0, M - 1)*H*d + 4*min(M, 1)*H*d) * yy
+        (4*L*D*F*((min(M, 1) >= 1)*(gated + 2) + (1 - (min(M, 1) >= 1))*(M >= 2)*(gated + 2)) + 8*D*H*d*(2*L*((min(M, 1)
+            >= 1)*(1 - (M >= 2)) + (M >= 2)) + M)) * x
+        + (4*(M*(H*d*(6*D + 1) + D*F*(gated + 2)) + D*V)) * y
+        + (8*L*H*d*((min(M, 1) >= 1)*(1 - (M >= 2)) + (M >= 2))) * xx
+        + (8*M*H*d) * xy
+        + (4*M*H*d) * yy
     forward (full, forward under torch):
-        (2*max(0, L - 1)*D*F*gated + 2*min(L, 1)*D*F*gated + 4*max(0, L - 1)*D*(2*H*d + F) + 4*min(L, 1)*D*(2*H*d + F) +
-            4*max(0, M - 1)*D*H*d + 4*min(M, 1)*D*H*d) * x
-        + (2*max(0, M - 1)*D*F*gated + 2*min(M, 1)*D*F*gated + 4*max(0, M - 1)*D*(3*H*d + F) + 4*min(M, 1)*D*(3*H*d + F) +
-            2*D*V) * y
-        + (4*max(0, L - 1)*H*d + 4*min(L, 1)*H*d) * xx
-        + (4*max(0, M - 1)*H*d + 4*min(M, 1)*H*d) * xy
-        + (4*max(0, M - 1)*H*d + 4*min(M, 1)*H*d) * yy
+        (2*L*D*F*(gated + 2) + 4*D*H*d*(2*L + M)) * x_padded
+        + (2*(M*(6*D*H*d + D*F*(gated + 2)) + D*V)) * y_padded
+        + (4*L*H*d) * xx_padded
+        + (4*M*H*d) * xy_padded
+        + (4*M*H*d) * yy_padded
     backward (full under torch):
-        (8*max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*D*(-2*H*d - F) + 4*max(0, L - 1)*(min(M, 1) >= 1)*D*F*gated +
-            4*max(0, L - 1)*(M >= 2)*D*F*gated + 8*min(L, 1)*(min(M, 1) >= 1)*(M >= 2)*D*(-2*H*d - F) + 4*min(L, 1)*(min(M,
-            1) >= 1)*D*F*gated + 4*min(L, 1)*(M >= 2)*D*F*gated + 8*max(0, L - 1)*(min(M, 1) >= 1)*D*(2*H*d + F) + 8*max(0,
-            L - 1)*(M >= 2)*D*(2*H*d + F) + 8*min(L, 1)*(min(M, 1) >= 1)*D*(2*H*d + F) + 8*min(L, 1)*(M >= 2)*D*(2*H*d + F)
-            + 8*max(0, M - 1)*D*H*d + 8*min(M, 1)*D*H*d - 4*max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*D*F*gated - 4*min(L,
-            1)*(min(M, 1) >= 1)*(M >= 2)*D*F*gated) * x
-        + (4*max(0, M - 1)*D*F*gated + 4*min(M, 1)*D*F*gated + 8*max(0, M - 1)*D*(3*H*d + F) + 8*min(M, 1)*D*(3*H*d + F) +
-            4*D*V) * y
-        + (8*max(0, L - 1)*(min(M, 1) >= 1)*H*d + 8*max(0, L - 1)*(M >= 2)*H*d + 8*min(L, 1)*(min(M, 1) >= 1)*H*d +
-            8*min(L, 1)*(M >= 2)*H*d - 8*max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*H*d - 8*min(L, 1)*(min(M, 1) >= 1)*(M >=
-            2)*H*d) * xx
-        + (8*max(0, M - 1)*H*d + 8*min(M, 1)*H*d) * xy
-        + (8*max(0, M - 1)*H*d + 8*min(M, 1)*H*d) * yy
+        (4*L*D*F*((min(M, 1) >= 1)*(gated + 2) + (1 - (min(M, 1) >= 1))*(M >= 2)*(gated + 2)) + 8*D*H*d*(2*L*((min(M, 1)
+            >= 1)*(1 - (M >= 2)) + (M >= 2)) + M)) * x_padded
+        + (4*(M*(6*D*H*d + D*F*(gated + 2)) + D*V)) * y_padded
+        + (8*L*H*d*((min(M, 1) >= 1)*(1 - (M >= 2)) + (M >= 2))) * xx_padded
+        + (8*M*H*d) * xy_padded
+        + (8*M*H*d) * yy_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -154,17 +136,11 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
     L = sizes.num_layers; D = sizes.d_model; H = sizes.num_heads; d = sizes.d_kv; F = sizes.d_ff
     V = sizes.vocab_size; gated = sizes.is_gated_act; M = sizes.num_decoder_layers
-    part_1 = max(0, L - 1) + min(L, 1)
-    part_2 = max(0, L - 1)*(min(M, 1) >= 1)
-    part_3 = max(0, L - 1)*(M >= 2)
-    part_4 = min(L, 1)*(min(M, 1) >= 1)
-    part_5 = part_2 + part_3 + part_4 + min(L, 1)*(M >= 2) - max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2) - min(L, 1)*(min(M, 1) >= 1)*(M >= 2)
-    part_6 = max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*gated + min(L, 1)*(min(M, 1) >= 1)*(M >= 2)*gated + part_2 + part_3 + part_4 + min(L, 1)*(M >= 2) - max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2) - max(0, L - 1)*(min(M, 1) >= 1)*gated - max(0, L - 1)*(M >= 2)*gated - min(L, 1)*(min(M, 1) >= 1)*(M >= 2) - min(L, 1)*(min(M, 1) >= 1)*gated - min(L, 1)*(M >= 2)*gated
-    part_7 = max(0, L - 1)*gated + min(L, 1)*gated
-    part_8 = max(0, L - 1)*(min(M, 1) >= 1)*gated + max(0, L - 1)*(M >= 2)*gated + min(L, 1)*(min(M, 1) >= 1)*gated + min(L, 1)*(M >= 2)*gated - max(0, L - 1)*(min(M, 1) >= 1)*(M >= 2)*gated - min(L, 1)*(min(M, 1) >= 1)*(M >= 2)*gated
-    part_9 = max(0, M - 1) + min(M, 1)
-    part_10 = max(0, M - 1) + min(M, 1) - max(0, M - 1)*gated - min(M, 1)*gated
-    part_11 = max(0, M - 1)*gated + min(M, 1)*gated
+    part_1 = (min(M, 1) >= 1)*(1 - (M >= 2)) + (M >= 2)
+    part_2 = L*part_1
+    part_3 = L*((min(M, 1) >= 1)*(1 - gated) + (1 - (min(M, 1) >= 1))*(M >= 2)*(1 - gated))
+    part_4 = L*gated*part_1
+    part_5 = M*(1 - gated)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     source_ = (0, 1, 0, 0, 0, 0)
     xx_ = (0, 0, 0, 1, 0, 0)
@@ -173,32 +149,32 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     xy_ = (0, 0, 0, 0, 1, 0)
     # module, runs over, FLOPs each; then for full, forward: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("encoder.block.*.layer.0.SelfAttention.q",      source_,  2*D*H*d,  (part_1, (part_5, part_5))),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.k",      source_,  2*D*H*d,  (part_1, (part_5, part_5))),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.v",      source_,  2*D*H*d,  (part_1, (part_5, part_5))),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention",        xx_,      2*H*d,    (part_1, (part_5, part_5))),  # scores = qk
-        ("encoder.block.*.layer.0.SelfAttention",        xx_,      2*H*d,    (part_1, (part_5, part_5))),  # mix = pv
-        ("encoder.block.*.layer.0.SelfAttention.o",      source_,  2*D*H*d,  (part_1, (part_5, part_5))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi",    source_,  2*D*F,    (max(0, L - 1) + min(L, 1) - max(0, L - 1)*gated - min(L, 1)*gated, (part_6, part_6))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  source_,  2*D*F,    (part_7, (part_8, part_8))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  source_,  2*D*F,    (part_7, (part_8, part_8))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wo",    source_,  2*D*F,    (part_1, (part_5, part_5))),  # y = xW
-        ("decoder.block.*.layer.0.SelfAttention.q",      target_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.0.SelfAttention.k",      target_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.0.SelfAttention.v",      target_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_2_,  H*d,      (part_9, (part_9, part_9))),  # scores = qk
-        ("decoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_2_,  H*d,      (part_9, (part_9, part_9))),  # mix = pv
-        ("decoder.block.*.layer.0.SelfAttention.o",      target_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.1.EncDecAttention.q",    target_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.1.EncDecAttention.k",    source_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.1.EncDecAttention.v",    source_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.1.EncDecAttention",      xy_,      2*H*d,    (part_9, (part_9, part_9))),  # scores = qk
-        ("decoder.block.*.layer.1.EncDecAttention",      xy_,      2*H*d,    (part_9, (part_9, part_9))),  # mix = pv
-        ("decoder.block.*.layer.1.EncDecAttention.o",    target_,  2*D*H*d,  (part_9, (part_9, part_9))),  # y = xW
-        ("decoder.block.*.layer.2.DenseReluDense.wi",    target_,  2*D*F,    (part_10, (part_10, part_10))),  # y = xW
-        ("decoder.block.*.layer.2.DenseReluDense.wi_0",  target_,  2*D*F,    (part_11, (part_11, part_11))),  # y = xW
-        ("decoder.block.*.layer.2.DenseReluDense.wi_1",  target_,  2*D*F,    (part_11, (part_11, part_11))),  # y = xW
-        ("decoder.block.*.layer.2.DenseReluDense.wo",    target_,  2*D*F,    (part_9, (part_9, part_9))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.q",      source_,  2*D*H*d,  (L, (part_2, part_2))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.k",      source_,  2*D*H*d,  (L, (part_2, part_2))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.v",      source_,  2*D*H*d,  (L, (part_2, part_2))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,      2*H*d,    (L, (part_2, part_2))),  # scores = qk
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,      2*H*d,    (L, (part_2, part_2))),  # mix = pv
+        ("encoder.block.*.layer.0.SelfAttention.o",      source_,  2*D*H*d,  (L, (part_2, part_2))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi",    source_,  2*D*F,    (L*(1 - gated), (part_3, part_3))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  source_,  2*D*F,    (L*gated, (part_4, part_4))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  source_,  2*D*F,    (L*gated, (part_4, part_4))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wo",    source_,  2*D*F,    (L, (part_2, part_2))),  # y = xW
+        ("decoder.block.*.layer.0.SelfAttention.q",      target_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.0.SelfAttention.k",      target_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.0.SelfAttention.v",      target_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_2_,  H*d,      (M, (M, M))),  # scores = qk
+        ("decoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_2_,  H*d,      (M, (M, M))),  # mix = pv
+        ("decoder.block.*.layer.0.SelfAttention.o",      target_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.1.EncDecAttention.q",    target_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.1.EncDecAttention.k",    source_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.1.EncDecAttention.v",    source_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.1.EncDecAttention",      xy_,      2*H*d,    (M, (M, M))),  # scores = qk
+        ("decoder.block.*.layer.1.EncDecAttention",      xy_,      2*H*d,    (M, (M, M))),  # mix = pv
+        ("decoder.block.*.layer.1.EncDecAttention.o",    target_,  2*D*H*d,  (M, (M, M))),  # y = xW
+        ("decoder.block.*.layer.2.DenseReluDense.wi",    target_,  2*D*F,    (part_5, (part_5, part_5))),  # y = xW
+        ("decoder.block.*.layer.2.DenseReluDense.wi_0",  target_,  2*D*F,    (M*gated, (M*gated, M*gated))),  # y = xW
+        ("decoder.block.*.layer.2.DenseReluDense.wi_1",  target_,  2*D*F,    (M*gated, (M*gated, M*gated))),  # y = xW
+        ("decoder.block.*.layer.2.DenseReluDense.wo",    target_,  2*D*F,    (M, (M, M))),  # y = xW
         ("lm_head",                                      target_,  2*D*V,    (1, (1, 1))),  # y = xW
     ]
 

@@ -8,16 +8,16 @@
 """T5 encoder, pre-norm layers with relative positions that the first one learns for all: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (2*max(0, L - 1)*D*F*gated + 2*min(L, 1)*D*F*gated + 4*max(0, L - 1)*D*(2*H*d + F) + 4*min(L, 1)*D*(2*H*d + F))
-            * x
-        + (4*max(0, L - 1)*H*d + 4*min(L, 1)*H*d) * xx
-    backward (full under symflops, torch):
-        (4*max(0, L - 1)*D*F*gated + 4*min(L, 1)*D*F*gated + 8*max(0, L - 1)*D*(2*H*d + F) + 8*min(L, 1)*D*(2*H*d + F))
-            * x
-        + (8*max(0, L - 1)*H*d + 8*min(L, 1)*H*d) * xx
+    forward (full, forward under symflops):
+        (2*L*(4*D*H*d + D*F*(gated + 2))) * x + (4*L*H*d) * xx
+    backward (full under symflops):
+        (4*L*(4*D*H*d + D*F*(gated + 2))) * x + (8*L*H*d) * xx
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -107,24 +107,22 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
     L = sizes.num_layers; D = sizes.d_model; H = sizes.num_heads; d = sizes.d_kv; F = sizes.d_ff
     gated = sizes.is_gated_act
-    part_1 = max(0, L - 1) + min(L, 1)
-    part_2 = max(0, L - 1) + min(L, 1) - max(0, L - 1)*gated - min(L, 1)*gated
-    part_3 = max(0, L - 1)*gated + min(L, 1)*gated
+    part_1 = L*(1 - gated)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     xx_ = (0, 0, 1)
     # module, runs over, FLOPs each; then for full, forward: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("encoder.block.*.layer.0.SelfAttention.q",      text_,  2*D*H*d,  (part_1, (part_1, part_1))),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.k",      text_,  2*D*H*d,  (part_1, (part_1, part_1))),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.v",      text_,  2*D*H*d,  (part_1, (part_1, part_1))),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention",        xx_,    2*H*d,    (part_1, (part_1, part_1))),  # scores = qk
-        ("encoder.block.*.layer.0.SelfAttention",        xx_,    2*H*d,    (part_1, (part_1, part_1))),  # mix = pv
-        ("encoder.block.*.layer.0.SelfAttention.o",      text_,  2*D*H*d,  (part_1, (part_1, part_1))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,  2*D*F,    (part_2, (part_2, part_2))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,  2*D*F,    (part_3, (part_3, part_3))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,  2*D*F,    (part_3, (part_3, part_3))),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,  2*D*F,    (part_1, (part_1, part_1))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.q",      text_,  2*D*H*d,  (L, (L, L))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.k",      text_,  2*D*H*d,  (L, (L, L))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.v",      text_,  2*D*H*d,  (L, (L, L))),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,    2*H*d,    (L, (L, L))),  # scores = qk
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,    2*H*d,    (L, (L, L))),  # mix = pv
+        ("encoder.block.*.layer.0.SelfAttention.o",      text_,  2*D*H*d,  (L, (L, L))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,  2*D*F,    (part_1, (part_1, part_1))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,  2*D*F,    (L*gated, (L*gated, L*gated))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,  2*D*F,    (L*gated, (L*gated, L*gated))),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,  2*D*F,    (L, (L, L))),  # y = xW
     ]
 
 

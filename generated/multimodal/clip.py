@@ -27,21 +27,21 @@ FLOPs per batch, by regime and convention:
         + (8*M*U*(2*U + E + 2) + 2*U*c*p**2) * patches
         + (8*M*U) * patches_patches
     forward (full, forward under torch):
-        (2*P) * logits
+        (2*P) * logits_padded
         + (2*D*P) * n
-        + (4*L*D*(2*D + F)) * x
-        + (4*L*D) * xx
+        + (4*L*D*(2*D + F)) * x_padded
+        + (4*L*D) * xx_padded
         + (4*M*U*(2*U + E + 1) + 2*U*P) * n_images
-        + (4*M*U*(2*U + E + 2) + 2*U*c*p**2) * patches
-        + (4*M*U) * patches_patches
+        + (4*M*U*(2*U + E + 2) + 2*U*c*p**2) * patches_padded
+        + (4*M*U) * patches_patches_padded
     backward (full under torch):
-        (4*P) * logits
+        (4*P) * logits_padded
         + (4*D*P) * n
-        + (8*L*D*(2*D + F)) * x
-        + (8*L*D) * xx
+        + (8*L*D*(2*D + F)) * x_padded
+        + (8*L*D) * xx_padded
         + (8*M*U*(2*U + E + 1) + 4*U*P) * n_images
-        + (8*M*U*(2*U + E + 2) + 2*U*c*p**2) * patches
-        + (8*M*U) * patches_patches
+        + (8*M*U*(2*U + E + 2) + 2*U*c*p**2) * patches_padded
+        + (8*M*U) * patches_patches_padded
     forward (lora under symflops):
         (2*P) * logits
         + (2*D*P) * n
@@ -51,31 +51,31 @@ FLOPs per batch, by regime and convention:
         + (4*M*U*(2*U + E + 50) + 2*U*c*p**2) * patches
         + (4*M*U) * patches_patches
     backward (lora under symflops):
-        (2*(M >= 1)*P + 2*(L >= 1)*P) * logits
-        + (2*(L >= 1)*D*P) * n
-        + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 146)) * x
+        (2*P*((M >= 1) + (L >= 1))) * logits
+        + (2*D*P*(L >= 1)) * n
+        + (4*L*D*(2*D + F + 97) - 6*D*(L >= 1)*(D + 16)) * x
         + (4*L*D) * xx
-        + (2*(M >= 1)*U*P + 6*max(0, M - 1)*U*(U + 16) + 2*M*U*(U + 2*E + 148)) * n_images
-        + (6*max(0, M - 1)*U*(U + 16) + 2*M*U*(U + 2*E + 152)) * patches
+        + (4*M*U*(2*U + E + 98) - 2*U*(M >= 1)*(3*U + 48 - P)) * n_images
+        + (4*M*U*(2*U + E + 100) - 6*U*(M >= 1)*(U + 16)) * patches
         + (8*M*U) * patches_patches
     forward (lora under torch):
-        (2*P) * logits
+        (2*P) * logits_padded
         + (2*D*P) * n
-        + (4*L*D*(2*D + F + 48)) * x
-        + (4*L*D) * xx
+        + (4*L*D*(2*D + F + 48)) * x_padded
+        + (4*L*D) * xx_padded
         + (4*M*U*(2*U + E + 49) + 2*U*P) * n_images
-        + (4*M*U*(2*U + E + 50) + 2*U*c*p**2) * patches
-        + (4*M*U) * patches_patches
+        + (4*M*U*(2*U + E + 50) + 2*U*c*p**2) * patches_padded
+        + (4*M*U) * patches_patches_padded
     backward (lora under torch):
-        (2*(M >= 1)*P + 2*(L >= 1)*P) * logits
-        + (2*(L >= 1)*D*P) * n
-        + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 144)) * x
-        + (8*L*D) * xx
-        + (2*(M >= 1)*U*P + 6*max(0, M - 1)*U*(U + 16) + 2*M*U*(U + 2*E + 148)) * n_images
-        + (6*max(0, M - 1)*U*(U + 16) + 2*M*U*(U + 2*E + 152)) * patches
-        + (8*M*U) * patches_patches
+        (2*P*((M >= 1) + (L >= 1))) * logits_padded
+        + (2*D*P*(L >= 1)) * n
+        + (4*L*D*(2*D + F + 96) - 6*D*(L >= 1)*(D + 16)) * x_padded
+        + (8*L*D) * xx_padded
+        + (4*M*U*(2*U + E + 98) - 2*U*(M >= 1)*(3*U + 48 - P)) * n_images
+        + (4*M*U*(2*U + E + 100) - 6*U*(M >= 1)*(U + 16)) * patches_padded
+        + (8*M*U) * patches_patches_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     logits   n_images*n of the whole batch
     n        sum of 1 over samples
     x        sum of x over samples
@@ -360,7 +360,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.text_num_hidden_layers; D = sizes.text_hidden_size; M = sizes.num_hidden_layers; U = sizes.hidden_size
-        return {"forward": 0, "lora": 96*M*U + 96*L*D}
+        return {"forward": 0, "lora": 96*(M*U + L*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

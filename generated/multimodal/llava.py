@@ -7,61 +7,59 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x
+        (2*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V)) * x
         + (2*L*H*d) * xx
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 1) + 4*N*Dv*(2*Dv + Fv + 1) + 2*(strategy == "full")*D*(Dv + D)) * n_images
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 2) + 4*N*Dv*(2*Dv + Fv + 2) + 2*(Dv*c*p**2 + Dv*D + D**2)) * patches
-        + (4*max(0, Lv - N)*Dv + 4*N*Dv) * patches_patches
+        + (4*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 1) + 2*D*(strategy == "full")*(Dv + D)) * n_images
+        + (2*(Dv*(c*p**2 + D) + D**2 + 2*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 2))) * patches
+        + (4*Dv*(max(0, Lv - N) + N)) * patches_patches
     backward (full under symflops):
-        (4*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*D*V) * x
+        (4*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V)) * x
         + (4*L*H*d) * xx
-        + (8*N*Dv*(2*Dv + Fv + 1) + 4*(strategy == "full")*D*(Dv + D)) * n_images
-        + (8*N*Dv*(2*Dv + Fv + 2) + 2*(Dv*c*p**2 + 2*Dv*D + 2*D**2)) * patches
+        + (8*N*Dv*(2*Dv + Fv + 1) + 4*D*(strategy == "full")*(Dv + D)) * n_images
+        + (8*N*Dv*(2*Dv + Fv + 2) + 2*Dv*(c*p**2 + 2*D) + 4*D**2) * patches
         + (8*N*Dv) * patches_patches
     forward (full, forward under torch):
-        (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
-        + (4*L*H*d) * xx
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 1) + 4*N*Dv*(2*Dv + Fv + 1) + 2*(strategy == "full")*D*(Dv + D)) * n_images
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 2) + 4*N*Dv*(2*Dv + Fv + 2) + 2*(Dv*c*p**2 + Dv*D + D**2)) * patches
-        + (4*max(0, Lv - N)*Dv + 4*N*Dv) * patches_patches
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded
+        + (4*L*H*d) * xx_padded
+        + (4*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 1) + 2*D*(strategy == "full")*(Dv + D)) * n_images
+        + (2*(Dv*(c*p**2 + D) + D**2 + 2*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 2))) * patches_padded
+        + (4*Dv*(max(0, Lv - N) + N)) * patches_patches_padded
     backward (full under torch):
-        (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x
-        + (8*L*H*d) * xx
-        + (8*N*Dv*(2*Dv + Fv + 1) + 4*(strategy == "full")*D*(Dv + D)) * n_images
-        + (8*N*Dv*(2*Dv + Fv + 2) + 2*(Dv*c*p**2 + 2*Dv*D + 2*D**2)) * patches
-        + (8*N*Dv) * patches_patches
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded
+        + (8*L*H*d) * xx_padded
+        + (8*N*Dv*(2*Dv + Fv + 1) + 4*D*(strategy == "full")*(Dv + D)) * n_images
+        + (8*N*Dv*(2*Dv + Fv + 2) + 2*Dv*(c*p**2 + 2*D) + 4*D**2) * patches_padded
+        + (8*N*Dv) * patches_patches_padded
     forward (lora under symflops):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*D*V) * x
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H + 32*G)) + D*V)) * x
         + (2*L*H*d) * xx
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 49) + 4*N*Dv*(2*Dv + Fv + 49) + 2*(strategy == "full")*D*(Dv + D)) * n_images
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 50) + 4*N*Dv*(2*Dv + Fv + 50) + 2*(Dv*c*p**2 + Dv*D + D**2)) * patches
-        + (4*max(0, Lv - N)*Dv + 4*N*Dv) * patches_patches
+        + (4*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 49) + 2*D*(strategy == "full")*(Dv + D)) * n_images
+        + (2*(Dv*(c*p**2 + D) + D**2 + 2*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 50))) * patches
+        + (4*Dv*(max(0, Lv - N) + N)) * patches_patches
     backward (lora under symflops):
-        (2*(N >= 1)*max(0, L - 1)*D*(-H*d - 2*G*d - 48) + 2*(N >= 1)*L*D*(H*d + 2*G*d + 48) + 2*(N >= 1)*D*V + 2*(L >=
-            1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D) - 2*(N >= 1)*(L >=
-            1)*D*V) * x
+        (2*(L*(D*(H*d + 3*F + 80) + 2*d*(33*H + 32*G)) + D*((N >= 1)*(L - max(0, L - 1)) + max(0, L - 1))*(d*(H + 2*G) +
+            48) + D*V*((N >= 1)*(1 - (L >= 1)) + (L >= 1)))) * x
         + (4*L*H*d) * xx
-        + (2*(N >= 1)*(strategy == "full")*D*(Dv + D) + 6*max(0, N - 1)*Dv*(Dv + 16) + 2*N*Dv*(Dv + 2*Fv + 148)) *
+        + (2*(D*(N >= 1)*(strategy == "full")*(Dv + D) + 3*max(0, N - 1)*Dv*(Dv + 16) + N*Dv*(Dv + 2*Fv + 148))) *
             n_images
-        + (2*(N >= 1)*D*(Dv + D) + 6*max(0, N - 1)*Dv*(Dv + 16) + 2*N*Dv*(Dv + 2*Fv + 152)) * patches
+        + (4*N*Dv*(2*Dv + Fv + 100) - 2*(N >= 1)*(Dv*(3*Dv + 48 - D) - D**2)) * patches
         + (8*N*Dv) * patches_patches
     forward (lora under torch):
-        (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x
-        + (4*L*H*d) * xx
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 49) + 4*N*Dv*(2*Dv + Fv + 49) + 2*(strategy == "full")*D*(Dv + D)) * n_images
-        + (4*max(0, Lv - N)*Dv*(2*Dv + Fv + 50) + 4*N*Dv*(2*Dv + Fv + 50) + 2*(Dv*c*p**2 + Dv*D + D**2)) * patches
-        + (4*max(0, Lv - N)*Dv + 4*N*Dv) * patches_patches
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V)) * x_padded
+        + (4*L*H*d) * xx_padded
+        + (4*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 49) + 2*D*(strategy == "full")*(Dv + D)) * n_images
+        + (2*(Dv*(c*p**2 + D) + D**2 + 2*Dv*(max(0, Lv - N) + N)*(2*Dv + Fv + 50))) * patches_padded
+        + (4*Dv*(max(0, Lv - N) + N)) * patches_patches_padded
     backward (lora under torch):
-        (2*(N >= 1)*max(0, L - 1)*D*(-H*d - 2*G*d - 48) + 2*(N >= 1)*L*D*(H*d + 2*G*d + 48) + 2*(N >= 1)*D*V + 2*(L >=
-            1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D) - 2*(N >= 1)*(L >=
-            1)*D*V) * x
-        + (8*L*H*d) * xx
-        + (2*(N >= 1)*(strategy == "full")*D*(Dv + D) + 6*max(0, N - 1)*Dv*(Dv + 16) + 2*N*Dv*(Dv + 2*Fv + 148)) *
+        (2*(L*(D*(H*d + 3*F + 80) + 64*d*(H + G)) + D*((N >= 1)*(L - max(0, L - 1)) + max(0, L - 1))*(d*(H + 2*G) + 48)
+            + D*V*((N >= 1)*(1 - (L >= 1)) + (L >= 1)))) * x_padded
+        + (8*L*H*d) * xx_padded
+        + (2*(D*(N >= 1)*(strategy == "full")*(Dv + D) + 3*max(0, N - 1)*Dv*(Dv + 16) + N*Dv*(Dv + 2*Fv + 148))) *
             n_images
-        + (2*(N >= 1)*D*(Dv + D) + 6*max(0, N - 1)*Dv*(Dv + 16) + 2*N*Dv*(Dv + 2*Fv + 152)) * patches
-        + (8*N*Dv) * patches_patches
+        + (4*N*Dv*(2*Dv + Fv + 100) - 2*(N >= 1)*(Dv*(3*Dv + 48 - D) - D**2)) * patches_padded
+        + (8*N*Dv) * patches_patches_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -203,7 +201,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
     case_1 = strategy == "full"
     part_1 = max(0, Lv - N) + N
-    part_2 = (N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1)
+    part_2 = (N >= 1)*(L >= 1) + max(0, L - 1)
     # what a contraction runs over, in multiples of (n, x, xx, n_images, patches, patches_patches)
     patches_ = (0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 1, 1, 0)
@@ -251,7 +249,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.language_model.layers.*.mlp.gate_proj",                    text_,             2*D*F,        (L, (L, L)),       (L, (L, 0))),       # y = xW
         ("model.language_model.layers.*.mlp.up_proj",                      text_,             2*D*F,        (L, (L, L)),       (L, (L, 0))),       # y = xW
         ("model.language_model.layers.*.mlp.down_proj",                    text_,             2*D*F,        (L, (L, L)),       (L, (L, 0))),       # y = xW
-        ("lm_head",                                                        text_,             2*D*V,        (1, (1, 1)),       (1, ((N >= 1) + (L >= 1) - (N >= 1)*(L >= 1), 0))),  # y = xW
+        ("lm_head",                                                        text_,             2*D*V,        (1, (1, 1)),       (1, ((N >= 1)*(1 - (L >= 1)) + (L >= 1), 0))),  # y = xW
     ]
 
 
@@ -398,7 +396,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim
         N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
-        return {"forward": 0, "lora": 96*max(0, Lv - N)*Dv + 96*N*Dv + 32*L*(H*d + G*d + 2*D)}
+        return {"forward": 0, "lora": 32*L*(d*(H + G) + 2*D) + 96*Dv*(max(0, Lv - N) + N)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

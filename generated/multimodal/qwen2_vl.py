@@ -8,93 +8,77 @@
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            2*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 2*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        (-2*d*H*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H + 3*D*F -
-            2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H + 2*d*D*G + d*H + 3*D*F) +
-            2*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V)
-            * x
-        + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*d*H*(W >= 1)*has_kinds*windowed +
-            2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-        + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
-            2*layers_1*d*H*(W >= 1)*has_kinds*windowed - 2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(2*D*(H + G) + H) + 3*D*F) +
+            layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
+        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            min_x_W_min_x_W
+        + (2*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            xx
         + (2*Dv*s**2*(Dv*s**2 + O)) * htw
         + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
         + (4*Lv*Dv) * hhtww
     backward (full under symflops):
-        (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            4*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 4*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        (-4*d*H*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (4*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + d*H + 3*D*F -
-            2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 4*min(L, first)*(2*d*D*H + 2*d*D*G + d*H + 3*D*F) +
-            4*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*D*V)
-            * x
-        + (4*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 4*layers_1*d*H*(W >= 1)*has_kinds*windowed +
-            4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-        + (4*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 4*min(L, first)*d*H -
-            4*layers_1*d*H*(W >= 1)*has_kinds*windowed - 4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(2*D*(H + G) + H) + 3*D*F) +
+            layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
+        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            min_x_W_min_x_W
+        + (4*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            xx
         + (4*Dv*s**2*(Dv*s**2 + O)) * htw
         + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
         + (8*Lv*Dv) * hhtww
     forward (full, forward under torch):
-        (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
-        + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-        + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-        + (4*Lv*Dv) * hhtww
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded
+        + (4*L*d*H) * xx_padded
+        + (2*Dv*s**2*(Dv*s**2 + O)) * htw_padded
+        + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2_padded
+        + (4*Lv*Dv) * hhtww_padded
     backward (full under torch):
-        (4*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 4*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 4*D*V) * x
-        + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
-        + (4*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-        + (8*Lv*Dv) * hhtww
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded
+        + (8*L*d*H) * xx_padded
+        + (4*Dv*s**2*(Dv*s**2 + O)) * htw_padded
+        + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2_padded
+        + (8*Lv*Dv) * hhtww_padded
     forward (lora under symflops):
-        (2*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            2*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 2*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        (-2*d*H*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*max(0, L - first)*(d*H*(W >= 1)*has_kinds*windowed + 2*d*H*W*windowed + 2*d*D*H + 2*d*D*G + 33*d*H + 32*d*G +
-            3*D*F + 64*D - 2*d*H*W*has_kinds*windowed - d*H*(W >= 1)*windowed) + 2*min(L, first)*(2*d*D*H + 2*d*D*G + 33*d*H
-            + 32*d*G + 3*D*F + 64*D) + 2*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) +
-            2*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 2*D*V) * x
-        + (2*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 2*layers_1*d*H*(W >= 1)*has_kinds*windowed +
-            2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-        + (2*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 2*min(L, first)*d*H -
-            2*layers_1*d*H*(W >= 1)*has_kinds*windowed - 2*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(2*D*(H + G) + 33*H + 32*G) + D*(3*F
+            + 64)) + layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
+        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            min_x_W_min_x_W
+        + (2*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            xx
         + (2*Dv*s**2*(Dv*s**2 + O)) * htw
         + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
         + (4*Lv*Dv) * hhtww
     backward (lora under symflops):
-        (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + (W >= 1) - (W >= 1)*has_kinds - 2*W) +
-            4*layers_1*d*H*has_kinds*windowed*((W >= 1) - 2*W) + 4*layers_2*d*H*has_kinds*windowed*((W >= 1) - 2*W)) *
+        (-4*d*H*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
-        + (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
-            first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
-            1)*D*(d*H + 2*d*G + 48) + 2*max(0, L - first)*(2*d*H*(W >= 1)*has_kinds*windowed + 4*d*H*W*windowed + d*D*H +
-            66*d*H + 64*d*G + 3*D*F + 80*D - 4*d*H*W*has_kinds*windowed - 2*d*H*(W >= 1)*windowed) + 2*max(0, min(L, first)
-            - 1)*D*(d*H + 2*d*G + 48) + 2*min(L, first)*(d*D*H + 66*d*H + 64*d*G + 3*D*F + 80*D) +
-            4*layers_1*d*H*has_kinds*windowed*(2*W - (W >= 1)) + 4*layers_2*d*H*has_kinds*windowed*(2*W - (W >= 1)) - 2*(L -
-            first >= 1)*(min(L, first) >= 1)*D*V) * x
-        + (4*max(0, L - first)*d*H*(W >= 1)*windowed*(1 - has_kinds) + 4*layers_1*d*H*(W >= 1)*has_kinds*windowed +
-            4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * min_x_W_min_x_W
-        + (4*max(0, L - first)*d*H*((W >= 1)*has_kinds*windowed + 1 - (W >= 1)*windowed) + 4*min(L, first)*d*H -
-            4*layers_1*d*H*(W >= 1)*has_kinds*windowed - 4*layers_2*d*H*(W >= 1)*has_kinds*windowed) * xx
+        + (2*(2*max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(H*(D + 66) + 64*G) + D*(3*F + 80))
+            + 2*layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*((min(L, first) >= 1)*(max(0, L - first) - max(0, L -
+            first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1))*(d*(H + 2*G) + 48) + D*V*((L - first >= 1)*(1 -
+            (min(L, first) >= 1)) + (min(L, first) >= 1)))) * x
+        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            min_x_W_min_x_W
+        + (4*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+            xx
     forward (lora under torch):
-        (2*max(0, L - first)*(2*d*D*H + 2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*min(L, first)*(2*d*D*H + 2*d*D*G +
-            32*d*H + 32*d*G + 3*D*F + 64*D) + 2*D*V) * x
-        + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-        + (2*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
-        + (4*Lv*Dv) * hhtww
+        (2*(L*(2*d*(D*(H + G) + 16*(H + G)) + D*(3*F + 64)) + D*V)) * x_padded
+        + (4*L*d*H) * xx_padded
+        + (2*Dv*s**2*(Dv*s**2 + O)) * htw_padded
+        + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2_padded
+        + (4*Lv*Dv) * hhtww_padded
     backward (lora under torch):
-        (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
-            first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
-            1)*D*(d*H + 2*d*G + 48) + 2*max(0, L - first)*(d*D*H + 64*d*H + 64*d*G + 3*D*F + 80*D) + 2*max(0, min(L, first)
-            - 1)*D*(d*H + 2*d*G + 48) + 2*min(L, first)*(d*D*H + 64*d*H + 64*d*G + 3*D*F + 80*D) - 2*(L - first >=
-            1)*(min(L, first) >= 1)*D*V) * x
-        + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
+        (2*(L*(d*(H*(D + 64) + 64*G) + D*(3*F + 80)) + D*((min(L, first) >= 1)*(max(0, L - first) - max(0, L - first -
+            1)) + max(0, L - first - 1) + max(0, min(L, first) - 1))*(d*(H + 2*G) + 48) + D*V*((L - first >= 1)*(1 - (min(L,
+            first) >= 1)) + (min(L, first) >= 1)))) * x_padded
+        + (8*L*d*H) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     min_x_W  sum of min(x, W) over samples
     x        sum of x over samples
@@ -109,6 +93,7 @@ Derived from sizes:
     d = D//H
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
+    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
 """
 
 from __future__ import annotations
@@ -245,11 +230,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
     part_1 = (W >= 1)*has_kinds*windowed
-    part_2 = max(0, L - first) + min(L, first)
-    part_3 = (min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1)
-    part_4 = 2*Dv*((Dv*m)//1)
-    part_5 = min(L, first) - layers_1
-    part_6 = max(0, L - first) - layers_2
+    part_2 = (min(L, first) >= 1)*(max(0, L - first) - max(0, L - first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1)
+    part_3 = 2*Dv*((Dv*m)//1)
+    part_4 = min(L, first) - layers_1
+    part_5 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
@@ -261,42 +245,42 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + (W >= 1)*windowed - (W >= 1)*has_kinds*windowed - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*has_kinds*windowed - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*has_kinds*windowed, part_1 + 1 - (W >= 1)*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
-        ("lora_A.default",  text_,  32*D,    (),  (part_2, (part_3, part_2))),  # y = xW
-        ("lora_B.default",  text_,  32*d*G,  (),  (part_2, (part_2, part_2))),  # y = xW
+        ("lora_A.default",  text_,  32*D,    (),  (L, (part_2, L))),  # y = xW
+        ("lora_B.default",  text_,  32*d*G,  (),  (L, (L, L))),       # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("model.visual.patch_embed.proj",                                  images_,           2*Dv*c*T*p**2,  (1, (0, 1)),     (1, (0, 0))),   # y = xW
-        ("model.visual.blocks.*.attn.qkv",                                 images_,           6*Dv**2,        (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,       2*Dv,           (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,       2*Dv,           (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                                images_,           2*Dv**2,        (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
-        ("model.visual.blocks.*.mlp.fc1",                                  images_,           part_4,         (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
-        ("model.visual.blocks.*.mlp.fc2",                                  images_,           part_4,         (Lv, (Lv, Lv)),  (Lv, (0, 0))),  # y = xW
-        ("model.visual.merger.mlp.0",                                      htw_,              2*Dv**2*s**4,   (1, (1, 1)),     (1, (0, 0))),   # y = xW
-        ("model.visual.merger.mlp.2",                                      htw_,              2*Dv*O*s**2,    (1, (1, 1)),     (1, (0, 0))),   # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",                 text_,             2*d*D*H,        (part_2, (part_2, part_2)),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,           (),              (part_2, (part_3, part_2))),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*d*H,         (),              (part_2, (part_2, part_2))),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",                 text_,             2*d*D*G,        (part_2, (part_2, part_2)),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.visual.patch_embed.proj",                                  images_,           2*Dv*c*T*p**2,  (1, (0, 1)),     (1, (0, 0))),       # y = xW
+        ("model.visual.blocks.*.attn.qkv",                                 images_,           6*Dv**2,        (Lv, (Lv, Lv)),  (Lv, (0, 0))),      # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,       2*Dv,           (Lv, (Lv, Lv)),  (Lv, (0, 0))),      # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,       2*Dv,           (Lv, (Lv, Lv)),  (Lv, (0, 0))),      # mix = pv
+        ("model.visual.blocks.*.attn.proj",                                images_,           2*Dv**2,        (Lv, (Lv, Lv)),  (Lv, (0, 0))),      # y = xW
+        ("model.visual.blocks.*.mlp.fc1",                                  images_,           part_3,         (Lv, (Lv, Lv)),  (Lv, (0, 0))),      # y = xW
+        ("model.visual.blocks.*.mlp.fc2",                                  images_,           part_3,         (Lv, (Lv, Lv)),  (Lv, (0, 0))),      # y = xW
+        ("model.visual.merger.mlp.0",                                      htw_,              2*Dv**2*s**4,   (1, (1, 1)),     (1, (0, 0))),       # y = xW
+        ("model.visual.merger.mlp.2",                                      htw_,              2*Dv*O*s**2,    (1, (1, 1)),     (1, (0, 0))),       # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj",                 text_,             2*d*D*H,        (L, (L, L)),     (L, (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,           (),              (L, (part_2, L))),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*d*H,         (),              (L, (L, L))),       # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",                 text_,             2*d*D*G,        (L, (L, L)),     (L, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
-        ("model.language_model.layers.*.self_attn.v_proj",                 text_,             2*d*D*G,        (part_2, (part_2, part_2)),  (part_2, (part_3, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj",                 text_,             2*d*D*G,        (L, (L, L)),     (L, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
         ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,  d*H,            (layers_1, (layers_1, layers_1)),  (layers_1, (layers_1, layers_1))),  # scores = qk
         ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,  d*H,            (layers_1, (layers_1, layers_1)),  (layers_1, (layers_1, layers_1))),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",                 text_,             2*d*D*H,        (part_2, (part_2, part_2)),  (part_2, (part_2, 0), 0, ".base_layer")),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*d*H,         (),              (part_2, (part_2, part_2))),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,           (),              (part_2, (part_2, part_2))),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,             2*D*F,          (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,             2*D*F,          (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,             2*D*F,          (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",                 text_,             2*d*D*H,        (L, (L, L)),     (L, (L, 0), 0, ".base_layer")),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*d*H,         (),              (L, (L, L))),       # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,           (),              (L, (L, L))),       # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,             2*D*F,          (L, (L, L)),     (L, (L, 0))),       # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,             2*D*F,          (L, (L, L)),     (L, (L, 0))),       # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,             2*D*F,          (L, (L, L)),     (L, (L, 0))),       # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # mix = pv
         ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (layers_2, (layers_2, layers_2)),  (layers_2, (layers_2, layers_2))),  # scores = qk
         ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (layers_2, (layers_2, layers_2)),  (layers_2, (layers_2, layers_2))),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_6, (part_6, part_6)),  (part_6, (part_6, part_6))),  # mix = pv
-        ("lm_head",                                                        text_,             2*D*V,          (1, (1, 1)),     (1, ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0))),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # mix = pv
+        ("lm_head",                                                        text_,             2*D*V,          (1, (1, 1)),     (1, ((L - first >= 1)*(1 - (min(L, first) >= 1)) + (min(L, first) >= 1), 0))),  # y = xW
     ]
 
 
@@ -431,10 +415,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
-        first = sizes.max_window_layers
         d = D//H
-        part_1 = d*H + d*G + 2*D
-        return {"forward": 0, "lora": 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1}
+        return {"forward": 0, "lora": 32*L*(d*(H + G) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -9,53 +9,51 @@ Structure '4b': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
     forward (full, forward under symflops):
-        (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*(6*D*H*d + 6*D*G*d + 9*D*F + D*V + 3*H*d)) * x
-        + (2*max(0, L - 3)*H*d + 6*H*d) * xx
+        (2*((max(0, L - 3) + 3)*(D*(2*d*(H + G) + 3*F) + H*d) + D*V)) * x
+        + (2*H*d*(max(0, L - 3) + 3)) * xx
         + (8*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (4*max(0, Lv - 18)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 72*Dv + 36*Fv)) * htw_2
-        + (4*max(0, Lv - 18)*Dv + 72*Dv) * hhtww
+        + (2*Dv*c*T*p**2 + 4*Dv*(max(0, Lv - 18) + 18)*(2*Dv + Fv)) * htw_2
+        + (4*Dv*(max(0, Lv - 18) + 18)) * hhtww
     backward (full under symflops):
-        (4*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*(6*D*H*d + 6*D*G*d + 9*D*F + D*V + 3*H*d)) * x
-        + (4*max(0, L - 3)*H*d + 12*H*d) * xx
+        (4*((max(0, L - 3) + 3)*(D*(2*d*(H + G) + 3*F) + H*d) + D*V)) * x
+        + (4*H*d*(max(0, L - 3) + 3)) * xx
         + (16*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (8*max(0, Lv - 18)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 144*Dv + 72*Fv)) * htw_2
-        + (8*max(0, Lv - 18)*Dv + 144*Dv) * hhtww
+        + (2*Dv*c*T*p**2 + 8*Dv*(max(0, Lv - 18) + 18)*(2*Dv + Fv)) * htw_2
+        + (8*Dv*(max(0, Lv - 18) + 18)) * hhtww
     forward (full, forward under torch):
-        (2*max(0, L - 3)*D*(2*H*d + 2*G*d + 3*F) + 2*D*(6*H*d + 6*G*d + 9*F + V)) * x
-        + (4*max(0, L - 3)*H*d + 12*H*d) * xx
-        + (8*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (4*max(0, Lv - 18)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 72*Dv + 36*Fv)) * htw_2
-        + (4*max(0, Lv - 18)*Dv + 72*Dv) * hhtww
+        (2*(D*(max(0, L - 3) + 3)*(2*d*(H + G) + 3*F) + D*V)) * x_padded
+        + (4*H*d*(max(0, L - 3) + 3)) * xx_padded
+        + (8*Dv*s**2*(Dv*s**2 + O)) * htw_padded
+        + (2*Dv*c*T*p**2 + 4*Dv*(max(0, Lv - 18) + 18)*(2*Dv + Fv)) * htw_2_padded
+        + (4*Dv*(max(0, Lv - 18) + 18)) * hhtww_padded
     backward (full under torch):
-        (4*max(0, L - 3)*D*(2*H*d + 2*G*d + 3*F) + 4*D*(6*H*d + 6*G*d + 9*F + V)) * x
-        + (8*max(0, L - 3)*H*d + 24*H*d) * xx
-        + (16*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (8*max(0, Lv - 18)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 144*Dv + 72*Fv)) * htw_2
-        + (8*max(0, Lv - 18)*Dv + 144*Dv) * hhtww
+        (4*(D*(max(0, L - 3) + 3)*(2*d*(H + G) + 3*F) + D*V)) * x_padded
+        + (8*H*d*(max(0, L - 3) + 3)) * xx_padded
+        + (16*Dv*s**2*(Dv*s**2 + O)) * htw_padded
+        + (2*Dv*c*T*p**2 + 8*Dv*(max(0, Lv - 18) + 18)*(2*Dv + Fv)) * htw_2_padded
+        + (8*Dv*(max(0, Lv - 18) + 18)) * hhtww_padded
     forward (lora under symflops):
-        (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*(6*D*H*d + 6*D*G*d + 9*D*F + D*V +
-            99*H*d + 96*G*d + 192*D)) * x
-        + (2*max(0, L - 3)*H*d + 6*H*d) * xx
+        (2*((max(0, L - 3) + 3)*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H + 32*G)) + D*V)) * x
+        + (2*H*d*(max(0, L - 3) + 3)) * xx
         + (8*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (4*max(0, Lv - 18)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 72*Dv + 36*Fv)) * htw_2
-        + (4*max(0, Lv - 18)*Dv + 72*Dv) * hhtww
+        + (2*Dv*c*T*p**2 + 4*Dv*(max(0, Lv - 18) + 18)*(2*Dv + Fv)) * htw_2
+        + (4*Dv*(max(0, Lv - 18) + 18)) * hhtww
     backward (lora under symflops):
-        (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 66*H*d + 64*G*d + 128*D) + 2*(5*D*H*d + 4*D*G*d + 9*D*F + D*V +
-            198*H*d + 192*G*d + 336*D)) * x
-        + (4*max(0, L - 3)*H*d + 12*H*d) * xx
+        (2*(max(0, L - 3)*(D*(2*d*(H + G) + 3*F + 128) + 2*d*(33*H + 32*G)) + D*(d*(5*H + 4*G) + 9*F + V + 336) +
+            6*d*(33*H + 32*G))) * x
+        + (4*H*d*(max(0, L - 3) + 3)) * xx
     forward (lora under torch):
-        (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*(6*D*H*d + 6*D*G*d + 9*D*F + D*V +
-            96*H*d + 96*G*d + 192*D)) * x
-        + (4*max(0, L - 3)*H*d + 12*H*d) * xx
-        + (8*Dv*s**2*(Dv*s**2 + O)) * htw
-        + (4*max(0, Lv - 18)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 72*Dv + 36*Fv)) * htw_2
-        + (4*max(0, Lv - 18)*Dv + 72*Dv) * hhtww
+        (2*((max(0, L - 3) + 3)*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V)) * x_padded
+        + (4*H*d*(max(0, L - 3) + 3)) * xx_padded
+        + (8*Dv*s**2*(Dv*s**2 + O)) * htw_padded
+        + (2*Dv*c*T*p**2 + 4*Dv*(max(0, Lv - 18) + 18)*(2*Dv + Fv)) * htw_2_padded
+        + (4*Dv*(max(0, Lv - 18) + 18)) * hhtww_padded
     backward (lora under torch):
-        (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 64*H*d + 64*G*d + 128*D) + 2*(5*D*H*d + 4*D*G*d + 9*D*F + D*V +
-            192*H*d + 192*G*d + 336*D)) * x
-        + (8*max(0, L - 3)*H*d + 24*H*d) * xx
+        (2*(max(0, L - 3)*(D*(2*d*(H + G) + 3*F + 128) + 64*d*(H + G)) + D*(d*(5*H + 4*G) + 9*F + V + 336) + 192*d*(H +
+            G))) * x_padded
+        + (8*H*d*(max(0, L - 3) + 3)) * xx_padded
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples
@@ -454,8 +452,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim
-        part_1 = H*d + G*d + 2*D
-        return {"forward": 0, "lora": 32*max(0, L - 3)*part_1 + 96*part_1}
+        return {"forward": 0, "lora": 32*(max(0, L - 3) + 3)*(d*(H + G) + 2*D)}
 
     @staticmethod
     def _dot(c: Sequence[int], m: Any) -> Any:

@@ -10,7 +10,7 @@ FLOPs per batch, by regime and convention:
     backward (full under symflops):
         (2*I*O*(J + 1)) * n
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
 """
 

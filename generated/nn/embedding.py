@@ -6,7 +6,7 @@
 
 FLOPs per batch, by regime and convention:
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
 """
 
 from __future__ import annotations

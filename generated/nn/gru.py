@@ -7,13 +7,16 @@
 """Gated recurrent units, three gates per step: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (24*max(0, L - 1)*both*H**2 + 12*max(0, L - 1)*H**2 + 6*both*H*(I + H) + 6*H*(I + H)) * x
-    backward (full under symflops, torch):
-        (6*max(0, L - 1)*both*H**2 + 6*max(0, L - 1)*H**2 + 6*both*H**2 + 6*H**2) * g
-        + (42*max(0, L - 1)*both*H**2 + 18*max(0, L - 1)*H**2 + 6*both*H*(I + H) + 6*H*(I + H)) * x
+    forward (full, forward under symflops):
+        (12*max(0, L - 1)*H**2*(2*both + 1) + 6*H*(both + 1)*(I + H)) * x
+    backward (full under symflops):
+        (6*H**2*(max(0, L - 1) + 1)*(both + 1)) * g + (6*(max(0, L - 1)*H**2*(7*both + 3) + H*(both + 1)*(I + H))) * x
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     g        sum of max(0, x - 1) over samples
     x        sum of x over samples
@@ -93,8 +96,8 @@ def moments(*, source: Streams) -> Moments:
 def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
     I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; both = sizes.bidirectional
-    part_1 = max(0, L - 1)*both + max(0, L - 1) + both + 1
-    part_2 = max(0, L - 1)*both + max(0, L - 1)
+    part_1 = (max(0, L - 1) + 1)*(both + 1)
+    part_2 = max(0, L - 1)*(both + 1)
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)

@@ -11,7 +11,7 @@ FLOPs per batch, by regime and convention:
     backward (full under symflops, torch):
         (6*H*(I + H)) * n
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
 """
 

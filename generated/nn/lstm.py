@@ -7,18 +7,19 @@
 """Long short-term memory, four gates per step, perhaps with projected states: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (2*max(0, L - 1)*H*both*(16*H + 17*P) + 2*max(0, L - 1)*H*(8*H + 9*P) + 2*H*both*(4*I + 4*H + 5*P) + 2*H*(4*I +
-            4*H + 5*P) - 32*max(0, L - 1)*H**2*both*(P >= 1) - 16*max(0, L - 1)*H**2*(P >= 1) - 8*H**2*both*(P >= 1) -
-            8*H**2*(P >= 1)) * x
-    backward (full under symflops, torch):
-        (8*max(0, L - 1)*H*both*(H + P) + 8*max(0, L - 1)*H*(H + P) + 8*H*both*(H + P) + 8*H*(H + P) - 8*max(0, L -
-            1)*H**2*both*(P >= 1) - 8*max(0, L - 1)*H**2*(P >= 1) - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1)) * g
-        + (4*max(0, L - 1)*H*both*(14*H + 15*P) + 4*max(0, L - 1)*H*(6*H + 7*P) + 4*H*both*(2*I + 2*H + 3*P) + 4*H*(2*I +
-            2*H + 3*P) - 56*max(0, L - 1)*H**2*both*(P >= 1) - 24*max(0, L - 1)*H**2*(P >= 1) - 8*H**2*both*(P >= 1) -
-            8*H**2*(P >= 1)) * x
+    forward (full, forward under symflops):
+        (2*(max(0, L - 1)*H*P*(17*both + 9) + H*(both + 1)*(4*I + 4*H + 5*P) - 4*H**2*((P >= 1)*(both + 1) - 2*max(0, L
+            - 1)*(1 - (P >= 1))*(2*both + 1)))) * x
+    backward (full under symflops):
+        (8*H*(max(0, L - 1) + 1)*(both + 1)*(H*(1 - (P >= 1)) + P)) * g
+        + (4*(max(0, L - 1)*H*P*(15*both + 7) + H*(both + 1)*(2*I + 2*H + 3*P) - 2*H**2*((P >= 1)*(both + 1) - max(0, L -
+            1)*(1 - (P >= 1))*(7*both + 3)))) * x
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     g        sum of max(0, x - 1) over samples
     x        sum of x over samples
@@ -101,9 +102,9 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; both = sizes.bidirectional
     P = sizes.proj_size
     part_1 = 8*H**2 + 8*H*P - 8*H**2*(P >= 1)
-    part_2 = max(0, L - 1)*both + max(0, L - 1) + both + 1
-    part_3 = max(0, L - 1)*both*(P >= 1) + max(0, L - 1)*(P >= 1) + both*(P >= 1) + (P >= 1)
-    part_4 = max(0, L - 1)*both + max(0, L - 1)
+    part_2 = (max(0, L - 1) + 1)*(both + 1)
+    part_3 = (P >= 1)*(max(0, L - 1) + 1)*(both + 1)
+    part_4 = max(0, L - 1)*(both + 1)
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)

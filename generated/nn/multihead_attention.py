@@ -5,12 +5,16 @@
 """torch's attention module, of one sequence to another or to itself: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*D*(D + extra + zero)) * x + (2*D*(K + V)) * y + (4*D) * xy
-    backward (full under symflops, torch):
-        (2*D*(3*D + 4*extra + 4*zero)) * x + (2*D*(K + V)) * y + (8*D) * xy
+    backward (full under symflops):
+        (6*D**2 + 8*D*(extra + zero)) * x + (2*D*(K + V)) * y + (8*D) * xy
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples

@@ -6,13 +6,16 @@
 """A plain recurrent network, of several layers and perhaps in both directions: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (8*max(0, L - 1)*both*H**2 + 4*max(0, L - 1)*H**2 + 2*both*H*(I + H) + 2*H*(I + H)) * x
-    backward (full under symflops, torch):
-        (2*max(0, L - 1)*both*H**2 + 2*max(0, L - 1)*H**2 + 2*both*H**2 + 2*H**2) * g
-        + (14*max(0, L - 1)*both*H**2 + 6*max(0, L - 1)*H**2 + 2*both*H*(I + H) + 2*H*(I + H)) * x
+    forward (full, forward under symflops):
+        (4*max(0, L - 1)*H**2*(2*both + 1) + 2*H*(both + 1)*(I + H)) * x
+    backward (full under symflops):
+        (2*H**2*(max(0, L - 1) + 1)*(both + 1)) * g + (2*(max(0, L - 1)*H**2*(7*both + 3) + H*(both + 1)*(I + H))) * x
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     g        sum of max(0, x - 1) over samples
     x        sum of x over samples
@@ -92,8 +95,8 @@ def moments(*, source: Streams) -> Moments:
 def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
     I = sizes.input_size; H = sizes.hidden_size; L = sizes.num_layers; both = sizes.bidirectional
-    part_1 = max(0, L - 1)*both + max(0, L - 1) + both + 1
-    part_2 = max(0, L - 1)*both + max(0, L - 1)
+    part_1 = (max(0, L - 1) + 1)*(both + 1)
+    part_2 = max(0, L - 1)*(both + 1)
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)

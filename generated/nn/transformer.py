@@ -8,19 +8,24 @@
 """torch's encoder-decoder transformer: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (4*M*D*(3*D + F)) * x + (4*L*D*(2*D + F) + 4*M*D**2) * y + (4*M*D) * xx + (4*M*D) * xy + (4*L*D) * yy
-    backward (full, checkpointed under symflops, torch):
-        (6*M*D**2*first + 6*max(0, M - 1)*D**2 + 2*M*D*(9*D + 4*F) - 6*max(0, M - 1)*D**2*first) * x
-        + (6*L*(M >= 1)*D**2*first + 6*max(0, L - 1)*(M >= 1)*D**2 + 2*L*(M >= 1)*D*(5*D + 4*F) + 8*M*D**2 - 6*max(0, L -
-            1)*(M >= 1)*D**2*first) * y
+    forward (full, forward, checkpointed under symflops):
+        (4*M*D*(3*D + F)) * x + (4*(L*D*F + D**2*(2*L + M))) * y + (4*M*D) * xx + (4*M*D) * xy + (4*L*D) * yy
+    backward (full, checkpointed under symflops):
+        (8*M*D*F + 6*D**2*(4*M - (M >= 1)*(1 - first))) * x
+        + (8*L*D*F*(M >= 1) + 2*D**2*((M >= 1)*(8*L - 3*(L >= 1)*(1 - first)) + 4*M)) * y
         + (8*M*D) * xx
         + (8*M*D) * xy
-        + (8*L*(M >= 1)*D) * yy
-    recomputed (checkpointed under symflops, torch):
-        (4*M*D*(3*D + F) - 2*M*D*F*first) * x + (4*M*D**2) * y + (4*M*D) * xx + (4*M*D) * xy
+        + (8*L*D*(M >= 1)) * yy
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (2*M*(6*D**2 + D*F*(2 - first))) * x + (4*M*D**2) * y + (4*M*D) * xx + (4*M*D) * xy
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples
@@ -113,13 +118,13 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     multihead_attn_pairs_ = (0, 0, 0, 0, 1, 0)
     # module, runs over, FLOPs each; then for full, forward, checkpointed: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("encoder.layers.*.self_attn",                source_,           2*D**2,  (3*L, (3*L*(M >= 1)*first + 3*max(0, L - 1)*(M >= 1) - 3*max(0, L - 1)*(M >= 1)*first, 3*L*(M >= 1)))),  # y = xW
+        ("encoder.layers.*.self_attn",                source_,           2*D**2,  (3*L, (3*(M >= 1)*((L >= 1)*first + max(0, L - 1)), 3*L*(M >= 1)))),  # y = xW
         ("encoder.layers.*.self_attn",                self_attn_pairs_,  2*D,     (L, (L*(M >= 1), L*(M >= 1)))),  # scores = qk
         ("encoder.layers.*.self_attn",                self_attn_pairs_,  2*D,     (L, (L*(M >= 1), L*(M >= 1)))),  # mix = pv
         ("encoder.layers.*.self_attn.out_proj",       source_,           2*D**2,  (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
         ("encoder.layers.*.linear1",                  source_,           2*D*F,   (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
         ("encoder.layers.*.linear2",                  source_,           2*D*F,   (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
-        ("decoder.layers.*.self_attn",                target_,           2*D**2,  (3*M, (3*M*first + 3*max(0, M - 1) - 3*max(0, M - 1)*first, 3*M), 3*M)),  # y = xW
+        ("decoder.layers.*.self_attn",                target_,           2*D**2,  (3*M, (3*((M >= 1)*first + max(0, M - 1)), 3*M), 3*M)),  # y = xW
         ("decoder.layers.*.self_attn",                self_attn_pairs_2_,  2*D,     (M, (M, M), M)),  # scores = qk
         ("decoder.layers.*.self_attn",                self_attn_pairs_2_,  2*D,     (M, (M, M), M)),  # mix = pv
         ("decoder.layers.*.self_attn.out_proj",       target_,           2*D**2,  (M, (M, M), M)),  # y = xW
@@ -129,7 +134,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     (M, (M, M), M)),  # mix = pv
         ("decoder.layers.*.multihead_attn.out_proj",  target_,           2*D**2,  (M, (M, M), M)),  # y = xW
         ("decoder.layers.*.linear1",                  target_,           2*D*F,   (M, (M, M), M)),  # y = xW
-        ("decoder.layers.*.linear2",                  target_,           2*D*F,   (M, (M, M), M - M*first)),  # y = xW
+        ("decoder.layers.*.linear2",                  target_,           2*D*F,   (M, (M, M), M*(1 - first))),  # y = xW
     ]
 
 

@@ -8,12 +8,16 @@
 """A layer of torch's transformer decoder: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*D*(3*D + F)) * x + (4*D**2) * y + (4*D) * xx + (4*D) * xy
-    backward (full under symflops, torch):
-        (6*D**2*first + 2*D*(9*D + 4*F)) * x + (4*D**2) * y + (8*D) * xx + (8*D) * xy
+    backward (full under symflops):
+        (6*D**2*(first + 3) + 8*D*F) * x + (4*D**2) * y + (8*D) * xx + (8*D) * xy
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     y        sum of y over samples

@@ -7,12 +7,16 @@
 """A layer of torch's transformer encoder: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*D*(2*D + F)) * x + (4*D) * xx
-    backward (full under symflops, torch):
-        (6*D**2*first + 2*D*(5*D + 4*F)) * x + (8*D) * xx
+    backward (full under symflops):
+        (2*D**2*(3*first + 5) + 8*D*F) * x + (8*D) * xx
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     x        sum of x over samples
     xx       sum of x**2 over samples

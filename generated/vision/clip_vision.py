@@ -9,18 +9,26 @@
 """CLIP image encoder, a vision transformer, with or without its projection: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*L*D*(2*D + F + 1) + 2*D*P) * n + (4*L*D*(2*D + F + 2) + 2*D*c*p**2) * patches + (4*L*D) * patches_patches
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (8*L*D*(2*D + F + 1) + 4*D*P) * n + (8*L*D*(2*D + F + 2) + 2*D*c*p**2) * patches + (8*L*D) * patches_patches
-    forward (lora under symflops, torch):
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (4*L*D*(2*D + F + 49) + 2*D*P) * n + (4*L*D*(2*D + F + 50) + 2*D*c*p**2) * patches + (4*L*D) * patches_patches
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*D*P + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 148)) * n
-        + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 152)) * patches
+    backward (lora under symflops):
+        (4*L*D*(2*D + F + 98) - 2*D*(L >= 1)*(3*D + 48 - P)) * n
+        + (4*L*D*(2*D + F + 100) - 6*D*(L >= 1)*(D + 16)) * patches
         + (8*L*D) * patches_patches
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     patches  sum of (h//p)*(w//p) over samples
     patches_patches sum of (h//p)**2*(w//p)**2 over samples

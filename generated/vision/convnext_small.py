@@ -7,20 +7,24 @@
 Structure 'small': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (2*W[3]*N) * n
         + (2*W[1]*(4*W[0] + 24*W[1] + 147)) * h_1
         + (2*W[2]*(4*W[1] + 216*W[2] + 1323)) * h_2
         + (2*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
         + (2*W[0]*(c*_each(p, 0)*_each(p, 1) + 24*W[0] + 147)) * h
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (4*W[3]*N) * n
         + (4*W[1]*(4*W[0] + 24*W[1] + 147)) * h_1
         + (4*W[2]*(4*W[1] + 216*W[2] + 1323)) * h_2
         + (4*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
         + (2*W[0]*(c*_each(p, 0)*_each(p, 1) + 48*W[0] + 294)) * h
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     h_1      sum of (h//(2*_each(p, 0)))*(w//(2*_each(p, 1))) over samples
     h_2      sum of (h//(4*_each(p, 0)))*(w//(4*_each(p, 1))) over samples

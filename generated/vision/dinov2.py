@@ -8,28 +8,38 @@
 """DINOv2, a vision transformer whose layers scale what they add: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward, checkpointed under symflops, torch):
-        (2*L*D*gated*(3*G - 2*F) + 4*L*D*(F + 2*D + 1)) * n
-        + (2*L*D*gated*(3*G - 2*F) + 4*L*D*(F + 2*D + 2) + 2*D*c*p**2) * patches
+    forward (full, forward, checkpointed under symflops):
+        (2*L*(2*D*(F + 2*D + 1) - D*gated*(2*F - 3*G))) * n
+        + (2*(L*(2*D*(F + 2*D + 2) - D*gated*(2*F - 3*G)) + D*c*p**2)) * patches
         + (4*L*D) * patches_patches
-    backward (full, checkpointed under symflops, torch):
-        (4*L*D*gated*(3*G - 2*F) + 8*L*D*(F + 2*D + 1)) * n
-        + (4*L*D*gated*(3*G - 2*F) + 8*L*D*(F + 2*D + 2) + 2*D*c*p**2) * patches
+    backward (full, checkpointed under symflops):
+        (4*L*(2*D*(F + 2*D + 1) - D*gated*(2*F - 3*G))) * n
+        + (4*L*(2*D*(F + 2*D + 2) - D*gated*(2*F - 3*G)) + 2*D*c*p**2) * patches
         + (8*L*D) * patches_patches
-    forward (lora under symflops, torch):
-        (2*L*D*gated*(3*G - 2*F) + 4*L*D*(F + 2*D + 65)) * n
-        + (2*L*D*gated*(3*G - 2*F) + 4*L*D*(F + 2*D + 66) + 2*D*c*p**2) * patches
+    forward (full, forward, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    backward (full, checkpointed under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*L*(2*D*(F + 2*D + 65) - D*gated*(2*F - 3*G))) * n
+        + (2*(L*(2*D*(F + 2*D + 66) - D*gated*(2*F - 3*G)) + D*c*p**2)) * patches
         + (4*L*D) * patches_patches
-    backward (lora under symflops, torch):
-        (2*L*D*gated*(3*G - 2*F) + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(2*F + D + 212)) * n
-        + (2*L*D*gated*(3*G - 2*F) + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(2*F + D + 216)) * patches
+    backward (lora under symflops):
+        (2*L*(D*(2*F + D + 212) - D*gated*(2*F - 3*G)) + 6*max(0, L - 1)*D*(D + 16)) * n
+        + (2*L*(D*(2*F + D + 216) - D*gated*(2*F - 3*G)) + 6*max(0, L - 1)*D*(D + 16)) * patches
         + (8*L*D) * patches_patches
-    recomputed (checkpointed under symflops, torch):
-        (2*L*D*gated*(3*G - 2*F) + 4*L*D*(F + 2*D + 1)) * n
-        + (2*L*D*gated*(3*G - 2*F) + 4*L*D*(F + 2*D + 2)) * patches
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
+    recomputed (checkpointed under symflops):
+        (2*L*(2*D*(F + 2*D + 1) - D*gated*(2*F - 3*G))) * n
+        + (2*L*(2*D*(F + 2*D + 2) - D*gated*(2*F - 3*G))) * patches
         + (4*L*D) * patches_patches
+    recomputed (checkpointed under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     patches  sum of (h//p)*(w//p) over samples
     patches_patches sum of (h//p)**2*(w//p)**2 over samples
@@ -125,6 +135,7 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     p = sizes.patch_size; gated = sizes.use_swiglu_ffn
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
+    part_1 = L*(1 - gated)
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
     patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
@@ -148,8 +159,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("encoder.layer.*.attention.o_proj",                 attention_q_proj_rows_,  2*D**2,      (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("encoder.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,  32*D,        (),              (L, (L, L))),  # y = xW
         ("encoder.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,  32*D,        (),              (L, (L, L))),  # y = xW
-        ("encoder.layer.*.mlp.fc1",                          attention_q_proj_rows_,  2*F*D,       (L - L*gated, (L - L*gated, L - L*gated), L - L*gated),  (L - L*gated, (L - L*gated, 0))),  # y = xW
-        ("encoder.layer.*.mlp.fc2",                          attention_q_proj_rows_,  2*F*D,       (L - L*gated, (L - L*gated, L - L*gated), L - L*gated),  (L - L*gated, (L - L*gated, 0))),  # y = xW
+        ("encoder.layer.*.mlp.fc1",                          attention_q_proj_rows_,  2*F*D,       (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
+        ("encoder.layer.*.mlp.fc2",                          attention_q_proj_rows_,  2*F*D,       (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
         ("encoder.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,  2*G*D,       (L*gated, (L*gated, L*gated), L*gated),  (L*gated, (L*gated, 0))),  # y = xW
         ("encoder.layer.*.mlp.up_proj",                      attention_q_proj_rows_,  2*G*D,       (L*gated, (L*gated, L*gated), L*gated),  (L*gated, (L*gated, 0))),  # y = xW
         ("encoder.layer.*.mlp.down_proj",                    attention_q_proj_rows_,  2*G*D,       (L*gated, (L*gated, L*gated), L*gated),  (L*gated, (L*gated, 0))),  # y = xW

@@ -7,25 +7,32 @@
 """DINOv3, a vision transformer with rotary positions and register tokens whose layers scale what they add: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
-        (2*L*D*F*gated*(R + 1) + 4*L*D*(2*D*R + F*R + R**2 + 2*D + F + 2*R + 1)) * n
-        + (2*L*D*F*gated + 4*L*D*(2*D + F + 2*R + 2) + 2*D*c*p**2) * patches
+    forward (full, forward under symflops):
+        (2*L*(2*D*(R*(2*D + R + 2) + 2*D + 1) + D*F*(gated + 2)*(R + 1))) * n
+        + (2*(L*(4*D*(D + R + 1) + D*F*(gated + 2)) + D*c*p**2)) * patches
         + (4*L*D) * patches_patches
-    backward (full under symflops, torch):
-        (4*L*D*F*gated*(R + 1) + 8*L*D*(2*D*R + F*R + R**2 + 2*D + F + 2*R + 1)) * n
-        + (4*L*D*F*gated + 8*L*D*(2*D + F + 2*R + 2) + 2*D*c*p**2) * patches
+    backward (full under symflops):
+        (4*L*(2*D*(R*(2*D + R + 2) + 2*D + 1) + D*F*(gated + 2)*(R + 1))) * n
+        + (4*L*(4*D*(D + R + 1) + D*F*(gated + 2)) + 2*D*c*p**2) * patches
         + (8*L*D) * patches_patches
-    forward (lora under symflops, torch):
-        (2*L*D*F*gated*(R + 1) + 4*L*D*(2*D*R + F*R + R**2 + 2*D + F + 66*R + 65)) * n
-        + (2*L*D*F*gated + 4*L*D*(2*D + F + 2*R + 66) + 2*D*c*p**2) * patches
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
+        (2*L*(2*D*(R*(2*D + R + 66) + 2*D + 65) + D*F*(gated + 2)*(R + 1))) * n
+        + (2*(L*(4*D*(D + R + 33) + D*F*(gated + 2)) + D*c*p**2)) * patches
         + (4*L*D) * patches_patches
-    backward (lora under symflops, torch):
-        (2*L*D*F*gated*(R + 1) + 6*max(0, L - 1)*D*(D*R + D + 16*R + 16) + 2*L*D*(D*R + 2*F*R + 4*R**2 + D + 2*F + 216*R
-            + 212)) * n
-        + (2*L*D*F*gated + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 8*R + 216)) * patches
+    backward (lora under symflops):
+        (2*L*(4*D*(R*(D + R + 66) + D + 65) + D*F*(gated + 2)*(R + 1)) - 6*D*(L >= 1)*(D*(R + 1) + 16*(R + 1))) * n
+        + (2*L*(4*D*(D + 2*R + 66) + D*F*(gated + 2)) - 6*D*(L >= 1)*(D + 16)) * patches
         + (8*L*D) * patches_patches
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     patches  sum of (h//p)*(w//p) over samples
     patches_patches sum of (h//p)**2*(w//p)**2 over samples

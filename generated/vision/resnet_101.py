@@ -7,22 +7,26 @@
 Structure '101': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (2*W[3]*N) * n
-        + (2*(27*(W[3]//4)**2 + 5*(W[3]//4)*W[3] + W[2]*W[3])) * y_4
-        + (2*(207*(W[2]//4)**2 + 45*(W[2]//4)*W[2] + (W[3]//4)*W[2] + W[1]*W[2])) * y_3
-        + (2*(36*(W[1]//4)**2 + 7*(W[1]//4)*W[1] + (W[2]//4)*W[1] + W[0]*W[1])) * y_2
-        + (2*(27*(W[0]//4)**2 + 5*(W[0]//4)*W[0] + (W[0]//4)*E + (W[1]//4)*W[0] + W[0]*E) - 2*(W[0] == E)*W[0]*E) * y
+        + (2*((W[3]//4)*(27*(W[3]//4) + 5*W[3]) + W[2]*W[3])) * y_4
+        + (2*W[2]*(45*(W[2]//4) + W[3]//4 + W[1]) + 414*(W[2]//4)**2) * y_3
+        + (2*W[1]*(7*(W[1]//4) + W[2]//4 + W[0]) + 72*(W[1]//4)**2) * y_2
+        + (2*((W[0]//4)*(27*(W[0]//4) + 5*W[0] + E) + (W[1]//4)*W[0] + W[0]*E*(1 - (W[0] == E)))) * y
         + (98*E*c) * h
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (4*W[3]*N) * n
-        + (4*(27*(W[3]//4)**2 + 5*(W[3]//4)*W[3] + W[2]*W[3])) * y_4
-        + (4*(207*(W[2]//4)**2 + 45*(W[2]//4)*W[2] + (W[3]//4)*W[2] + W[1]*W[2])) * y_3
-        + (4*(36*(W[1]//4)**2 + 7*(W[1]//4)*W[1] + (W[2]//4)*W[1] + W[0]*W[1])) * y_2
-        + (4*(27*(W[0]//4)**2 + 5*(W[0]//4)*W[0] + (W[0]//4)*E + (W[1]//4)*W[0] + W[0]*E) - 4*(W[0] == E)*W[0]*E) * y
+        + (4*((W[3]//4)*(27*(W[3]//4) + 5*W[3]) + W[2]*W[3])) * y_4
+        + (4*W[2]*(45*(W[2]//4) + W[3]//4 + W[1]) + 828*(W[2]//4)**2) * y_3
+        + (4*W[1]*(7*(W[1]//4) + W[2]//4 + W[0]) + 144*(W[1]//4)**2) * y_2
+        + (4*((W[0]//4)*(27*(W[0]//4) + 5*W[0] + E) + (W[1]//4)*W[0] + W[0]*E*(1 - (W[0] == E)))) * y
         + (98*E*c) * h
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     y_4      sum of ((((((h + 1)//2 + 1)//2 + 1)//2 + 1)//2 + 1)//2)*((((((w + 1)//2 + 1)//2 + 1)//2 + 1)//2 + 1)//2) over samples
     y_3      sum of (((((h + 1)//2 + 1)//2 + 1)//2 + 1)//2)*(((((w + 1)//2 + 1)//2 + 1)//2 + 1)//2) over samples

@@ -7,103 +7,86 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (2*W[3]*N) * n
         + (4*depths[1]*W[1]*((W[1]//H[1])*H[1] + 8*W[1])) * n_4
-        + (2*depths[1]*W[1]*(2*(W[1]//H[1])*H[1] + 2*W[1]*m[1] + 9*m[1]) + 2*W[0]*W[1]*p[1]**2) * x_3
+        + (2*(depths[1]*W[1]*(m[1]*(2*W[1] + 9) + 2*(W[1]//H[1])*H[1]) + W[0]*W[1]*p[1]**2)) * x_3
         + (4*depths[2]*W[2]*((W[2]//H[2])*H[2] + 2*W[2])) * n_7
-        + (2*depths[2]*W[2]*(2*(W[2]//H[2])*H[2] + 2*W[2]*m[2] + 9*m[2]) + 2*W[1]*W[2]*p[2]**2) * x_6
-        + (2*depths[3]*W[3]*(4*(W[3]//H[3])*H[3] + 2*W[3]*m[3] + 9*m[3]) + 2*W[2]*W[3]*p[3]**2) * x_9
+        + (2*(depths[2]*W[2]*(m[2]*(2*W[2] + 9) + 2*(W[2]//H[2])*H[2]) + W[1]*W[2]*p[2]**2)) * x_6
+        + (2*(depths[3]*W[3]*(m[3]*(2*W[3] + 9) + 4*(W[3]//H[3])*H[3]) + W[2]*W[3]*p[3]**2)) * x_9
         + (4*depths[0]*W[0]*((W[0]//H[0])*H[0] + 32*W[0])) * n_2
-        + (2*depths[0]*W[0]*(2*(W[0]//H[0])*H[0] + 2*W[0]*m[0] + 9*m[0]) + 2*W[0]*p[0]**2*c) * x
+        + (2*(depths[0]*W[0]*(m[0]*(2*W[0] + 9) + 2*(W[0]//H[0])*H[0]) + W[0]*p[0]**2*c)) * x
         + (4*depths[1]*(W[1]//H[1])*H[1]) * x_3_n_4
         + (4*depths[2]*(W[2]//H[2])*H[2]) * x_6_n_7
         + (4*depths[3]*(W[3]//H[3])*H[3]) * x_9_x_9
         + (4*depths[0]*(W[0]//H[0])*H[0]) * xn
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (4*W[3]*N) * n
         + (8*depths[1]*W[1]*((W[1]//H[1])*H[1] + 8*W[1])) * n_4
-        + (4*depths[1]*W[1]*(2*(W[1]//H[1])*H[1] + 2*W[1]*m[1] + 9*m[1]) + 4*W[0]*W[1]*p[1]**2) * x_3
+        + (4*(depths[1]*W[1]*(m[1]*(2*W[1] + 9) + 2*(W[1]//H[1])*H[1]) + W[0]*W[1]*p[1]**2)) * x_3
         + (8*depths[2]*W[2]*((W[2]//H[2])*H[2] + 2*W[2])) * n_7
-        + (4*depths[2]*W[2]*(2*(W[2]//H[2])*H[2] + 2*W[2]*m[2] + 9*m[2]) + 4*W[1]*W[2]*p[2]**2) * x_6
-        + (4*depths[3]*W[3]*(4*(W[3]//H[3])*H[3] + 2*W[3]*m[3] + 9*m[3]) + 4*W[2]*W[3]*p[3]**2) * x_9
+        + (4*(depths[2]*W[2]*(m[2]*(2*W[2] + 9) + 2*(W[2]//H[2])*H[2]) + W[1]*W[2]*p[2]**2)) * x_6
+        + (4*(depths[3]*W[3]*(m[3]*(2*W[3] + 9) + 4*(W[3]//H[3])*H[3]) + W[2]*W[3]*p[3]**2)) * x_9
         + (8*depths[0]*W[0]*((W[0]//H[0])*H[0] + 32*W[0])) * n_2
-        + (4*depths[0]*W[0]*(2*(W[0]//H[0])*H[0] + 2*W[0]*m[0] + 9*m[0]) + 2*W[0]*p[0]**2*c) * x
+        + (4*depths[0]*W[0]*(m[0]*(2*W[0] + 9) + 2*(W[0]//H[0])*H[0]) + 2*W[0]*p[0]**2*c) * x
         + (8*depths[1]*(W[1]//H[1])*H[1]) * x_3_n_4
         + (8*depths[2]*(W[2]//H[2])*H[2]) * x_6_n_7
         + (8*depths[3]*(W[3]//H[3])*H[3]) * x_9_x_9
         + (8*depths[0]*(W[0]//H[0])*H[0]) * xn
-    forward (lora under symflops, torch):
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (2*W[3]*N) * n
-        + (4*depths[1]*((W[1]//H[1])*W[1]*H[1] + 16*(W[1]//H[1])*H[1] + 8*W[1]**2 + 16*W[1])) * n_4
-        + (2*depths[1]*(2*(W[1]//H[1])*W[1]*H[1] + 2*W[1]**2*m[1] + 32*(W[1]//H[1])*H[1] + 9*W[1]*m[1] + 32*W[1]) +
-            2*W[0]*W[1]*p[1]**2) * x_3
-        + (4*depths[2]*((W[2]//H[2])*W[2]*H[2] + 16*(W[2]//H[2])*H[2] + 2*W[2]**2 + 16*W[2])) * n_7
-        + (2*depths[2]*(2*(W[2]//H[2])*W[2]*H[2] + 2*W[2]**2*m[2] + 32*(W[2]//H[2])*H[2] + 9*W[2]*m[2] + 32*W[2]) +
-            2*W[1]*W[2]*p[2]**2) * x_6
-        + (2*depths[3]*(4*(W[3]//H[3])*W[3]*H[3] + 2*W[3]**2*m[3] + 64*(W[3]//H[3])*H[3] + 9*W[3]*m[3] + 64*W[3]) +
-            2*W[2]*W[3]*p[3]**2) * x_9
-        + (4*depths[0]*((W[0]//H[0])*W[0]*H[0] + 16*(W[0]//H[0])*H[0] + 32*W[0]**2 + 16*W[0])) * n_2
-        + (2*depths[0]*(2*(W[0]//H[0])*W[0]*H[0] + 2*W[0]**2*m[0] + 32*(W[0]//H[0])*H[0] + 9*W[0]*m[0] + 32*W[0]) +
-            2*W[0]*p[0]**2*c) * x
+        + (4*depths[1]*(W[1]*((W[1]//H[1])*H[1] + 8*W[1] + 16) + 16*(W[1]//H[1])*H[1])) * n_4
+        + (2*(depths[1]*(W[1]*(m[1]*(2*W[1] + 9) + 2*((W[1]//H[1])*H[1] + 16)) + 32*(W[1]//H[1])*H[1]) +
+            W[0]*W[1]*p[1]**2)) * x_3
+        + (4*depths[2]*(W[2]*((W[2]//H[2])*H[2] + 2*W[2] + 16) + 16*(W[2]//H[2])*H[2])) * n_7
+        + (2*(depths[2]*(W[2]*(m[2]*(2*W[2] + 9) + 2*((W[2]//H[2])*H[2] + 16)) + 32*(W[2]//H[2])*H[2]) +
+            W[1]*W[2]*p[2]**2)) * x_6
+        + (2*(depths[3]*(W[3]*(m[3]*(2*W[3] + 9) + 4*((W[3]//H[3])*H[3] + 16)) + 64*(W[3]//H[3])*H[3]) +
+            W[2]*W[3]*p[3]**2)) * x_9
+        + (4*depths[0]*(W[0]*((W[0]//H[0])*H[0] + 32*W[0] + 16) + 16*(W[0]//H[0])*H[0])) * n_2
+        + (2*(depths[0]*(W[0]*(m[0]*(2*W[0] + 9) + 2*((W[0]//H[0])*H[0] + 16)) + 32*(W[0]//H[0])*H[0]) + W[0]*p[0]**2*c))
+            * x
         + (4*depths[1]*(W[1]//H[1])*H[1]) * x_3_n_4
         + (4*depths[2]*(W[2]//H[2])*H[2]) * x_6_n_7
         + (4*depths[3]*(W[3]//H[3])*H[3]) * x_9_x_9
         + (4*depths[0]*(W[0]//H[0])*H[0]) * xn
-    backward (lora under symflops, torch):
-        (2*(depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*W[3]*N + 2*(depths[0] >= 1)*(depths[1] >= 1)*(depths[3] >=
-            1)*W[3]*N + 2*(depths[0] >= 1)*(depths[2] >= 1)*(depths[3] >= 1)*W[3]*N + 2*(depths[1] >= 1)*(depths[2] >=
-            1)*(depths[3] >= 1)*W[3]*N + 2*(depths[0] >= 1)*W[3]*N + 2*(depths[1] >= 1)*W[3]*N + 2*(depths[2] >= 1)*W[3]*N +
-            2*(depths[3] >= 1)*W[3]*N - 2*(depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1)*W[3]*N -
-            2*(depths[0] >= 1)*(depths[1] >= 1)*W[3]*N - 2*(depths[0] >= 1)*(depths[2] >= 1)*W[3]*N - 2*(depths[0] >=
-            1)*(depths[3] >= 1)*W[3]*N - 2*(depths[1] >= 1)*(depths[2] >= 1)*W[3]*N - 2*(depths[1] >= 1)*(depths[3] >=
-            1)*W[3]*N - 2*(depths[2] >= 1)*(depths[3] >= 1)*W[3]*N) * n
-        + (4*(depths[0] >= 1)*max(0, depths[1] - 1)*W[1]*(-(W[1]//H[1])*H[1] - 8*W[1] - 16) + 4*(depths[0] >=
-            1)*depths[1]*W[1]*((W[1]//H[1])*H[1] + 8*W[1] + 16) + 4*max(0, depths[1] - 1)*W[1]*((W[1]//H[1])*H[1] + 8*W[1] +
-            16) + 64*depths[1]*(2*(W[1]//H[1])*H[1] + W[1])) * n_4
-        + (2*(depths[0] >= 1)*max(0, depths[1] - 1)*W[1]*(-(W[1]//H[1])*H[1] - 16) + 2*(depths[0] >=
-            1)*depths[1]*W[1]*((W[1]//H[1])*H[1] + 16) + 2*(depths[0] >= 1)*W[0]*W[1]*p[1]**2 + 2*max(0, depths[1] -
-            1)*W[1]*((W[1]//H[1])*H[1] + 16) + 2*depths[1]*((W[1]//H[1])*W[1]*H[1] + 2*W[1]**2*m[1] + 64*(W[1]//H[1])*H[1] +
-            9*W[1]*m[1] + 48*W[1])) * x_3
-        + (4*(depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1)*W[2]*((W[2]//H[2])*H[2] + 2*W[2] + 16) + 4*(depths[0]
-            >= 1)*(depths[1] >= 1)*depths[2]*W[2]*(-(W[2]//H[2])*H[2] - 2*W[2] - 16) + 4*(depths[0] >= 1)*max(0, depths[2] -
-            1)*W[2]*(-(W[2]//H[2])*H[2] - 2*W[2] - 16) + 4*(depths[0] >= 1)*depths[2]*W[2]*((W[2]//H[2])*H[2] + 2*W[2] + 16)
-            + 4*(depths[1] >= 1)*max(0, depths[2] - 1)*W[2]*(-(W[2]//H[2])*H[2] - 2*W[2] - 16) + 4*(depths[1] >=
-            1)*depths[2]*W[2]*((W[2]//H[2])*H[2] + 2*W[2] + 16) + 4*max(0, depths[2] - 1)*W[2]*((W[2]//H[2])*H[2] + 2*W[2] +
-            16) + 64*depths[2]*(2*(W[2]//H[2])*H[2] + W[2])) * n_7
-        + (2*(depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1)*W[2]*((W[2]//H[2])*H[2] + 16) + 2*(depths[0] >=
-            1)*(depths[1] >= 1)*depths[2]*W[2]*(-(W[2]//H[2])*H[2] - 16) + 2*(depths[0] >= 1)*max(0, depths[2] -
-            1)*W[2]*(-(W[2]//H[2])*H[2] - 16) + 2*(depths[0] >= 1)*depths[2]*W[2]*((W[2]//H[2])*H[2] + 16) + 2*(depths[1] >=
-            1)*max(0, depths[2] - 1)*W[2]*(-(W[2]//H[2])*H[2] - 16) + 2*(depths[1] >= 1)*depths[2]*W[2]*((W[2]//H[2])*H[2] +
-            16) + 2*(depths[0] >= 1)*W[1]*W[2]*p[2]**2 + 2*(depths[1] >= 1)*W[1]*W[2]*p[2]**2 + 2*max(0, depths[2] -
-            1)*W[2]*((W[2]//H[2])*H[2] + 16) + 2*depths[2]*((W[2]//H[2])*W[2]*H[2] + 2*W[2]**2*m[2] + 64*(W[2]//H[2])*H[2] +
-            9*W[2]*m[2] + 48*W[2]) - 2*(depths[0] >= 1)*(depths[1] >= 1)*W[1]*W[2]*p[2]**2) * x_6
-        + (6*(depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1)*W[3]*(-(W[3]//H[3])*H[3] - 16) +
-            6*(depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3]*W[3]*((W[3]//H[3])*H[3] + 16) + 2*(depths[0] >=
-            1)*(depths[1] >= 1)*(depths[2] >= 1)*W[2]*W[3]*p[3]**2 + 6*(depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] -
-            1)*W[3]*((W[3]//H[3])*H[3] + 16) + 6*(depths[0] >= 1)*(depths[1] >= 1)*depths[3]*W[3]*(-(W[3]//H[3])*H[3] - 16)
-            + 6*(depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1)*W[3]*((W[3]//H[3])*H[3] + 16) + 6*(depths[0] >=
-            1)*(depths[2] >= 1)*depths[3]*W[3]*(-(W[3]//H[3])*H[3] - 16) + 6*(depths[1] >= 1)*(depths[2] >= 1)*max(0,
-            depths[3] - 1)*W[3]*((W[3]//H[3])*H[3] + 16) + 6*(depths[1] >= 1)*(depths[2] >=
-            1)*depths[3]*W[3]*(-(W[3]//H[3])*H[3] - 16) + 6*(depths[0] >= 1)*max(0, depths[3] - 1)*W[3]*(-(W[3]//H[3])*H[3]
-            - 16) + 6*(depths[0] >= 1)*depths[3]*W[3]*((W[3]//H[3])*H[3] + 16) + 6*(depths[1] >= 1)*max(0, depths[3] -
-            1)*W[3]*(-(W[3]//H[3])*H[3] - 16) + 6*(depths[1] >= 1)*depths[3]*W[3]*((W[3]//H[3])*H[3] + 16) + 6*(depths[2] >=
-            1)*max(0, depths[3] - 1)*W[3]*(-(W[3]//H[3])*H[3] - 16) + 6*(depths[2] >= 1)*depths[3]*W[3]*((W[3]//H[3])*H[3] +
-            16) + 2*(depths[0] >= 1)*W[2]*W[3]*p[3]**2 + 2*(depths[1] >= 1)*W[2]*W[3]*p[3]**2 + 2*(depths[2] >=
-            1)*W[2]*W[3]*p[3]**2 + 6*max(0, depths[3] - 1)*W[3]*((W[3]//H[3])*H[3] + 16) +
-            2*depths[3]*((W[3]//H[3])*W[3]*H[3] + 2*W[3]**2*m[3] + 128*(W[3]//H[3])*H[3] + 9*W[3]*m[3] + 80*W[3]) -
-            2*(depths[0] >= 1)*(depths[1] >= 1)*W[2]*W[3]*p[3]**2 - 2*(depths[0] >= 1)*(depths[2] >= 1)*W[2]*W[3]*p[3]**2 -
-            2*(depths[1] >= 1)*(depths[2] >= 1)*W[2]*W[3]*p[3]**2) * x_9
+    backward (lora under symflops):
+        (2*W[3]*N*((depths[0] >= 1) + (1 - (depths[0] >= 1))*((depths[1] >= 1) + (1 - (depths[1] >= 1))*((depths[2] >=
+            1)*(1 - (depths[3] >= 1)) + (depths[3] >= 1))))) * n
+        + (64*depths[1]*(2*(W[1]//H[1])*H[1] + W[1]) + 4*W[1]*((depths[0] >= 1)*(depths[1] - max(0, depths[1] - 1)) +
+            max(0, depths[1] - 1))*((W[1]//H[1])*H[1] + 8*W[1] + 16)) * n_4
+        + (2*(W[0]*W[1]*p[1]**2*(depths[0] >= 1) + depths[1]*(W[1]*m[1]*(2*W[1] + 9) + 64*(W[1]//H[1])*H[1]) +
+            (W[1]//H[1])*W[1]*H[1]*((depths[1] >= 1)*((depths[0] >= 1) + 1) + 2*max(0, depths[1] - 1)) +
+            16*W[1]*(4*depths[1] - (depths[1] >= 1)*(1 - (depths[0] >= 1))))) * x_3
+        + (64*depths[2]*(2*(W[2]//H[2])*H[2] + W[2]) + 4*W[2]*(depths[2]*(depths[0] >= 1) + (1 - (depths[0] >=
+            1))*((depths[1] >= 1)*(depths[2] - max(0, depths[2] - 1)) + max(0, depths[2] - 1)))*((W[2]//H[2])*H[2] + 2*W[2]
+            + 16)) * n_7
+        + (2*(depths[2]*(W[2]*m[2]*(2*W[2] + 9) + 64*(W[2]//H[2])*H[2]) + W[2]*((depths[0] >= 1)*(1 - (depths[1] >= 1)) +
+            (depths[1] >= 1))*((depths[2] >= 1)*((W[2]//H[2])*H[2] + 16) + W[1]*p[2]**2) +
+            (W[2]//H[2])*W[2]*H[2]*((depths[2] >= 1) + 2*max(0, depths[2] - 1)) + 16*W[2]*(4*depths[2] - (depths[2] >= 1))))
+            * x_6
+        + (2*(depths[3]*(W[3]*m[3]*(2*W[3] + 9) + 128*(W[3]//H[3])*H[3]) + W[3]*((depths[0] >= 1) + (1 - (depths[0] >=
+            1))*((depths[1] >= 1)*(1 - (depths[2] >= 1)) + (depths[2] >= 1)))*(3*(depths[3] >= 1)*((W[3]//H[3])*H[3] + 16) +
+            W[2]*p[3]**2) + (W[3]//H[3])*W[3]*H[3]*((depths[3] >= 1) + 4*max(0, depths[3] - 1)) + 16*W[3]*(8*depths[3] -
+            3*(depths[3] >= 1)))) * x_9
         + (4*max(0, depths[0] - 1)*W[0]*((W[0]//H[0])*H[0] + 32*W[0] + 16) + 64*depths[0]*(2*(W[0]//H[0])*H[0] + W[0])) *
             n_2
-        + (2*max(0, depths[0] - 1)*W[0]*((W[0]//H[0])*H[0] + 16) + 2*depths[0]*((W[0]//H[0])*W[0]*H[0] + 2*W[0]**2*m[0] +
-            64*(W[0]//H[0])*H[0] + 9*W[0]*m[0] + 48*W[0])) * x
+        + (2*(max(0, depths[0] - 1)*W[0]*((W[0]//H[0])*H[0] + 16) + depths[0]*(W[0]*(m[0]*(2*W[0] + 9) + (W[0]//H[0])*H[0]
+            + 48) + 64*(W[0]//H[0])*H[0]))) * x
         + (8*depths[1]*(W[1]//H[1])*H[1]) * x_3_n_4
         + (8*depths[2]*(W[2]//H[2])*H[2]) * x_6_n_7
         + (8*depths[3]*(W[3]//H[3])*H[3]) * x_9_x_9
         + (8*depths[0]*(W[0]//H[0])*H[0]) * xn
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     n_4      sum of ((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//(4*st[1])) over samples
     x_3      sum of ((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1]) over samples
@@ -206,25 +189,27 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     depths = sizes.depths; W = sizes.hidden_sizes; p = sizes.patch_sizes; H = sizes.num_attention_heads
     m = sizes.mlp_ratios; c = sizes.num_channels; N = sizes.num_labels
     part_1 = 32*(W[0]//H[0])*H[0]
-    part_2 = (depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1)
+    part_2 = (depths[0] >= 1)*(depths[1] >= 1) + max(0, depths[1] - 1)
     part_3 = 32*(W[1]//H[1])*H[1]
-    part_4 = (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1)
-    part_5 = 32*(W[2]//H[2])*H[2]
-    part_6 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1)
-    part_7 = 32*(W[3]//H[3])*H[3]
-    part_8 = 2*(W[0]//H[0])*W[0]*H[0]
-    part_9 = 2*(W[0]//H[0])*H[0]
-    part_10 = 2*W[0]**2*m[0]
-    part_11 = 2*(W[1]//H[1])*W[1]*H[1]
-    part_12 = 2*(W[1]//H[1])*H[1]
-    part_13 = 2*W[1]**2*m[1]
-    part_14 = 2*(W[2]//H[2])*W[2]*H[2]
-    part_15 = 2*(W[2]//H[2])*H[2]
-    part_16 = 2*W[2]**2*m[2]
-    part_17 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)
-    part_18 = 2*(W[3]//H[3])*W[3]*H[3]
-    part_19 = 2*(W[3]//H[3])*H[3]
-    part_20 = 2*W[3]**2*m[3]
+    part_4 = 1 - (depths[1] >= 1)
+    part_5 = (depths[0] >= 1)*part_4 + (depths[1] >= 1)
+    part_6 = (depths[2] >= 1)*part_5 + max(0, depths[2] - 1)
+    part_7 = 32*(W[2]//H[2])*H[2]
+    part_8 = 1 - (depths[0] >= 1)
+    part_9 = depths[3]*(depths[0] >= 1) + part_8*(depths[3]*(depths[1] >= 1) + part_4*((depths[2] >= 1)*(depths[3] - max(0, depths[3] - 1)) + max(0, depths[3] - 1)))
+    part_10 = 32*(W[3]//H[3])*H[3]
+    part_11 = 2*(W[0]//H[0])*W[0]*H[0]
+    part_12 = 2*(W[0]//H[0])*H[0]
+    part_13 = 2*W[0]**2*m[0]
+    part_14 = 2*(W[1]//H[1])*W[1]*H[1]
+    part_15 = 2*(W[1]//H[1])*H[1]
+    part_16 = 2*W[1]**2*m[1]
+    part_17 = 2*(W[2]//H[2])*W[2]*H[2]
+    part_18 = 2*(W[2]//H[2])*H[2]
+    part_19 = 2*W[2]**2*m[2]
+    part_20 = 2*(W[3]//H[3])*W[3]*H[3]
+    part_21 = 2*(W[3]//H[3])*H[3]
+    part_22 = 2*W[3]**2*m[3]
     # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
     x_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     n_2_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
@@ -248,82 +233,82 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("lora_B.default",  n_4_,  part_3,   (),  (depths[1], (depths[1], depths[1]))),  # y = xW
     ]
     k_proj_3: Rows = [
-        ("lora_A.default",  n_7_,  32*W[2],  (),  (depths[2], (part_4, depths[2]))),  # y = xW
-        ("lora_B.default",  n_7_,  part_5,   (),  (depths[2], (depths[2], depths[2]))),  # y = xW
+        ("lora_A.default",  n_7_,  32*W[2],  (),  (depths[2], (part_6, depths[2]))),  # y = xW
+        ("lora_B.default",  n_7_,  part_7,   (),  (depths[2], (depths[2], depths[2]))),  # y = xW
     ]
     q_proj_1: Rows = [
-        ("lora_A.default",  x_9_,  32*W[3],  (),  (depths[3], (part_6, depths[3]))),  # y = xW
-        ("lora_B.default",  x_9_,  part_7,   (),  (depths[3], (depths[3], depths[3]))),  # y = xW
+        ("lora_A.default",  x_9_,  32*W[3],  (),  (depths[3], (part_9, depths[3]))),  # y = xW
+        ("lora_B.default",  x_9_,  part_10,  (),  (depths[3], (depths[3], depths[3]))),  # y = xW
     ]
     # module, runs over, FLOPs each; then for full, forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("segformer.stages.0.patch_embeddings.proj",                     x_,                2*W[0]*p[0]**2*c,  (1, (0, 1)),  (1, (0, 0))),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj",                 x_,                part_8,            (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.0.patch_embeddings.proj",                     x_,                2*W[0]*p[0]**2*c,  (1, (0, 1)),  (1, (0, 0))),       # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj",                 x_,                part_11,           (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.0.blocks.*.attention.q_proj.lora_A.default",  x_,                32*W[0],           (),           (depths[0], (max(0, depths[0] - 1), depths[0]))),  # y = xW
         ("segformer.stages.0.blocks.*.attention.q_proj.lora_B.default",  x_,                part_1,            (),           (depths[0], (depths[0], depths[0]))),  # y = xW
         ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  n_2_,              128*W[0]**2,       (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0))),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj",                 n_2_,              part_8,            (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.k_proj",                 n_2_,              part_11,           (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.0.blocks.*.attention.k_proj", k_proj_1),
-        ("segformer.stages.0.blocks.*.attention.v_proj",                 n_2_,              part_8,            (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.v_proj",                 n_2_,              part_11,           (depths[0], (depths[0], depths[0])),  (depths[0], (max(0, depths[0] - 1), 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.0.blocks.*.attention.v_proj", k_proj_1),
-        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,  part_9,            (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], depths[0]))),  # scores = qk
-        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,  part_9,            (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], depths[0]))),  # mix = pv
-        ("segformer.stages.0.blocks.*.attention.o_proj",                 x_,                part_8,            (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,  part_12,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], depths[0]))),  # scores = qk
+        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,  part_12,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], depths[0]))),  # mix = pv
+        ("segformer.stages.0.blocks.*.attention.o_proj",                 x_,                part_11,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.0.blocks.*.attention.o_proj.lora_A.default",  x_,                part_1,            (),           (depths[0], (depths[0], depths[0]))),  # y = xW
         ("segformer.stages.0.blocks.*.attention.o_proj.lora_B.default",  x_,                32*W[0],           (),           (depths[0], (depths[0], depths[0]))),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc1",                          x_,                part_10,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0))),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc1",                          x_,                part_13,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0))),  # y = xW
         ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                x_,                18*W[0]*m[0],      (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0))),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc2",                          x_,                part_10,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0))),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc2",                          x_,                part_13,           (depths[0], (depths[0], depths[0])),  (depths[0], (depths[0], 0))),  # y = xW
         ("segformer.stages.1.patch_embeddings.proj",                     x_3_,              2*W[0]*W[1]*p[1]**2,  (1, (1, 1)),  (1, ((depths[0] >= 1), 0))),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj",                 x_3_,              part_11,           (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj",                 x_3_,              part_14,           (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.1.blocks.*.attention.q_proj.lora_A.default",  x_3_,              32*W[1],           (),           (depths[1], (part_2, depths[1]))),  # y = xW
         ("segformer.stages.1.blocks.*.attention.q_proj.lora_B.default",  x_3_,              part_3,            (),           (depths[1], (depths[1], depths[1]))),  # y = xW
         ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  n_4_,              32*W[1]**2,        (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0))),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj",                 n_4_,              part_11,           (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.k_proj",                 n_4_,              part_14,           (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.1.blocks.*.attention.k_proj", k_proj_2),
-        ("segformer.stages.1.blocks.*.attention.v_proj",                 n_4_,              part_11,           (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.v_proj",                 n_4_,              part_14,           (depths[1], (depths[1], depths[1])),  (depths[1], (part_2, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.1.blocks.*.attention.v_proj", k_proj_2),
-        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,  part_12,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], depths[1]))),  # scores = qk
-        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,  part_12,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], depths[1]))),  # mix = pv
-        ("segformer.stages.1.blocks.*.attention.o_proj",                 x_3_,              part_11,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,  part_15,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], depths[1]))),  # scores = qk
+        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,  part_15,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], depths[1]))),  # mix = pv
+        ("segformer.stages.1.blocks.*.attention.o_proj",                 x_3_,              part_14,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.1.blocks.*.attention.o_proj.lora_A.default",  x_3_,              part_3,            (),           (depths[1], (depths[1], depths[1]))),  # y = xW
         ("segformer.stages.1.blocks.*.attention.o_proj.lora_B.default",  x_3_,              32*W[1],           (),           (depths[1], (depths[1], depths[1]))),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc1",                          x_3_,              part_13,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0))),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc1",                          x_3_,              part_16,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0))),  # y = xW
         ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                x_3_,              18*W[1]*m[1],      (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0))),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc2",                          x_3_,              part_13,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0))),  # y = xW
-        ("segformer.stages.2.patch_embeddings.proj",                     x_6_,              2*W[1]*W[2]*p[2]**2,  (1, (1, 1)),  (1, ((depths[0] >= 1) + (depths[1] >= 1) - (depths[0] >= 1)*(depths[1] >= 1), 0))),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj",                 x_6_,              part_14,           (depths[2], (depths[2], depths[2])),  (depths[2], (part_4, 0), 0, ".base_layer")),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.lora_A.default",  x_6_,              32*W[2],           (),           (depths[2], (part_4, depths[2]))),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.lora_B.default",  x_6_,              part_5,            (),           (depths[2], (depths[2], depths[2]))),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  n_7_,              8*W[2]**2,         (depths[2], (depths[2], depths[2])),  (depths[2], (part_4, 0))),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj",                 n_7_,              part_14,           (depths[2], (depths[2], depths[2])),  (depths[2], (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc2",                          x_3_,              part_16,           (depths[1], (depths[1], depths[1])),  (depths[1], (depths[1], 0))),  # y = xW
+        ("segformer.stages.2.patch_embeddings.proj",                     x_6_,              2*W[1]*W[2]*p[2]**2,  (1, (1, 1)),  (1, (part_5, 0))),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj",                 x_6_,              part_17,           (depths[2], (depths[2], depths[2])),  (depths[2], (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.lora_A.default",  x_6_,              32*W[2],           (),           (depths[2], (part_6, depths[2]))),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.lora_B.default",  x_6_,              part_7,            (),           (depths[2], (depths[2], depths[2]))),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  n_7_,              8*W[2]**2,         (depths[2], (depths[2], depths[2])),  (depths[2], (part_6, 0))),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.k_proj",                 n_7_,              part_17,           (depths[2], (depths[2], depths[2])),  (depths[2], (part_6, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.2.blocks.*.attention.k_proj", k_proj_3),
-        ("segformer.stages.2.blocks.*.attention.v_proj",                 n_7_,              part_14,           (depths[2], (depths[2], depths[2])),  (depths[2], (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.v_proj",                 n_7_,              part_17,           (depths[2], (depths[2], depths[2])),  (depths[2], (part_6, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.2.blocks.*.attention.v_proj", k_proj_3),
-        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,  part_15,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], depths[2]))),  # scores = qk
-        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,  part_15,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], depths[2]))),  # mix = pv
-        ("segformer.stages.2.blocks.*.attention.o_proj",                 x_6_,              part_14,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0), 0, ".base_layer")),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.o_proj.lora_A.default",  x_6_,              part_5,            (),           (depths[2], (depths[2], depths[2]))),  # y = xW
+        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,  part_18,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], depths[2]))),  # scores = qk
+        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,  part_18,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], depths[2]))),  # mix = pv
+        ("segformer.stages.2.blocks.*.attention.o_proj",                 x_6_,              part_17,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.o_proj.lora_A.default",  x_6_,              part_7,            (),           (depths[2], (depths[2], depths[2]))),  # y = xW
         ("segformer.stages.2.blocks.*.attention.o_proj.lora_B.default",  x_6_,              32*W[2],           (),           (depths[2], (depths[2], depths[2]))),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc1",                          x_6_,              part_16,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0))),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc1",                          x_6_,              part_19,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0))),  # y = xW
         ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                x_6_,              18*W[2]*m[2],      (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0))),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc2",                          x_6_,              part_16,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0))),  # y = xW
-        ("segformer.stages.3.patch_embeddings.proj",                     x_9_,              2*W[2]*W[3]*p[3]**2,  (1, (1, 1)),  (1, (part_17 + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[2] >= 1), 0))),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj",                 x_9_,              part_18,           (depths[3], (depths[3], depths[3])),  (depths[3], (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc2",                          x_6_,              part_19,           (depths[2], (depths[2], depths[2])),  (depths[2], (depths[2], 0))),  # y = xW
+        ("segformer.stages.3.patch_embeddings.proj",                     x_9_,              2*W[2]*W[3]*p[3]**2,  (1, (1, 1)),  (1, ((depths[0] >= 1) + part_8*((depths[1] >= 1)*(1 - (depths[2] >= 1)) + (depths[2] >= 1)), 0))),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.q_proj",                 x_9_,              part_20,           (depths[3], (depths[3], depths[3])),  (depths[3], (part_9, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.3.blocks.*.attention.q_proj", q_proj_1),
-        ("segformer.stages.3.blocks.*.attention.k_proj",                 x_9_,              part_18,           (depths[3], (depths[3], depths[3])),  (depths[3], (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.k_proj",                 x_9_,              part_20,           (depths[3], (depths[3], depths[3])),  (depths[3], (part_9, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.3.blocks.*.attention.k_proj", q_proj_1),
-        ("segformer.stages.3.blocks.*.attention.v_proj",                 x_9_,              part_18,           (depths[3], (depths[3], depths[3])),  (depths[3], (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.v_proj",                 x_9_,              part_20,           (depths[3], (depths[3], depths[3])),  (depths[3], (part_9, 0), 0, ".base_layer")),  # y = xW
         ("segformer.stages.3.blocks.*.attention.v_proj", q_proj_1),
-        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,  part_19,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], depths[3]))),  # scores = qk
-        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,  part_19,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], depths[3]))),  # mix = pv
-        ("segformer.stages.3.blocks.*.attention.o_proj",                 x_9_,              part_18,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0), 0, ".base_layer")),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.o_proj.lora_A.default",  x_9_,              part_7,            (),           (depths[3], (depths[3], depths[3]))),  # y = xW
+        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,  part_21,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], depths[3]))),  # scores = qk
+        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,  part_21,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], depths[3]))),  # mix = pv
+        ("segformer.stages.3.blocks.*.attention.o_proj",                 x_9_,              part_20,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0), 0, ".base_layer")),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.o_proj.lora_A.default",  x_9_,              part_10,           (),           (depths[3], (depths[3], depths[3]))),  # y = xW
         ("segformer.stages.3.blocks.*.attention.o_proj.lora_B.default",  x_9_,              32*W[3],           (),           (depths[3], (depths[3], depths[3]))),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc1",                          x_9_,              part_20,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0))),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc1",                          x_9_,              part_22,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0))),  # y = xW
         ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                x_9_,              18*W[3]*m[3],      (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0))),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc2",                          x_9_,              part_20,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0))),  # y = xW
-        ("classifier",                                                   classifier_rows_,  2*W[3]*N,          (1, (1, 1)),  (1, (part_17 + (depths[0] >= 1)*(depths[1] >= 1)*(depths[3] >= 1) + (depths[0] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) + (depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[0] >= 1)*(depths[3] >= 1) - (depths[1] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[3] >= 1) - (depths[2] >= 1)*(depths[3] >= 1), 0))),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc2",                          x_9_,              part_22,           (depths[3], (depths[3], depths[3])),  (depths[3], (depths[3], 0))),  # y = xW
+        ("classifier",                                                   classifier_rows_,  2*W[3]*N,          (1, (1, 1)),  (1, ((depths[0] >= 1) + part_8*((depths[1] >= 1) + part_4*((depths[2] >= 1)*(1 - (depths[3] >= 1)) + (depths[3] >= 1))), 0))),  # y = xW
     ]
 
 
@@ -569,7 +554,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         depths = sizes.depths; W = sizes.hidden_sizes; H = sizes.num_attention_heads
         return {
             "forward": 0,
-            "lora": 64*depths[0]*((W[0]//H[0])*H[0] + W[0]) + 64*depths[1]*((W[1]//H[1])*H[1] + W[1]) + 64*depths[2]*((W[2]//H[2])*H[2] + W[2]) + 64*depths[3]*((W[3]//H[3])*H[3] + W[3]),
+            "lora": 64*(depths[0]*((W[0]//H[0])*H[0] + W[0]) + depths[1]*((W[1]//H[1])*H[1] + W[1]) + depths[2]*((W[2]//H[2])*H[2] + W[2]) + depths[3]*((W[3]//H[3])*H[3] + W[3])),
         }
 
     @staticmethod

@@ -8,18 +8,26 @@
 """SigLIP image encoder, a vision transformer with a learned probe that pools it by attention: parameters and FLOPs in closed form.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (4*D*pooled*(D + F)) * n + (4*L*D*(2*D + F) + 4*D*pooled*(D + 1) + 2*D*c*p**2) * h + (4*L*D) * hh
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (8*D*pooled*(D + F)) * n + (8*L*D*(2*D + F) + 8*D*pooled*(D + 1) + 2*D*c*p**2) * h + (8*L*D) * hh
-    forward (lora under symflops, torch):
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (4*D*pooled*(D + F)) * n + (4*L*D*(2*D + F + 48) + 4*D*pooled*(D + 1) + 2*D*c*p**2) * h + (4*L*D) * hh
-    backward (lora under symflops, torch):
-        (2*(L >= 1)*D*pooled*(D + 2*F)) * n
-        + (2*(L >= 1)*D*pooled*(2*D + 3) + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(D + 2*F + 144)) * h
+    backward (lora under symflops):
+        (2*D*(L >= 1)*pooled*(D + 2*F)) * n
+        + (2*(L >= 1)*(D*pooled*(2*D + 3) - 3*D*(D + 16)) + 4*L*D*(2*D + F + 96)) * h
         + (8*L*D) * hh
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     h        sum of (h//p)*(w//p) over samples
     hh       sum of (h//p)**2*(w//p)**2 over samples

@@ -8,7 +8,7 @@
 Structure 'default': of models with the sizes in ``Estimator._fixed``.
 
 FLOPs per batch, by regime and convention:
-    forward (full, forward under symflops, torch):
+    forward (full, forward under symflops):
         (16*D*N) * n
         + (16*D*M**2*(M**2 + 4*D)) * q_3
         + (16*D*(D + (2*D*m)//1)) * x_2
@@ -18,7 +18,7 @@ FLOPs per batch, by regime and convention:
         + (64*D*(4*D + (8*D*m)//1)) * x_6
         + (8*D*M**2*(M**2 + 2*D)) * q
         + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
-    backward (full under symflops, torch):
+    backward (full under symflops):
         (32*D*N) * n
         + (32*D*M**2*(M**2 + 4*D)) * q_3
         + (32*D*(D + (2*D*m)//1)) * x_2
@@ -28,7 +28,11 @@ FLOPs per batch, by regime and convention:
         + (128*D*(4*D + (8*D*m)//1)) * x_6
         + (16*D*M**2*(M**2 + 2*D)) * q
         + (2*D*(ph*pw*c + 8*((D*m)//1))) * x
-    forward (lora under symflops, torch):
+    forward (full, forward under torch):
+        as under symflops, each sum of padded lengths
+    backward (full under torch):
+        as under symflops, each sum of padded lengths
+    forward (lora under symflops):
         (16*D*N) * n
         + (16*D*M**2*(M**2 + 4*D + 64)) * q_3
         + (16*D*(D + (2*D*m)//1)) * x_2
@@ -38,7 +42,7 @@ FLOPs per batch, by regime and convention:
         + (64*D*(4*D + (8*D*m)//1)) * x_6
         + (8*D*M**2*(M**2 + 2*D + 64)) * q
         + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
-    backward (lora under symflops, torch):
+    backward (lora under symflops):
         (16*D*N) * n
         + (32*D*M**2*(M**2 + 2*D + 64)) * q_3
         + (16*D*(D + (2*D*m)//1)) * x_2
@@ -48,8 +52,12 @@ FLOPs per batch, by regime and convention:
         + (64*D*(4*D + (8*D*m)//1)) * x_6
         + (2*D*M**2*(8*M**2 + 5*D + 464)) * q
         + (8*D*((D*m)//1)) * x
+    forward (lora under torch):
+        as under symflops, each sum of padded lengths
+    backward (lora under torch):
+        as under symflops, each sum of padded lengths
 
-Moments are sums over the items of a batch:
+Moments are sums over the items of a batch; _padded, of padded lengths:
     n        sum of 1 over samples
     q_3      sum of (-(-h//(2*ph*M)))*(-(-w//(2*pw*M))) over samples
     x_2      sum of (-(-h//(2*ph)))*(-(-w//(2*pw))) over samples
