@@ -873,7 +873,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         part_4 = has_d*(d - 896) + 896
         case_2 = kinds == "timestep"
         return {
-            "full": 1792*has_middle*attentive*((shift == "default")*(1 - has_groups) + has_groups) + 224*steps*case_1 + E*classes*has_classes*(1 - has_kinds) + 5*has_d*(1795*part_1*(d - 448) + 2691*part_2*(d - 672)) + 2016*c + 2017*o + 4020800*part_1 + 9041760*part_2 + 3587*part_3*(has_middle*attentive + 5)*part_4 + E*(case_2 + 1)*(S*(1 - case_1) + E + 224*case_1) + 448*(4*has_middle + 25)*(shift == "scale_shift")*(E + 1) + 2*E*(896*has_middle + case_2 + 5601) + 896*(has_middle*(attentive + 32270) + 223365),
+            "full": 1792*has_middle*attentive*((shift == "default")*(1 - has_groups) + has_groups) + 224*steps*case_1 + 5*has_d*(1795*part_1*(d - 448) + 2691*part_2*(d - 672)) + E*classes*has_classes*(1 - has_kinds) + 2016*c + 2017*o + 4020800*part_1 + 9041760*part_2 + 3587*part_3*(has_middle*attentive + 5)*part_4 + E*(case_2 + 1)*(S*(1 - case_1) + E + 224*case_1) + 448*(4*has_middle + 25)*(shift == "scale_shift")*(E + 1) + 2*E*(896*has_middle + case_2 + 5601) + 896*(has_middle*(attentive + 32270) + 223365),
             "forward": 0,
             "lora": 320*d*has_d*(part_1 + part_2) + 64*part_3*(has_middle*attentive + 5)*part_4 + 71680*(1 - has_d)*(2*part_1 + 3*part_2) + 14336*(4*has_middle*attentive + 45),
         }

@@ -1174,7 +1174,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         case_12 = shift == "scale_shift"
         part_1 = E*(case_12 + 1) + case_12 + 23047
         return {
-            "full": 2560*case_1*(case_2 + 3844 - 1281*alone) + 2560*case_3*(case_2 + 3844) + 2560*case_4*(case_2 + 3844) + has_classes*(E*classes - E*classes*has_kinds) + 6561280*case_5 + 6561280*case_6 + 6561280*case_7 + 6561280*case_8 + 36071680*case_9 + 36071680*case_10 + 36071680*case_11 + 2560*has_middle*part_1 + 1280*has_J*(J + 1) + S*g*has_g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E + W + 2) + E*(more == "text_time")*(E + P + 2) + E*(E + S + 17600*case_12 + 17602) + 2880*c + 2881*o + 17600*case_12 + 749350080 - 1280*(middle == "UNetMidBlock2D")*part_1,
+            "full": 2560*case_1*(case_2 + 3844 - 1281*alone) + 2560*case_3*(case_2 + 3844) + 2560*case_4*(case_2 + 3844) + 6561280*case_5 + 6561280*case_6 + 6561280*case_7 + 6561280*case_8 + 36071680*case_9 + 36071680*case_10 + 36071680*case_11 + 2560*has_middle*part_1 + 1280*has_J*(J + 1) + S*g*has_g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E + W + 2) + E*(more == "text_time")*(E + P + 2) + E*(classes*has_classes*(1 - has_kinds) + E + S + 17600*case_12 + 17602) + 2880*c + 2881*o + 17600*case_12 + 749350080 - 1280*(middle == "UNetMidBlock2D")*part_1,
             "forward": 0,
             "lora": 81920*case_1*(2 - alone) + 163840*case_5 + 163840*case_6 + 163840*case_7 + 163840*case_8 + 327680*case_9 + 327680*case_10 + 163840*case_3 + 163840*case_4 + 327680*case_11 + 3123200,
         }

@@ -1114,7 +1114,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         case_12 = shift == "scale_shift"
         part_1 = E*(case_12 + 1) + case_12 + 23047
         return {
-            "full": 512*case_1*(8*case_2 + 23060 - 6405*alone) + 2048*case_3*(2*case_2 + 5765) + 2048*case_4*(2*case_2 + 5765) + has_classes*(E*classes - E*classes*has_kinds) + 6561280*case_5 + 6561280*case_6 + 6561280*case_7 + 6561280*case_8 + 350840320*case_9 + 350840320*case_10 + 350840320*case_11 + 2560*has_middle*part_1 + 2048*has_J*(J + 1) + S*g*has_g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E + W + 2) + E*(2*E + S + 11200*case_12 + P + 11204) + 2880*c + 2881*o + 11200*case_12 + 2132691200 - 1280*(middle == "UNetMidBlock2D")*part_1,
+            "full": 512*case_1*(8*case_2 + 23060 - 6405*alone) + 2048*case_3*(2*case_2 + 5765) + 2048*case_4*(2*case_2 + 5765) + 6561280*case_5 + 6561280*case_6 + 6561280*case_7 + 6561280*case_8 + 350840320*case_9 + 350840320*case_10 + 350840320*case_11 + 2560*has_middle*part_1 + 2048*has_J*(J + 1) + S*g*has_g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E + W + 2) + E*(classes*has_classes*(1 - has_kinds) + 2*E + S + 11200*case_12 + P + 11204) + 2880*c + 2881*o + 11200*case_12 + 2132691200 - 1280*(middle == "UNetMidBlock2D")*part_1,
             "forward": 0,
             "lora": 81920*case_1*(2 - alone) + 163840*case_5 + 163840*case_6 + 163840*case_7 + 163840*case_8 + 3522560*case_9 + 3522560*case_10 + 163840*case_3 + 163840*case_4 + 3522560*case_11 + 19701760,
         }

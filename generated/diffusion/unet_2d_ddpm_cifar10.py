@@ -631,7 +631,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         part_2 = has_d*(d - 256) + 256
         case_2 = kinds == "timestep"
         return {
-            "full": 512*has_middle*attentive*((shift == "default")*(1 - has_groups) + has_groups) + 128*steps*case_1 + E*classes*has_classes*(1 - has_kinds) + 1027*part_1*(has_middle*attentive + 5)*part_2 + E*(case_2 + 1)*(S*(1 - case_1) + E + 128*case_1) + 128*(4*has_middle + 35)*(shift == "scale_shift")*(E + 1) + 1152*c + 1153*o + 2*E*(256*has_middle + case_2 + 2241) + 256*(has_middle*(attentive + 9230) + 112944),
+            "full": 512*has_middle*attentive*((shift == "default")*(1 - has_groups) + has_groups) + 128*steps*case_1 + E*classes*has_classes*(1 - has_kinds) + 1152*c + 1153*o + 1027*part_1*(has_middle*attentive + 5)*part_2 + E*(case_2 + 1)*(S*(1 - case_1) + E + 128*case_1) + 128*(4*has_middle + 35)*(shift == "scale_shift")*(E + 1) + 2*E*(256*has_middle + case_2 + 2241) + 256*(has_middle*(attentive + 9230) + 112944),
             "forward": 0,
             "lora": 64*(has_middle*attentive + 5)*(part_1*part_2 + 256),
         }

@@ -184,5 +184,7 @@ def closed_form(derived: Any, unit: str) -> str:
         lines += ["  " + line for line in wrapped(name, [f"({text}) * {moment}" for moment, text in form.items()])]
     lines.append("where")
     lines += ["  " + line for line in symbol_table(derived.program)]
-    sums = [f"{moment.name} over {moment.items}" for moment in derived.program.moments]
+    named = {*derived.forward, *derived.backward}
+    moments = [moment for moment in derived.program.moments if moment.name in named or not moment.side]
+    sums = [f"{moment.name} over {moment.items}" for moment in moments]
     return "\n".join([*lines, "  moments: " + ", ".join(sums)])

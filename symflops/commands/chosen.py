@@ -27,9 +27,10 @@ class Chosen:
         """The regimes of a spec."""
         return list(self.regimes) or baked(model, variant)
 
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """The conventions of programs."""
+    def stored(self, model: Model, variant: str = "") -> tuple[str, ...]:
+        """The conventions of the program of a spec; that of a structure which its config decides has those of modules."""
+        if isinstance(model.compiled(Goal.GRAPH, variant=variant), NeedsSize) or variant:
+            return self.shown
         return self.conventions or (*CONVENTIONS, *stored())
 
     @property

@@ -88,7 +88,7 @@ def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
     programs = []
     for variant, targets in structures.items():
         records = () if variant else verifications(file)
-        asked = chosen.regimes_of(model, variant), chosen.stored
+        asked = chosen.regimes_of(model, variant), chosen.stored(model, variant)
         texts: dict[str, Any] = {"version": __version__, "verified": records, "targets": targets}
         found = model.structure(variant, *asked, **texts, shown=tuple(convention_of(name).name for name in chosen.shown))
         programs.append(program_in(found))

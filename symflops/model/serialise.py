@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, cast, get_args, get_origin
 
 from symflops.model import formula as nodes
-from symflops.model.format import FORMAT, FormatError, check_format, leading, line_of
+from symflops.model.format import FORMAT, FormatError, leading, line_of, packed, unpacked
 from symflops.model.program import Amount, GradientLine, Line, Program, RegimeLines, Tensor
 
 TABLES: Mapping[type, str] = {Line: "all_lines", Tensor: "all_tensors", Amount: "all_amounts", GradientLine: "all_gradients"}
@@ -47,13 +47,18 @@ def document_of(program: Program) -> dict[str, Any]:
 
 def text_of(document: Mapping[str, Any]) -> str:
     """The JSON text of a stored program: a line per row of a table, so that changes read well."""
+    return _in_rows(packed(document)) + "\n"
+
+
+def _in_rows(document: Mapping[str, Any]) -> str:
+    """The JSON text of an object, a line per item of its long lists."""
     entries = []
     for key, value in document.items():
-        text = _dump(value)
+        text = _in_rows(value) if isinstance(value, dict) and "rows" in value else _dump(value)
         if isinstance(value, list) and len(text) > 100:
             text = "[\n" + ",\n".join(_dump(item) for item in value) + "\n]"
         entries.append(f"{_dump(key)}:{text}")
-    return "{\n" + ",\n".join(entries) + "\n}\n"
+    return "{\n" + ",\n".join(entries) + "\n}"
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
@@ -62,10 +67,10 @@ def program_of(document: Mapping[str, Any]) -> Program:
     Raises:
         FormatError: the document is damaged, or of another format.
     """
-    check_format(document.get("format"))
     try:
+        document = unpacked(document)
         program: Program = _Reader(document).record(Program, document)
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
     return program
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import Formulas
-from symflops.model.format import FormatError, check_format
+from symflops.model.format import FormatError, unpacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,9 +90,8 @@ class Stored:
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        check_format(document.get("format"))
-        self.document = document
         with DamageTold():
+            self.document = document = unpacked(document)
             self.name: str = document["name"]
             self.formulas = Formulas(document["formulas"])
             self.streams = tuple(Stream(row) for row in document["streams"])

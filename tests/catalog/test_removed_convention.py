@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from symflops.api import load
 from symflops.catalog import library, lookup
 from symflops.catalog.library import PACKAGE, find_spec
 from symflops.cli.main import main
@@ -58,7 +59,7 @@ def test_a_removed_convention_has_no_number(package: Path, convention: str, caps
     assert main(["compare", "llama", "--conventions", f"symflops,{convention}"]) == 2
     assert main(["render", "llama", "--format", "latex", "--convention", convention]) == 2
     assert main(["generate", "llama", "--standalone", "--convention", convention]) == 2
-    assert convention not in stored() and convention not in ALL.stored
+    assert convention not in stored() and convention not in ALL.stored(load("llama"))
 
 
 def test_a_stored_convention_is_used_while_its_page_is_the_same(package: Path, program: dict[str, object]) -> None:

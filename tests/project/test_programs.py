@@ -33,13 +33,13 @@ def test_a_program_reads_back_to_the_same_bytes(path):
     assert program_of(document_of(program)) == program
 
 
-@pytest.mark.parametrize("damage", [{"format": 2}, {"format": None}, {"formulas": [["+", 5]]}, {"formulas": [True]}, {"regimes": 3}, {"streams": [{}]}])
+@pytest.mark.parametrize("damage", [{"format": 1}, {"format": None}, {"formulas": [["+", 5]]}, {"formulas": [True]}, {"regimes": 3}, {"regimes": [3]}, {"streams": [{}]}, {"work": 3}, {"work": {"columns": [["unit"]], "rows": [[0, 1, 2]]}}, {"regimes": [{"lines": {"runs": [0, 10**9]}}]}, {"regimes": [{"lines": {"runs": [5]}}]}])
 def test_damage_is_refused(damage):
     with pytest.raises(FormatError):
         program_of(json.loads(LLAMA) | damage)
 
 
-@pytest.mark.parametrize("damage", [{"format": 2}, {"streams": [{}]}, {"regimes": 3}])
+@pytest.mark.parametrize("damage", [{"format": 1}, {"streams": [{}]}, {"regimes": 3}, {"regimes": [3]}, {"work": {"columns": [], "rows": [[0]]}}, {"regimes": [{"lines": {"runs": [0, 10**9]}}]}])
 def test_the_interpreter_refuses_damage(damage):
     with pytest.raises(FormatError):
         stored_of(json.loads(LLAMA) | damage)
