@@ -12,10 +12,14 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = ROOT / "specs"
 ASSUMED = "assumed"
-REGIMES = ("checkpointed", "decode", "dpo", "forward", "frozen-tower", "frozen-vision", "full", "generate", "grpo", "lora", "reference", "reward")
+REGIMES = (
+    "checkpointed", "decode", "dpo", "forward", "frozen-tower", "frozen-vision", "full", "generate", "grpo", "lora",
+    "mtp", "reference", "reward",
+)  # fmt: skip
 CONVENTIONS = (
-    "ascend-guide", "ascend-profiler", "calflops", "deepspeed", "kaplan", "kempnerforge", "latte", "levanter", "linears", "litgpt",
-    "llm-foundry", "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo", "palm", "symflops", "torch", "torch-raw", "transformers", "trl", "veomni",
+    "ascend-guide", "ascend-profiler", "calflops", "cookbook", "deepspeed", "kaplan", "kempnerforge", "latte",
+    "levanter", "linears", "litgpt", "llm-foundry", "maxtext", "megatron", "megatron-bridge", "nanotron", "nemo",
+    "nemo-automodel", "olmo-core", "palm", "symflops", "torch", "torch-raw", "torchtitan", "transformers", "trl", "veomni",
     "verl", "verl-omni",
 )  # fmt: skip
 CACHED = {"decode": 3, "generate": 4}  # regimes whose entries are pairs, and the second number that is given here
