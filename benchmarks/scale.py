@@ -24,7 +24,7 @@ from typing import Any
 
 from symflops.api import AnyRegime, Model, convention_of, load, regime_of
 from symflops.catalog.library import chosen_specs
-from symflops.commands.generate import baked
+from symflops.commands.chosen import baked
 from symflops.compiler import build, derive, emit, lower, read
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import ENDINGS

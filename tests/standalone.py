@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from symflops.api import CONVENTIONS
 from symflops.emit.python.module import render
 from symflops.model.serialise import program_of
 
@@ -14,4 +15,5 @@ MODULES = sorted((ROOT / "generated").glob("*/*.py"))
 
 def standalone(module: Path) -> str:
     """The text of a generated module that needs no symflops."""
-    return render(program_of(json.loads(module.with_suffix(".json").read_bytes())), "0", standalone=True)
+    program = program_of(json.loads(module.with_suffix(".json").read_bytes()))
+    return render(program.counting(CONVENTIONS), "0", standalone=True)

@@ -15,7 +15,7 @@ from symflops.runtime.classes import class_in, class_name, named_classes
 from symflops.runtime.config import as_json
 from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.per_token import tokens_of
+from symflops.runtime.per_token import per_token, tokens_of
 from symflops.runtime.stored import Stored
 from symflops.system.reading import read_bytes, read_json
 
@@ -289,7 +289,7 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, A
         "recomputed": model.recomputed(m),
         "total": total,
         "tokens": tokens,
-        "flops_per_token": total / tokens if tokens else None,
+        "flops_per_token": per_token(total, tokens),
         "moments": m.as_dict(),
         "notes": model.notes(batch),
         "evidence": model.evidence,

@@ -46,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
         found["unit"] = "macs"
         for key in ("forward", "backward", "recomputed", "total"):
             found[key] //= 2
-        found["flops_per_token"] = found["total"] / found["tokens"] if found["tokens"] else None
+        from symflops.runtime.per_token import per_token
+
+        found["flops_per_token"] = per_token(found["total"], found["tokens"])
     print(json.dumps(found) if args.json else table(found))
     return 0
 
@@ -124,7 +126,7 @@ def table(found: dict[str, Any]) -> str:
     for key in ("forward", "backward", "recomputed", "total"):
         lines.append(f"  {key:<22} {found[key]:>26,} {unit:<6} {scaled(found[key])}{unit}")
     if found["tokens"]:
-        each = round(found["flops_per_token"])
+        each = found["flops_per_token"]
         lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")
         lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
     lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))

@@ -20,6 +20,11 @@ def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | No
     return None if formula is None else int(stored.formulas.settled(formula, sizes))
 
 
+def per_token(total: int, tokens: int | None) -> int | None:
+    """FLOPs per token, rounded to a whole number; None for a batch without tokens."""
+    return (2 * total + tokens) // (2 * tokens) if tokens else None
+
+
 def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments) -> int | None:
     """The tokens of a batch, without padding: the queries of the model's first attention outside of towers.
 

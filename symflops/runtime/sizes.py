@@ -71,6 +71,16 @@ def _settled(field: Mapping[str, Any], given: Any, program: Stored, known: Mappi
     return plain(given)
 
 
+def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
+    """The value of a formula, or why it has none if the spec does not say what null makes of a size."""
+    try:
+        return program.formulas.settled(formula, known)
+    except ConfigError as error:
+        if not any(type(value) is Unsaid for value in known.values()):
+            raise
+        return Unsaid(str(error))
+
+
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
 
@@ -91,13 +101,9 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
         else:
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
     for row in program.document["definitions"]:
-        try:
-            known[row["letter"]] = program.formulas.settled(row["formula"], known)
-        except ConfigError as error:
-            if not any(type(value) is Unsaid for value in known.values()):
-                raise
-            known[row["letter"]] = Unsaid(str(error))
+        known[row["letter"]] = _said(program, row["formula"], known)
     for row in program.document.get("requirements", ()):
-        if program.formulas.settled(row["formula"], known) != 0:
+        left = _said(program, row["formula"], known)
+        if type(left) is not Unsaid and left != 0:
             raise ConfigError(f"the config does not fit the model: {row['text']}")
     return known

@@ -21,7 +21,7 @@ LARGEST = 80_000
 WRITTEN_OUT = {  # modules whose levels are no repeats: each block has its own widths, and stands in the module by itself
     "unet_2d_condition": "four levels down and up, of Stable Diffusion 1", "unet_2d_condition_sd15": "as unet_2d_condition",
     "unet_2d_condition_sd21": "as unet_2d_condition, with heads of each level",
-    "unet_2d_condition_sdxl": "three levels, with up to ten layers of attention in each block", "unet_3d_condition": "four levels, each with attention over frames",
+    "unet_3d_condition": "four levels, each with attention over frames",
     "audioldm2_unet_audioldm2": "four levels, with two texts in each block",
 }  # fmt: skip
 

@@ -46,7 +46,7 @@ def closed_forms(spec: str, model: Any) -> Figures:
 
 
 def programs_of(model: Any, config: Mapping[str, Any] | None, regimes: Sequence[str], conventions: Sequence[str]) -> Programs:
-    """A program for each regime and convention; one convention alone is what a user compiles."""
+    """A program for each regime and convention; one for all where it can be, since a derivation takes its time."""
     found: dict[tuple[str, str], Any] = {}
     fine = []
     for regime in regimes:
@@ -56,8 +56,11 @@ def programs_of(model: Any, config: Mapping[str, Any] | None, regimes: Sequence[
         except Exception as error:
             found[regime, ""] = text_of(error)
     for together in ([name for name in fine if name not in CACHED], *([name] for name in fine if name in CACHED)):
-        for one in conventions:
-            found |= dict.fromkeys(pairs(together, [one]), program_or_error(model, together, one, config))
+        try:
+            found |= dict.fromkeys(pairs(together, conventions), model.program(together, conventions, config))
+        except Exception:
+            for one in conventions:
+                found |= dict.fromkeys(pairs(together, [one]), program_or_error(model, together, one, config))
     return found
 
 
