@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -20,110 +19,8 @@ from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number, walk
 from symflops.model.program import Program
 from symflops.model.verification import Verification, VerifiedCase
+from tests.emit.math_reader import TOKEN, read
 from tests.emit.programs import SPECS, program, sizes_of
-
-TOKEN = re.compile(
-    r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)"
-    r"|(?P<letter>(?:\\bar\{S\}|\\overline\{(?:[^{}]|\{[^{}]*\})*\}|\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|neg\b|ge\b)[A-Za-z]+|[A-Za-z])"
-    r"(?:_\{(?:[^{}]|\{[^{}]*\})*\})?)"
-    r"|(?P<mark>\\frac|\\[lr]floor|\\[lr]ceil|\\ge\b|\\neg\b|[-+/()\[\]{}^=&<])"
-)
-
-
-class Reader:
-    """Reads and evaluates a printed formula at once; letters are looked up as they are printed."""
-
-    def __init__(self, text: str, values: Mapping[str, Any]) -> None:
-        self.tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(text):
-            match = TOKEN.match(text, place)
-            assert match, f"unread: {text[place:]!r}"
-            if match.lastgroup:
-                self.tokens.append((match.lastgroup, match.group()))
-            place = match.end()
-        self.values = values
-        self.place = 0
-
-    def peek(self) -> tuple[str, str]:
-        return self.tokens[self.place] if self.place < len(self.tokens) else ("end", "")
-
-    def take(self, text: str | None = None) -> str:
-        found = self.peek()[1]
-        assert text is None or found == text, f"{text!r} expected, not {found!r}"
-        self.place += 1
-        return found
-
-    def sum(self) -> Any:
-        negative = self.peek()[1] == "-" and bool(self.take())
-        total = -self.product() if negative else self.product()
-        while self.peek()[1] in ("+", "-"):
-            total = total + self.product() if self.take() == "+" else total - self.product()
-        return total
-
-    def product(self) -> Any:
-        value = self.power()
-        while self.peek()[0] in ("number", "letter") or self.peek()[1] in ("(", "[", r"\frac", r"\lfloor", r"\lceil"):
-            value = value * self.power()
-        return value
-
-    def power(self) -> Any:
-        value = self.atom()
-        if self.peek()[1] == "^":
-            self.take("^")
-            self.take("{")
-            if self.peek()[1] == "+":
-                self.take()
-                value = max(0, value)
-            else:
-                value = value ** int(self.take())
-            self.take("}")
-        return value
-
-    def group(self, close: str) -> Any:
-        value = self.sum()
-        self.take(close)
-        return value
-
-    def atom(self) -> Any:
-        kind, text = self.peek()
-        self.take()
-        if kind == "number":
-            return int(text)
-        if kind == "letter":
-            value = self.values[text]
-            return int(value) if isinstance(value, bool) else value
-        if text == "(":
-            return self.group(")")
-        if text == r"\frac":
-            self.take("{")
-            above = self.group("}")
-            self.take("{")
-            return Fraction(above) / self.group("}")
-        if text in (r"\lfloor", r"\lceil"):
-            above = self.product()
-            self.take("/")
-            below = self.power()
-            self.take(text.replace(r"\l", r"\r"))
-            return above // below if text == r"\lfloor" else -(-above // below)
-        assert text == "[", f"no formula starts with {text!r}"
-        if self.peek()[1] == r"\neg":
-            self.take()
-            return 1 - self.group("]")
-        value = self.sum()
-        if self.peek()[1] in (r"\ge", "<"):
-            least = self.take() == r"\ge"
-            value = int((value >= self.sum()) == least)
-        self.take("]")
-        return value
-
-
-def read(text: str, values: Mapping[str, Any]) -> Any:
-    """The value of a printed formula, all of it."""
-    reader = Reader(text, values)
-    value = reader.sum()
-    assert reader.peek()[0] == "end", f"left over: {reader.tokens[reader.place :]}"
-    return value
 
 
 def displayed(page: str, head: str) -> list[str]:

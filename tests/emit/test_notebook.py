@@ -13,7 +13,7 @@ from symflops.emit.math.printer import letters
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.python import module as python
 from symflops.model.formula import evaluate
-from tests.emit.test_latex import read
+from tests.emit.math_reader import read
 from tests.shipped import load
 
 

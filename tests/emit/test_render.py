@@ -24,8 +24,9 @@ from symflops.emit.page.fragments import PIECES, fragments
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
 from symflops.records.verified import verifications
+from tests.emit.math_reader import TOKEN, read
 from tests.emit.programs import SPECS, program, sizes_of
-from tests.emit.test_latex import TOKEN, displayed, printed_values, read
+from tests.emit.test_latex import displayed, printed_values
 from tests.sampling import amount, sampled
 from tests.shipped import load, typical
 
