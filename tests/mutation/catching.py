@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile, roots, specs_in
+from symflops.catalog.library import SpecFile, find_spec
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.frontend.read import read
 from symflops.model.regime import Adapter, Recompute, Regime
@@ -180,13 +180,9 @@ def partial() -> Any:
 
 
 @cache
-def subjects() -> dict[str, Subject]:
-    """The specs of the list that are there, have records, and are exact as they are."""
-    found = {}
-    for file in specs_in(roots()[-1]):
-        if file.name in SPECS:
-            subject = Subject(file)
-            texts = {name: written(tree) for name, tree in subject.trees.items()}
-            if subject.records and not subject.caught(subject.model(file.name, texts[file.name])):
-                found[file.name] = subject
+def subject(name: str) -> Subject:
+    """A spec of the list, which has records and is exact on them as it is."""
+    found = Subject(find_spec(name))
+    texts = {document: written(tree) for document, tree in found.trees.items()}
+    assert found.records and not found.caught(found.model(name, texts[name])), f"{name} has no records, or is not exact on them as it is"
     return found
