@@ -69,7 +69,8 @@ def listed(terms: Sequence[str]) -> list[str]:
 
 
 def wrapped(name: str, terms: Sequence[str]) -> list[str]:
-    """``name = term + term`` as lines, one per term; long terms are folded."""
+    """``name = term + term`` as lines, one per term (a sum of none is 0); long terms are folded."""
+    terms = terms or ["0"]
     return folded(terms, [f"{name:<10} = ", *(" " * 10 + " + " for _ in terms[1:])], 104, " " * 15)
 
 
