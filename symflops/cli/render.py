@@ -128,7 +128,8 @@ def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tu
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
     from symflops.commands.chosen import baked
-    from symflops.commands.site import compared, standalone
+    from symflops.commands.compared import compared
+    from symflops.commands.site import standalone
 
     program = None
     if config is not None or regimes or conventions:

@@ -19,6 +19,7 @@ from symflops import __version__
 from symflops.api import convention_of, load, program_in
 from symflops.catalog.library import PACKAGE, SpecFile
 from symflops.commands.chosen import ALL, Chosen
+from symflops.commands.compared import ENDING, compared, figures, text_of
 from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary
@@ -95,6 +96,8 @@ def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
         stem = (f"{file.group}/" if file.group else "") + model.spec.name + (f"_{variant}" if variant else "")
         files |= {f"{stem}.{ending}": text for ending, text in found.texts.items()}
     program = programs[0]
+    stem = (f"{file.group}/" if file.group else "") + model.spec.name
+    files[f"{stem}.{ENDING}"] = text_of(program, figures(model, program, compared()), compared())
     sources = {source.path: digest(source.text) for source in model.spec.sources}
     entry = {
         "group": file.group,

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from symflops import __version__
-from symflops.api import Model, convention_of, load
-from symflops.catalog.library import SpecFile, pages
-from symflops.commands.chosen import baked
+from symflops.api import CONVENTIONS, Model, load, program_in
+from symflops.catalog.library import SpecFile
+from symflops.commands.chosen import BAKED, baked
+from symflops.commands.compared import compared, config_of, figures, stored_figures
 from symflops.commands.generate import Output, verified_digest
-from symflops.diagnostics.findings import SymflopsError
+from symflops.commands.stored import stored_program
 from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html
 from symflops.emit.html import resources
@@ -30,10 +31,6 @@ from symflops.records.verified import verifications
 from symflops.system.digests import digest, package_digest
 from symflops.system.reading import read_bytes
 from symflops.witness.cases import cases_of
-from symflops.witness.convention_figures import convention_figures
-
-MOST = 150
-"""Structures with more lines than this are not compared."""
 
 INDEX, ASSETS = "index.html", "assets"
 
@@ -52,9 +49,14 @@ class _Structure:
 
 def structures(model: Model) -> list[_Structure]:
     """The structures that a page calculates: that of the defaults, and those of the published variants."""
-    programs = [model.typical(baked(model))]
-    programs += [model.published(variant, baked(model, variant)) for variant in model.variants]
+    programs = (structure(model, variant) for variant in ("", *model.variants))
     return [_Structure(program, javascript.render(program, __version__)) for program in programs]
+
+
+def structure(model: Model, variant: str) -> Program:
+    """The program of a variant, or of the spec itself: as it is stored, else derived."""
+    stored = stored_program(model.file, variant, BAKED[0], CONVENTIONS)
+    return stored or program_in(model.structure(variant, baked(model, variant)))
 
 
 def compile_page(file: SpecFile) -> Output:
@@ -63,14 +65,14 @@ def compile_page(file: SpecFile) -> Output:
     Raises:
         SpecError: the spec is not valid.
     """
-    model = load(file.path)
+    model = load(file)
     found = structures(model)
     program = found[0].program
     folder = file.group or "models"
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    derivation = document(page_of(program, verifications(file), conventions=figures(model, program, compared())))
+    derivation = document(page_of(program, verifications(file), conventions=compared_figures(model, program, compared())))
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
@@ -90,25 +92,16 @@ def standalone(model: Model, program: Program | None = None, against: Sequence[s
     carried = resources.within(tuple(structure.script for structure in found))
     shown = found[0].program
     names = [regime.name for regime in shown.regimes]
-    counted = figures(model, shown, against)
+    counted = compared_figures(model, shown, against)
     regimes = [name for name in ON_PAGES if name in names] or names
     derivation = document(page_of(shown, verifications(model.file), regimes, counted))
     return html.render(shown, derivation, __version__, setting, carried)
 
 
-def compared() -> list[str]:
-    """The shipped conventions that a page compares, as their own pages say: each takes as long as the rest of a page."""
-    return [name for name in pages("conventions") if convention_of(name).compared]
-
-
-def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """The FLOPs of a typical batch under conventions; empty if the model has no typical batch, or its structure is large."""
-    if not against or program.whole or len(program.regimes[0].lines) > MOST:
-        return ()  # statistics of a whole batch have no formula to compare
-    try:
-        return convention_figures(model, program, config_of(program), list(dict.fromkeys((program.conventions[0], *against))))
-    except SymflopsError:
-        return ()
+def compared_figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
+    """What conventions count of one step: as it is stored, else derived."""
+    stored = stored_figures(model.file, program, against)
+    return figures(model, program, against) if stored is None else stored
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> Setting:
@@ -120,19 +113,6 @@ def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], script
         estimators=tuple((structure.key, script) for structure, script in zip(found, scripts, strict=True)),
         home=home,
     )
-
-
-def config_of(program: Program) -> dict[str, Any]:
-    """A config of the structure that a program is of."""
-    keys = {field.letter: field.keys[0] for field in program.fields}
-    config: dict[str, Any] = {}
-    for letter, value in program.fixed:
-        place = config
-        *outer, last = keys[letter].split(".")
-        for word in outer:
-            place = place.setdefault(word, {})
-        place[last] = list(value) if isinstance(value, tuple) else value
-    return config
 
 
 def script_name(program: Program) -> str:

@@ -61,7 +61,7 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
         done = symflops("generate", "llama", "qwen_image", "--out", str(tmp_path / seed), PYTHONHASHSEED=seed)
         assert done.returncode == 0, done.stderr
     names = sorted(path.relative_to(tmp_path / "1") for path in (tmp_path / "1").rglob("*.*") if path.is_file())
-    assert {path.suffix for path in names} == {".json", ".py", ".md", ".tex", ""} and len(names) == 13
+    assert {path.suffix for path in names} == {".json", ".py", ".md", ".tex", ""} and len(names) == 15
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4242" / name).read_bytes(), name
 

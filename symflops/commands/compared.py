@@ -1,0 +1,82 @@
+"""What shipped conventions count of one step of each spec: derived once, stored beside the spec's program, read by pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from symflops.api import Model, convention_of
+from symflops.catalog.library import SpecFile, pages
+from symflops.commands.stored import folder_of
+from symflops.diagnostics.findings import SymflopsError
+from symflops.emit.page.worked_figures import ConventionFigures
+from symflops.model.program import Program
+from symflops.system.digests import digest
+from symflops.system.reading import read_own
+from symflops.witness.convention_figures import convention_figures
+
+MOST = 150
+"""Structures with more lines than this are not compared."""
+
+ENDING = "compared.json"
+SHAPE = {"of": str, "figures": [[str]]}
+
+
+@cache
+def compared() -> tuple[str, ...]:
+    """The shipped conventions that a page compares, as their own pages say."""
+    return tuple(name for name in pages("conventions") if convention_of(name).compared)
+
+
+def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
+    """The FLOPs of a typical batch under conventions; empty if the model has no typical batch, or its structure is large."""
+    if not against or program.whole or len(program.regimes[0].lines) > MOST:
+        return ()  # statistics of a whole batch have no formula to compare
+    try:
+        return convention_figures(model, program, config_of(program), list(dict.fromkeys((program.conventions[0], *against))))
+    except SymflopsError:
+        return ()
+
+
+def config_of(program: Program) -> dict[str, Any]:
+    """A config of the structure that a program is of."""
+    keys = {field.letter: field.keys[0] for field in program.fields}
+    config: dict[str, Any] = {}
+    for letter, value in program.fixed:
+        place = config
+        *outer, last = keys[letter].split(".")
+        for word in outer:
+            place = place.setdefault(word, {})
+        place[last] = list(value) if isinstance(value, tuple) else value
+    return config
+
+
+def text_of(program: Program, found: Sequence[ConventionFigures], against: Sequence[str]) -> str:
+    """The stored figures of a program."""
+    rows = [[item.name, str(item.total), str(item.ratio or ""), item.reason, item.unit] for item in found]
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return f'{{"of": "{made_from(program, against)}", "figures": [\n{lines}\n]}}\n'
+
+
+def stored_figures(file: SpecFile, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...] | None:
+    """The stored figures of a program; None if there are none, or a source or a convention has changed since."""
+    folder = folder_of(file)
+    found = read_own(folder / f"{program.name}.{ENDING}", SHAPE) if folder else {}
+    if not found or found["of"] != made_from(program, against):
+        return None
+    return tuple(
+        ConventionFigures(name, int(total), Fraction(ratio) if ratio else None, reason, unit)
+        for name, total, ratio, reason, unit in found["figures"]
+    )
+
+
+def made_from(program: Program, against: Sequence[str]) -> str:
+    """One digest of the sources and the sizes of a program, its first regime, and the pages of conventions."""
+    names = dict.fromkeys((program.conventions[0], *against))
+    conventions = [(name, convention_of(name).digest) for name in names]
+    return digest(
+        repr((program.sources, program.fixed, program.fields, program.regimes[0].name, program.regimes[0].doc, conventions))
+    )
