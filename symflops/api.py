@@ -26,6 +26,7 @@ from symflops.model.spec import SizeSpec, Spec, VariantSpec
 from symflops.records.census import carried
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.specialise.assumed import Known, known_of
 
 REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
 AnyRegime = str | Path | Regime
@@ -204,10 +205,28 @@ class Model:
         regime: AnyRegime = "full",
         convention: AnyConvention = "symflops",
         config: Mapping[str, Any] | None = None,
+        assume: str | Mapping[str, Any] = "",
+        numeric: bool = False,
     ) -> Derived:
-        """Both passes under one regime and convention, as closed forms."""
-        program = self.program([regime], [convention], config)
+        """Both passes under one regime and convention, as closed forms.
+
+        ``config`` decides the structure. What is assumed is substituted, as :meth:`Derived.at` does; if ``numeric``, so is all
+        that the config says.
+        """
+        known = self.known(config, assume, numeric)
+        program = known.of(self.program([regime], [convention], known.config)) if assume or numeric else None
+        program = program or self.program([regime], [convention], config)
         return Derived(program, program.cases[0])
+
+    def known(
+        self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
+    ) -> Known:
+        """What a config and assumptions say of the sizes.
+
+        Raises:
+            SymflopsError: an assumption is of no size.
+        """
+        return known_of({size.name.text: size.keys for size in self.spec.sizes}, config, assume, numeric)
 
     def estimator(
         self,

@@ -6,7 +6,18 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, OVER, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.cli.arguments import (
+    ASSUME,
+    BATCH,
+    CONFIG,
+    CONVENTION,
+    NUMERIC,
+    OVER,
+    REGIME,
+    SPEC_OR_CONFIG,
+    argument,
+    arguments_of,
+)
 from symflops.cli.estimate import aligned, batch_of, scaled
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import unit_of
@@ -17,6 +28,8 @@ BAR = 20
 configure = arguments_of(
     SPEC_OR_CONFIG,
     CONFIG,
+    ASSUME,
+    NUMERIC,
     BATCH,
     argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)"),
     REGIME,
@@ -46,12 +59,17 @@ def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
     from symflops.catalog.lookup import by_config, by_name, closed_forms, is_file, read_config, records_of
     from symflops.runtime.evidence import summary
+    from symflops.specialise.assumed import known_of
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     config = read_config(args.config) if args.config else {}
     spec = args.spec or by_config(config)[1]
     derived = closed_forms(spec, config, args.regime, args.convention)
+    known = known_of(derived.program.keys, config if args.config else None, args.assume, args.numeric)
+    if args.assume:
+        config = dict(known.config or {})
+        derived = closed_forms(spec, config, args.regime, args.convention)
     estimator = derived.estimator(config)
     if not is_file(spec):
         estimator.records = records_of(by_name(spec), spec, estimator)
@@ -65,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     print("\n".join(rows(root, args.depth, unit)))
     print("\n".join(["", *roles(derived)]))
     print("\n" + "\n".join(summary(estimator.evidence)))
-    print("\n" + closed_form(derived, unit))
+    print("\n" + closed_form(derived.under(known), unit, bool(known)))
     if args.plot:
         plot(args, derived, config, batch)
     return 0
@@ -175,15 +193,16 @@ def roles(derived: Any) -> list[str]:
     return ["roles:", *(f"  {name.ljust(width)}  {text}" for name, text in rows)] if rows else ["roles: those of the operators"]
 
 
-def closed_form(derived: Any, unit: str) -> str:
+def closed_form(derived: Any, unit: str, specialised: bool = False) -> str:
     """The closed forms, a line per moment, and what the letters mean."""
-    from symflops.emit.python.closed_forms import symbol_table, wrapped
+    from symflops.emit.python.closed_forms import symbol_table, symbols_of, wrapped
 
     lines = [f"closed form, {unit} per batch:"]
     for name, form in (("forward", derived.forward), ("backward", derived.backward)):
         lines += ["  " + line for line in wrapped(name, [f"({text}) * {moment}" for moment, text in form.items()])]
     lines.append("where")
-    lines += ["  " + line for line in symbol_table(derived.program)]
+    told = symbols_of(derived.program, derived.case) if specialised else symbol_table(derived.program)
+    lines += ["  " + line for line in told]
     named = {*derived.forward, *derived.backward}
     moments = [moment for moment in derived.program.moments if moment.name in named or not moment.side]
     sums = [f"{moment.name} over {moment.items}" for moment in moments]

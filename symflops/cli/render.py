@@ -4,6 +4,7 @@
   symflops render llama --format pdf -o papers
   symflops render llama --format markdown --against megatron,verl
   symflops render llama --format latex --fragment --regime full --convention symflops -o paper
+  symflops render deepseek_v3 --format pdf --config config.json --numeric
 
 Fragments are the closed forms, a table of symbols and a table of modules, each in a file of its own below -o. LaTeX
 fragments are an align and two booktabs tables, and say which packages they need. A PDF needs latexmk and pdflatex.
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import SPEC, STRUCTURE, argument, arguments_of
+from symflops.cli.arguments import ASSUME, NUMERIC, SPEC, STRUCTURE, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
 
 
@@ -61,6 +62,8 @@ configure = arguments_of(
     argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
     argument("-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"),
     STRUCTURE,
+    ASSUME,
+    NUMERIC,
     argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, forward)"),
     argument("--convention", action="append", metavar="C", help="what is counted; may be repeated (default: all)"),
     argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)"),
@@ -93,20 +96,20 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     from symflops.catalog.lookup import read_config
 
     model = load(args.spec)
-    config = read_config(args.config) if args.config else None
+    known = model.known(read_config(args.config) if args.config else None, args.assume, args.numeric)
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
     chosen = formats()[args.format]
     if args.fragment:
         fragments = fragments_of(args.format)
-        program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
+        program = known.of(model.program(regimes or REGIMES, conventions or CONVENTIONS, known.config))
         pieces = fragments(program, __version__)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
     if chosen.whole:
-        return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, config, regimes, conventions, args.against)}
+        return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, known, regimes, conventions, args.against)}
     assert chosen.page is not None
     if chosen.compiled is typeset:
         tools()  # before the work, not after it
-    shown = page(model, config, regimes, conventions or CONVENTIONS, args.against)
+    shown = page(model, known, regimes, conventions or CONVENTIONS, args.against)
     text = chosen.page(shown, __version__)
     name = shown.name
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
@@ -124,7 +127,7 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
     return able[name]
 
 
-def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
+def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
     from symflops.commands.chosen import baked
@@ -132,12 +135,12 @@ def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tu
     from symflops.commands.site import standalone
 
     program = None
-    if config is not None or regimes or conventions:
-        program = model.program(regimes or baked(model), conventions or CONVENTIONS, config)
+    if known or regimes or conventions:
+        program = known.of(model.program(regimes or baked(model), conventions or CONVENTIONS, known.config))
     return standalone(model, program, [name.strip() for name in against.split(",")] if against else compared())
 
 
-def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
+def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.api import REGIMES
     from symflops.commands.chosen import baked
@@ -146,14 +149,14 @@ def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[s
     from symflops.records.verified import verifications
     from symflops.witness.convention_figures import convention_figures
 
-    if config is None:
-        program = model.typical(regimes or baked(model), conventions)
+    if known:
+        program = known.of(model.program(regimes or REGIMES, conventions, known.config))
     else:
-        program = model.program(regimes or REGIMES, conventions, config)
+        program = model.typical(regimes or baked(model), conventions)
     figures: tuple[Any, ...] = ()
     if against:
         others = [name.strip() for name in against.split(",")]
-        figures = convention_figures(model, program, config or {}, [conventions[0], *others])
+        figures = convention_figures(model, program, known.config or {}, [conventions[0], *others])
     return document(page_of(program, verifications(model.file), regimes or REGIMES, figures))
 
 

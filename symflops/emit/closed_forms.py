@@ -10,6 +10,7 @@ from symflops.emit.markdown.notebook import Shown
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.program import Case, Program
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.specialise.assumed import Known, known_of
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,30 @@ class Derived(Shown):
     def backward(self) -> dict[str, str]:
         """FLOPs of the backward pass, as moment -> coefficient."""
         return self._texts(self.case.backward)
+
+    def at(
+        self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
+    ) -> Derived:
+        """These forms with what is known substituted and folded.
+
+        Args:
+            config: Decides all conditions; sizes stay letters.
+            assume: Sizes with their values, such as ``"qk_norm=null, K=0"``; formulas no longer have them.
+            numeric: Whether formulas have numbers for all sizes: those of the config, or the defaults.
+
+        Raises:
+            SymflopsError: no size has that name, a value does not fit, or the structure is of other values.
+        """
+        return self.under(known_of(self.program.keys, config, assume, numeric))
+
+    def under(self, known: Known) -> Derived:
+        """These forms with what is known of the sizes substituted and folded.
+
+        Raises:
+            SymflopsError: as :meth:`at`.
+        """
+        program = known.of(self.program.counting([self.case.convention]))
+        return Derived(program, program.case(self.case.regime, self.case.convention))
 
     def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
         """The estimator of these forms for one config."""

@@ -208,6 +208,11 @@ class Program:
     cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """The fields of a config that each size is read from, by letter."""
+        return {field.letter: field.keys for field in self.fields}
+
+    @property
     def whole(self) -> tuple[str, ...]:
         """The moments that are of one batch as a whole."""
         names = {statistic.name for statistic in self.statistics}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from symflops.emit.code.rewriting import Rewriting
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, symbols
 from symflops.model.program import Definition, Field, Program
+from symflops.model.rewriting import Rewriting
 from symflops.model.terms import plus, times
 
 DENOMINATOR = "denominator"

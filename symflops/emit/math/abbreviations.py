@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from symflops.emit.code.rewriting import Rewriting
 from symflops.emit.math.lines import width
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.formula import Apply, Formula, Sym, TallyOf, Text, parts, walk
 from symflops.model.program import Definition, Program
+from symflops.model.rewriting import Rewriting
 
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points of a sum over iterations, a count, and a product in a narrow cell
 WORD = 10  # letters of a text that fits in one line of a narrow cell; it cannot break there

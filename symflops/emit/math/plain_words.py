@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from symflops.emit.code.rewriting import Rewriting
 from symflops.model.formula import ZERO, Bracket, Formula, Prod, Sum, Sym, Text, parts, walk
 from symflops.model.program import Field, Program
+from symflops.model.rewriting import Rewriting
 from symflops.model.terms import plus, times
 from symflops.ops.activation import LEARNED
 

@@ -8,7 +8,7 @@ from math import isqrt, lcm
 
 from symflops.emit.page.analysis import Crossover
 from symflops.emit.page.parts import ATTENTION
-from symflops.emit.page.polynomials import Poly, Writer, common_monomial, common_number, signs
+from symflops.model.polynomials import Poly, Writer, common_monomial, common_number, signs
 
 Powers = dict[int, Poly]
 

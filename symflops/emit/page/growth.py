@@ -23,12 +23,12 @@ from symflops.emit.page.analysis import (
 from symflops.emit.page.crossovers import Powers, crossover, difference, first_from, merged, sides
 from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
 from symflops.emit.page.parts import ATTENTION, part_of
-from symflops.emit.page.polynomials import Monomial, Poly, Writer, expanded
 from symflops.emit.page.token_products import in_tokens, product_of
 from symflops.emit.page.typical_values import TypicalValues, left_out, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
+from symflops.model.polynomials import Monomial, Poly, Writer, expanded
 from symflops.model.program import Line, Program
 from symflops.model.sums import Moment
 

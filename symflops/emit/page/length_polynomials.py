@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from symflops.algebra.sparse import ratio
-from symflops.emit.page.polynomials import Poly, Writer, expanded, signs
 from symflops.model.formula import Apply, Bracket, Formula, Sym, TallyOf, symbols
+from symflops.model.polynomials import Poly, Writer, expanded, signs
 from symflops.model.terms import coefficient
 
 LONG, SHORT = "long", "short"

@@ -11,7 +11,7 @@ from symflops.emit.page.sections_growth import growth
 from symflops.emit.page.sections_model import definitions, item_letters, modules, streams
 from symflops.emit.page.sections_results import batch_of, conventions, parameters, regimes, verification
 from symflops.emit.page.sections_work import forms, passes, ratio
-from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Number, Paragraph, Section, Table, Words
+from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Link, Number, Paragraph, Section, Table, Words
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import letter, names, series
@@ -69,7 +69,10 @@ def intro(page: Page) -> Iterator[Block]:
     told = names(program.references or (program.name,))
     rest = INTRO[1] + A_MULTIPLY_ADD[page.unit] + INTRO[2]
     yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), rest))
-    if page.fixed:
+    if len(page.fixed) == len(program.fields):
+        where = Link("#definitions", ("Definitions",))
+        yield Paragraph(("It is of one configuration, whose values stand under ", where, ": it decides all conditions."))
+    elif page.fixed:
         values: list[Words] = [(Code(key), " is ", Code(value)) for key, value in page.fixed]
         rest = ": these decide the structure, and models with others are derived when they are asked for."
         yield Paragraph(("It is of models in which ", *series(values, ", and "), rest))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from symflops.emit.code.rewriting import Rewriting
 from symflops.emit.math.printer import INDEX, is_barred
 from symflops.emit.page.tree import (
     Block,
@@ -27,6 +26,7 @@ from symflops.emit.page.writing import NONE, by_group, default, letter, math, na
 from symflops.model.formula import ZERO, Formula, Sum, Sym
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.program import Program
+from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment, Statistic
 
 MOMENTS = (
@@ -119,7 +119,8 @@ def sizes(program: Program) -> Iterator[Block]:
     """The sizes of the model, and those derived from them."""
     yield Heading(("Sizes",))
     yield Paragraph(("The sizes of a model are read from its configuration.",))
-    columns = (Column(("Symbol",)), Column(("Field",), 29), Column(("Default",), 13), Column(("Meaning",), 38))
+    told = "Value" if len(program.fixed) == len(program.fields) else "Default"
+    columns = (Column(("Symbol",)), Column(("Field",), 29), Column((told,), 13), Column(("Meaning",), 38))
     rows = tuple(
         ((letter(field.letter),), names(field.keys, ", "), default(field), (field.doc,) if field.doc else NONE)
         for field in program.fields

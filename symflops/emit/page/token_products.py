@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from symflops.algebra.sparse import Factor
 from symflops.emit.page.length_polynomials import Unknown
-from symflops.emit.page.polynomials import Monomial, Poly
 from symflops.model.formula import Formula, Power, Prod, Sum, Sym, parts, symbols
+from symflops.model.polynomials import Monomial, Poly
 from symflops.model.program import Program
 from symflops.model.sums import StreamInfo
 
