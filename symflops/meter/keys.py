@@ -1,7 +1,8 @@
 """The keys and units under which each framework logs the quantities of a meter.
 
-Sources: verl ``perf/mfu/<phase>``; torchtitan ``mfu(%)``, ``tflops``, ``throughput(tps)``; Lightning ``device/mfu`` and
-``device/flops_per_sec``; Composer ``throughput/device/mfu``; HF logs are flat. Units are the frameworks' own.
+Sources: verl ``perf/mfu/<phase>``, in supervised training ``train/mfu``; torchtitan ``mfu(%)``, ``tflops``,
+``throughput(tps)``; Lightning ``device/mfu`` and ``device/flops_per_sec``; Composer ``throughput/device/mfu``; HF logs are
+flat. Units are the frameworks' own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,14 @@ PRESETS: Mapping[str, Mapping[str, tuple[str, float]]] = {
         "flops": ("perf/flops_total", 1),
         "tokens_per_device": ("perf/tokens_per_device/{phase}", 1),
         "peak": ("perf/mfu_peak_tflops", 1),
+    },
+    "verl-sft": {
+        "mfu": ("train/mfu", 1),
+        "hfu": ("train/hfu", 1),
+        "tflops": ("train/tflops_per_device", 1),
+        "flops": ("train/flops_total", 1),
+        "tokens_per_device": ("train/tokens_per_device", 1),
+        "peak": ("train/mfu_peak_tflops", 1),
     },
     "torchtitan": {
         "mfu": ("mfu(%)", 100),

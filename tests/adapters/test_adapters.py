@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import math
 import sys
 import types
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -37,22 +36,15 @@ class Config(SimpleNamespace):
         return dict(vars(self))
 
 
-def test_verl(monkeypatch):
+def test_verl():
     """``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)``; verl looks for a keyword argument before it hands images over."""
-    table = {}
-    package, utils, counter = (types.ModuleType(name) for name in ("verl", "verl.utils", "verl.utils.flops_counter"))
-    counter.ESTIMATE_FUNC = table
-    utils.flops_counter = counter
-    for module in (package, utils, counter):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    function = verl.register("llama")
-    assert table == {"llama": function}
+    function = verl.estimate_function()
     assert any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in inspect.signature(function).parameters.values())
     for config in (Config(**CONFIG), CONFIG, SimpleNamespace(**CONFIG)):
-        assert table["llama"](config, 150, [100, 50], 2.0) == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12)
-    with pytest.warns(UserWarning, match="no FLOPs for verl"):
+        assert function(config, 150, [100, 50], 2.0) == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12)
+    with pytest.warns(UserWarning, match="the answer is NaN for 'nothing'"):
         assert math.isnan(function({"model_type": "nothing"}, 1, [1], 1.0))
-    with pytest.warns(UserWarning, match="no images"):
+    with pytest.warns(UserWarning, match="NaN for some batches of 'llama'.*no images"):
         assert math.isnan(function(CONFIG, 1, [1], 1.0, images_seqlens=[16]))
     vision = {"architectures": ["Qwen2VLForConditionalGeneration"]}
     one = estimator(vision)
@@ -60,27 +52,33 @@ def test_verl(monkeypatch):
     assert function(vision, 100, [100], 1.0, images_seqlens=[64]) == pytest.approx(total(vision, text=[100], images=[[1, 8, 8]]) / 1e12)
 
 
-@pytest.mark.elsewhere
-def test_verl_itself(monkeypatch):
-    """The real package's counter, where its files are; what it imports for other purposes (ray, tensordict) is left out."""
-    found = importlib.util.find_spec("verl")
-    assert found is not None and found.submodule_search_locations, "install verl"
-    for name in ("verl", "verl.utils", "verl.utils.device"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    sys.modules["verl.utils.device"].get_torch_device = lambda: SimpleNamespace(get_device_name=lambda: "NVIDIA H200", is_available=lambda: True)
-    sys.modules["verl.utils.device"].is_device_available = lambda: True
-    path = Path(found.submodule_search_locations[0]) / "utils" / "flops_counter.py"
-    spec = importlib.util.spec_from_file_location("verl.utils.flops_counter", path)
-    counter = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "verl.utils.flops_counter", counter)
-    sys.modules["verl.utils"].flops_counter = counter
-    spec.loader.exec_module(counter)
-    verl.register("llama")
-    made = counter.FlopsCounter(Config(**CONFIG))
-    estimated, promised = made.estimate_flops([100, 50], 2.0)
-    assert estimated == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12) and promised > 0
-    with pytest.warns(UserWarning, match="no images"):
-        assert math.isnan(made.estimate_flops([100, 50], 2.0, images_seqlens=[64])[0])
+def test_what_symflops_cannot_do_is_what_verl_answers():
+    """An unknown model, and a batch that the model's work does not follow from; each is said once."""
+    asked = []
+
+    def own(config, tokens_sum, batch_seqlens, delta_time, **kargs):
+        asked.append((tokens_sum, batch_seqlens, delta_time, kargs))
+        return 7.0
+
+    function = verl.estimate_function(otherwise=own)
+    windowed = {"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"]}
+    with pytest.warns(UserWarning, match="verl's own function answers") as said:
+        for _ in range(2):
+            assert function({"model_type": "nothing"}, 2, [2], 1.0) == function(windowed, 2, [2], 1.0, images_seqlens=[64]) == 7
+        assert function(windowed, 2, [2], 1.0) == pytest.approx(total(windowed, text=[2]) / 1e12)
+    assert asked[0] == (2, [2], 1.0, {}) and asked[1] == (2, [2], 1.0, {"images_seqlens": [64]})
+    assert len([one for one in said if "symflops: verl" in str(one.message)]) == 2
+    plain = verl.estimate_function(otherwise=lambda config, tokens_sum, batch_seqlens, delta_time: tokens_sum)
+    broken = verl.estimate_function(otherwise=lambda config, *batch: config["no such field"])
+    with pytest.warns(UserWarning, match="verl's own function"):
+        assert plain({"model_type": "nothing"}, 5, [5], 1.0, images_seqlens=None) == 5
+        assert math.isnan(broken({"model_type": "nothing"}, 5, [5], 1.0))
+
+
+def test_verl_plugin_where_verl_is_missing():
+    """Its import must never end a worker."""
+    with pytest.warns(UserWarning, match="verl counts FLOPs by itself"):
+        importlib.import_module("symflops.adapters.verl_plugin").install()
 
 
 def test_verl_meter():
@@ -88,6 +86,17 @@ def test_verl_meter():
     one.add(text=[100], phase="actor")
     one.add(text=[100], phase="ref")
     assert set(one.phases) == {"actor", "actor_infer", "ref"} and one.step(seconds=1)["perf/mfu/actor"] == pytest.approx(total(CONFIG, text=[100]) / 2e9)
+    one = verl.meter(CONFIG, devices=1, peak_tflops=1e-3, critic=True)
+    head = {**CONFIG, "architectures": ["LlamaForTokenClassification"], "num_labels": 1}
+    one.add(text=[100], phase="critic")
+    assert one.step(seconds=1)["perf/mfu/critic"] == pytest.approx(total(head, text=[100]) / 1e9)
+    one = verl.meter(CONFIG, devices=1, peak_tflops=1e-3, keys="verl-sft")
+    one.add(text=[100])
+    assert one.step(seconds=1)["train/mfu"] == pytest.approx(total(CONFIG, text=[100]) / 1e9)
+    with pytest.warns(UserWarning, match="no MFU of critic: UnknownModelError"):
+        assert "actor" in verl.meter({"model_type": "mamba"}, devices=1, critic=True).phases
+    with pytest.warns(UserWarning, match="no MFU: no MFU of actor, actor_infer, ref: UnknownModelError"):
+        assert not verl.meter({"model_type": "nothing"}, devices=1, critic=True).phases
 
 
 def test_verl_omni():

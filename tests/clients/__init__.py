@@ -1,0 +1,1 @@
+"""Tests inside of the real frameworks, which ``.ci/clients`` installs; the default run leaves them out (``elsewhere``)."""
