@@ -3,42 +3,76 @@
 VeRL-Omni gathers the lengths of its extractors as flat lists over the data-parallel group. Then it calls ``estimate_flops`` for
 TFLOP/s, and divides by the size of the group and by the peak. If latents have several axes, their lengths are consecutive in
 that list, so that patches are divided exactly.
+
+Its counter is built in each worker: ``symflops.adapters.verl_omni_plugin`` registers there.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symflops.catalog import lookup
+from symflops.devices.peaks import peak, reported_name
+from symflops.diagnostics.errors import SymflopsError
+from symflops.live.model import of_model as live
 from symflops.meter.batches import prompts, streams_of
 from symflops.meter.mfu import MFUMeter
+from symflops.runtime.diffusion_passes import forward_passes, timesteps
 from symflops.runtime.lengths import Lengths, plain
 from symflops.runtime.units import in_flops
 
 VARIABLES = ("VERL_OMNI_DEVICE_FLOPS_TFLOPS",)
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
+LATENTS = ("image_latents", "audio_latents", "latents_clean", "all_latents")
+STEPS = ("all_timesteps", "train_timesteps")
+SCALES = ("num_forward_passes", "true_cfg_scale", "guidance_scale")
 
 
 class DiffusionFlops:
     """The interface of ``DiffusionModelFlops``, for any model with a spec.
 
+    Args:
+        config: The config of the denoising model.
+        convention: Which work counts.
+        latents: The key of the latents if it is none of ``LATENTS``.
+        regime: The training regime: a name, or what :func:`lora_regime` returns.
+        module: The live denoising model; its regime is read off, and every parameter is compared.
+
     Raises:
-        SymflopsError: an unknown model, or a config that does not fit.
+        SymflopsError: an unknown model, or a config or module that does not fit.
     """
 
-    def __init__(self, config: Any, *, convention: str = "symflops", latents: str = "") -> None:
-        found = dict(config) if isinstance(config, Mapping) else vars(config)
+    def __init__(
+        self, config: Any, *, convention: str = "symflops", latents: str = "", regime: str = "full", module: Any = None
+    ) -> None:
+        found = lookup.config_of(config)
         self.config = config
         self.latents = latents
-        self.estimator = lookup.estimator(*lookup.by_config(found), found, "full", convention)[1]
+        if module is not None:
+            self.estimator: Any = live(module, convention=convention)
+        else:
+            self.estimator = lookup.estimator(*lookup.by_config(found), found, regime, convention)[1]
         streams = [stream for members in self.estimator.sets.values() for stream in members]
         self.stream, axes, _ = next((stream for stream in streams if stream[0] == "latent"), streams[0])
         self.axes = len(axes)
 
     def get_latent_seqlens(self, data: Any, config: Any = None) -> list[int]:
-        """The lengths of the latents, ``axes`` numbers per sample."""
-        rows = plain(streams_of(self.estimator, data, self.latents)[self.stream])
+        """The lengths of the latents, ``axes`` numbers per sample; as VeRL-Omni's, none and 0 for what is no latent.
+
+        Raises:
+            LengthError: the shape of the latents does not fit the model.
+        """
+        key = self.latents or next((key for key in LATENTS if _get(data, key) is not None), "")
+        given = _get(data, key) if key else None
+        shape = getattr(given, "shape", None)
+        if given is None or shape is None or len(shape) == 0:
+            return []
+        if len(shape) < (4 if key == "all_latents" else 3) and not getattr(given, "is_nested", False):
+            return [0] * (int(shape[0]) * self.axes)
+        rows = plain(streams_of(self.estimator, data, key)[self.stream])
         return list(rows) if self.axes == 1 else [length for row in rows for length in row]
 
     def get_prompt_seqlens(self, data: Any, config: Any = None) -> list[int]:
@@ -59,16 +93,16 @@ class DiffusionFlops:
         """Achieved TFLOP/s of all samples together, forward and backward.
 
         All samples count as one batch, since the lists do not separate micro-batches; this matters for moments of a batch as a
-        whole (``whole``).
+        whole (``whole``). Without latents the prompts alone are counted, as VeRL-Omni does.
 
         Raises:
             ValueError: the lists do not fit together.
         """
-        flat = [int(length) for length in latent_seqlens]
+        flat = [int(length) for length in latent_seqlens] or [0] * (len(prompt_seqlens) * self.axes)
         rows = [flat[start : start + self.axes] for start in range(0, len(flat), self.axes)]
         batch: dict[str, Any] = {self.stream: [row[0] for row in rows] if self.axes == 1 else rows}
         if "prompt" in self.estimator.streams:
-            batch["prompt"] = [int(length) for length in prompt_seqlens]
+            batch["prompt"] = [int(length) for length in prompt_seqlens] or [0] * len(rows)
         for members in self.estimator.sets.values():
             for name, axes, _absent in members:
                 if name not in batch and not axes:
@@ -76,21 +110,147 @@ class DiffusionFlops:
         one = in_flops(self.estimator, self.estimator.total(self.estimator.moments(**batch)))
         return float(one * num_timesteps * num_forward_passes) / delta_time / 1e12
 
+    def rates(
+        self,
+        latent_seqlens: Sequence[int],
+        prompt_seqlens: Sequence[int],
+        delta_time: float,
+        device_name: str | None = None,
+        **passes: int,
+    ) -> tuple[float, float]:
+        """Achieved TFLOP/s, and what the device promises (infinity if unknown): the pair of VeRL-Omni's counter."""
+        promised = peak(reported_name() if device_name is None else device_name, variables=VARIABLES).tflops
+        achieved = self.estimate_flops(latent_seqlens, prompt_seqlens, delta_time, **passes)
+        return achieved, math.inf if promised is None else promised
+
+
+def _get(data: Any, key: str) -> Any:
+    """An entry of a batch, or None."""
+    try:
+        return data.get(key)
+    except (AttributeError, KeyError):
+        return None
+
+
+def lora_regime(config: Any, rank: int, targets: Sequence[str]) -> str:
+    """The regime of VeRL-Omni's ``lora_rank`` and ``target_modules``: LoRA on the modules whose paths end so, the rest frozen.
+
+    Raises:
+        SymflopsError: the targets are no list of names, or no module of the model has such a path.
+    """
+    if isinstance(targets, str):
+        raise SymflopsError(f"target_modules={targets!r}: give the list of names, or the module to read it off")
+    found = lookup.config_of(config)
+    catalog, name = lookup.by_config(found)
+    _, document = catalog.of_structure(name, found)
+    paths = {row[0].rpartition(".")[0] for row in (document or {}).get("all_tensors", ())}
+    patterns = []
+    for target in targets:
+        patterns += [target] * (target in paths)
+        patterns += [f"*.{target}"] * (not paths or any(path.endswith(f".{target}") for path in paths))
+        if not patterns or patterns[-1].removeprefix("*.") != target:
+            raise SymflopsError(f"no module of '{name}' is called '{target}'")
+    return f"lora:r={rank},targets={'|'.join(patterns)}"
+
+
+def count_batch(meter: MFUMeter, data: Any, *, pipeline: Any = None, transformer: Any = None, phase: str | None = None) -> None:
+    """Add a batch to a meter, with its denoising steps and the passes of classifier-free guidance.
+
+    Args:
+        meter: The meter.
+        data: The batch, with VeRL-Omni's keys.
+        pipeline: The pipeline's config, for ``num_forward_passes``, ``true_cfg_scale`` and ``guidance_scale``.
+        transformer: The denoising model's config, for ``guidance_embeds``.
+        phase: The phase; by default the meter's current one.
+    """
+    found = meter.phases.get(phase) if phase is not None else next(iter(meter.phases.values()), None)
+    if found is None:
+        return
+    try:
+        scales = {name: _field(pipeline, name) for name in SCALES}
+        guided = {"guidance_embeds": _field(transformer, "guidance_embeds")}
+        times = next((_get(data, key) for key in STEPS if _get(data, key) is not None), None)
+        key = next((key for key in LATENTS if _get(data, key) is not None), "")
+        streams = streams_of(found.estimator, data, key)
+        steps = timesteps(tuple(getattr(times, "shape", ())) or None)
+        meter.add(passes=forward_passes(scales, guided), timesteps=steps, phase=found.name, **streams)
+    except Exception as error:
+        meter.unreadable(f"{type(error).__name__}: {error}", found.name)
+
+
+def _field(config: Any, name: str) -> Any:
+    """A field of a config object or mapping, or None."""
+    return config.get(name) if isinstance(config, Mapping) else getattr(config, name, None)
+
 
 def register(*pipelines: str, **options: Any) -> type:
-    """Register pipelines by the class name of their ``model_index.json``.
+    """Register pipelines by the class name of their ``model_index.json``: without any, those of VeRL-Omni and of symflops.
+
+    A missing config, an unknown model or a batch that does not fit never ends a worker: what VeRL-Omni had registered answers,
+    or 0 if it had nothing, and one warning says so. ``options`` are those of :class:`DiffusionFlops`.
 
     Raises:
         ImportError: VeRL-Omni is not installed.
     """
-    from verl_omni.utils.mfu import DiffusionModelFlops, register_diffusion_architecture
+    from verl_omni.utils import mfu
 
-    class Registered(DiffusionFlops, DiffusionModelFlops):  # type: ignore[misc]
-        def __init__(self, config: Any) -> None:
-            DiffusionFlops.__init__(self, config, **options)
-
-    registered: type = register_diffusion_architecture(*pipelines)(Registered)
+    table = getattr(getattr(mfu, "diffusion_flops_counter", None), "_REGISTRY", {})
+    registered: type = DiffusionFlops
+    for pipeline in pipelines or sorted({*table, *described()}):
+        own = table.get(pipeline)
+        made = safe(mfu.DiffusionModelFlops, getattr(own, "own", own), options)
+        registered = mfu.register_diffusion_architecture(pipeline)(made)
     return registered
+
+
+def described() -> set[str]:
+    """The pipelines of the models that specs describe."""
+    return {word for catalog in lookup.catalogs() for entry in catalog.specs.values() for word in entry["pipelines"]}
+
+
+def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:
+    """A class for VeRL-Omni's registry that raises nothing; ``other`` is what was registered before."""
+
+    class Registered(base):  # type: ignore[misc]
+        own = other
+
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            self.theirs = (other or base)(config)
+            self.warned = False
+            try:
+                self.ours: DiffusionFlops | None = DiffusionFlops(config, **options)
+            except Exception as error:
+                self.ours = None
+                self.warn(error)
+
+        def warn(self, error: Exception) -> None:
+            if not self.warned:
+                self.warned = True
+                words = "VeRL-Omni's own class answers" if other else "MFU will be 0"
+                warnings.warn(f"symflops: {words}: {type(error).__name__}: {error}", stacklevel=3)
+
+        def get_latent_seqlens(self, data: Any) -> list[int]:
+            return self.answer("get_latent_seqlens", [], data)  # type: ignore[no-any-return]
+
+        def get_prompt_seqlens(self, data: Any) -> list[int]:
+            return self.answer("get_prompt_seqlens", [], data)  # type: ignore[no-any-return]
+
+        def estimate_flops(self, *lengths: Any, **passes: Any) -> float:
+            return self.answer("estimate_flops", 0.0, *lengths, **passes)  # type: ignore[no-any-return]
+
+        def answer(self, method: str, nothing: Any, *arguments: Any, **options: Any) -> Any:
+            if self.ours is not None:
+                try:
+                    return getattr(self.ours, method)(*arguments, **options)
+                except Exception as error:
+                    self.warn(error)
+            try:  # lengths of several axes mean nothing to VeRL-Omni's classes
+                return getattr(self.theirs, method)(*arguments, **options) if not self.ours or self.ours.axes == 1 else nothing
+            except Exception:
+                return nothing
+
+    return Registered
 
 
 def meter(config: Any, *, devices: int, **options: Any) -> MFUMeter:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-import sys
-import types
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +13,7 @@ import torch
 from symflops.adapters import lightning, megatron, torchtitan, verl, verl_omni
 from symflops.adapters.sums import flops_of_sums
 from symflops.catalog import lookup
+from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.lengths import LengthError
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
@@ -112,34 +111,86 @@ def test_verl_omni():
     assert video.estimate_flops([21, 60, 104], [512], 1.0) == pytest.approx(total(WAN, latent=[[21, 60, 104]], prompt=[512]) / 1e12)
 
 
-def test_verl_omni_registry_and_variable(monkeypatch):
-    registry = {}
+class Theirs:
+    """What VeRL-Omni's registry holds for a pipeline; tests/clients has its own classes."""
 
-    class DiffusionModelFlops:
-        def __init__(self, config):
-            raise AssertionError("the adapter has its own")
+    def __init__(self, config):
+        self.config = config
 
-    def register_diffusion_architecture(*names):
-        def put(found):
-            assert issubclass(found, DiffusionModelFlops)
-            registry.update(dict.fromkeys(names, found))
-            return found
+    def get_latent_seqlens(self, data):
+        return [1]
 
-        return put
+    def get_prompt_seqlens(self, data):
+        return [2]
 
-    module = types.ModuleType("verl_omni.utils.mfu")
-    module.DiffusionModelFlops, module.register_diffusion_architecture = DiffusionModelFlops, register_diffusion_architecture
-    for name in ("verl_omni", "verl_omni.utils"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setitem(sys.modules, "verl_omni.utils.mfu", module)
-    verl_omni.register("WanPipeline")
-    assert registry["WanPipeline"](WAN).estimate_flops([1, 16, 16], [7], 1.0) > 0
+    def estimate_flops(self, *lengths, **passes):
+        return 7.0
+
+
+def test_verl_omni_falls_back_and_never_raises():
+    data = {"image_latents": torch.zeros(1, 16, 64), "prompt_embeds": torch.zeros(1, 3, 3584)}
+    ours = verl_omni.safe(Theirs, None, {})(IMAGE)
+    lengths = ours.get_latent_seqlens(data), ours.get_prompt_seqlens(data)
+    assert lengths == ([16], [3])
+    assert ours.estimate_flops(*lengths, 1.0, num_timesteps=2) == verl_omni.DiffusionFlops(IMAGE).estimate_flops([16], [3], 1.0, num_timesteps=2)
+    for other in (None, Theirs):
+        with pytest.warns(UserWarning, match="own class answers" if other else "MFU will be 0"):
+            found = verl_omni.safe(Theirs, other, {})({})
+        assert (found.get_latent_seqlens(data), found.get_prompt_seqlens(data), found.estimate_flops([1], [2], 1.0)) == ([1], [2], 7.0)
+    with pytest.warns(UserWarning, match="own class answers"):
+        assert ours.__class__(IMAGE).get_latent_seqlens(data) == [16] and verl_omni.safe(Theirs, Theirs, {})(IMAGE).estimate_flops([16], [3, 4], 1.0) == 7
+    with pytest.warns(UserWarning, match="MFU will be 0"):  # lengths of several axes are no tokens
+        assert verl_omni.safe(Theirs, None, {})(WAN).estimate_flops([1, 16], [7], 1.0) == 0
+
+
+def test_verl_omni_latents_of_any_form():
+    one = verl_omni.DiffusionFlops(IMAGE)
+    assert one.get_latent_seqlens({"audio_latents": torch.zeros(2, 16, 64)}) == [16, 16]
+    assert one.get_latent_seqlens({}) == one.get_latent_seqlens({"image_latents": torch.tensor(1.0)}) == []
+    assert one.get_latent_seqlens({"image_latents": torch.zeros(2)}) == one.get_latent_seqlens({"all_latents": torch.zeros(2, 3, 4)}) == [0, 0]
+    assert one.estimate_flops([], [5, 6], 1.0) == pytest.approx(total(IMAGE, latent=[0, 0], prompt=[5, 6]) / 1e12)
+    assert one.estimate_flops([16], [], 1.0) == pytest.approx(total(IMAGE, latent=[16], prompt=[0]) / 1e12)
+
+
+def test_verl_omni_lora_is_a_regime():
+    regime = verl_omni.lora_regime(IMAGE, 64, ["to_q", "to_out.0", "proj_out"])
+    assert regime == "lora:r=64,targets=*.to_q|*.to_out.0|proj_out"
+    assert verl_omni.DiffusionFlops(IMAGE, regime=regime).estimator.parameters > verl_omni.DiffusionFlops(IMAGE).estimator.parameters
+    for targets in ("all-linear", ["to_q", "nothing"]):
+        with pytest.raises(SymflopsError, match="all-linear|nothing"):
+            verl_omni.lora_regime(IMAGE, 64, targets)
+
+
+def test_verl_omni_passes_and_timesteps_of_a_batch():
+    meter = verl_omni.meter(IMAGE, devices=1, peak_tflops=354)
+    data = {"image_latents": torch.zeros(2, 16, 64), "prompt_embeds": torch.zeros(2, 3, 3584), "all_timesteps": torch.zeros(2, 5)}
+    verl_omni.count_batch(meter, data, pipeline={"true_cfg_scale": 4.0}, phase="actor")
+    meter.step(seconds=1.0)
+    assert meter.flops == 10 * total(IMAGE, latent=[16, 16], prompt=[3, 3])
+    verl_omni.count_batch(meter, data, pipeline=SimpleNamespace(guidance_scale=4.0), transformer={"guidance_embeds": True})
+    meter.step(seconds=1.0)
+    assert meter.flops == 15 * total(IMAGE, latent=[16, 16], prompt=[3, 3])
+    with pytest.warns(UserWarning, match="could not be read"):
+        verl_omni.count_batch(meter, {"image_latents": torch.zeros(3)})
+
+
+def test_verl_omni_promises_its_variable(monkeypatch):
     monkeypatch.delenv("SYMFLOPS_PEAK_TFLOPS", raising=False)
     monkeypatch.setenv("VERL_OMNI_DEVICE_FLOPS_TFLOPS", "123")
     found = verl_omni.meter(IMAGE, devices=1, device_name="NVIDIA H200")
     assert found.peak.tflops == 123 and "VERL_OMNI" in found.peak.source
+    achieved, promised = verl_omni.DiffusionFlops(IMAGE).rates([16], [3], 1.0)
+    assert promised == 123 and achieved == verl_omni.DiffusionFlops(IMAGE).estimate_flops([16], [3], 1.0)
     monkeypatch.setenv("SYMFLOPS_PEAK_TFLOPS", "456")
     assert verl_omni.meter(IMAGE, devices=1).peak.tflops == 456
+    monkeypatch.delenv("SYMFLOPS_PEAK_TFLOPS")
+    monkeypatch.delenv("VERL_OMNI_DEVICE_FLOPS_TFLOPS")
+    assert verl_omni.DiffusionFlops(IMAGE).rates([16], [3], 1.0, device_name="nothing")[1] == math.inf
+
+
+def test_verl_omni_plugin_where_it_is_missing():
+    with pytest.warns(UserWarning, match="VeRL-Omni counts FLOPs by itself"):
+        importlib.import_module("symflops.adapters.verl_omni_plugin").install()
 
 
 def test_megatron_bridge():
