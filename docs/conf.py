@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
@@ -14,9 +17,9 @@ project = "symflops"
 author = "The symflops developers"
 copyright = author
 version = release = symflops.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "generated"]
+extensions = ["myst_parser", "mathml"]
 exclude_patterns = ["_ext", "_build"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "attrs_inline"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 html_theme = "furo"
@@ -28,11 +31,18 @@ html_show_sphinx = False
 smartquotes = False
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
-autodoc_typehints = "signature"
-autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
-python_use_unqualified_type_names = True
 nitpicky = True
-nitpick_ignore_regex = [  # types of the standard library, and those between stages, which have no page
-    ("py:.*", r"(?!symflops\.(load|estimate|Model|Derived|MFUMeter|SymflopsError|SpecError)$).*"),
-]
+
+
+def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
+    """Give the index its tables of contents: each heading with the pages that the list below it links to."""
+    if name != "index":
+        return
+    for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", source[0], re.MULTILINE | re.DOTALL):
+        pages = re.findall(r"\]\(([\w/]+)\.md\)", body)
+        source[0] += "\n".join(["\n\n```{toctree}", ":hidden:", f":caption: {title}", "", *dict.fromkeys(pages), "```\n"])
+
+
+def setup(app: Sphinx) -> None:
+    """Register the reader of the index."""
+    app.connect("source-read", add_contents)

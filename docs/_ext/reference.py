@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from operators import table
 from ruamel.yaml import YAML
 
 from symflops.algebra.language_functions import FUNCTIONS
-from symflops.api import convention_of, load, regime_of
+from symflops.api import convention_of, regime_of
 from symflops.build.roles import rules
 from symflops.catalog.library import page, pages
 from symflops.cli.main import COMMANDS
@@ -127,20 +125,6 @@ def source(kind: str, name: str) -> str:
 def sentence(text: str) -> str:
     """A line of documentation as a sentence."""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", ":")) else ".")
-
-
-def who_says_what(spec: str, names: Sequence[str], config: dict[str, Any], batch: dict[str, Any]) -> str:
-    """One model and one batch under several conventions: FLOPs of a step, and the ratio to useful work."""
-    model = load(spec)
-    rows = []
-    base = 0
-    for name in ("symflops", *(name for name in names if name != "symflops")):
-        estimator = model.estimator(config, "full", name)
-        total = estimator.total(estimator.moments(**batch))
-        base = base or total
-        rows.append((total, f"| `{name}` | {total:,} | {total / base:.3f} | {plain(convention_of(name).doc)} |"))
-    lines = [row for _, row in sorted(rows, key=lambda row: row[0])]
-    return "\n".join(["| Convention | FLOPs of a step | Ratio | What it counts |", "|:--|--:|--:|:--|", *lines])
 
 
 def diagnostics() -> str:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROOT = DOCS.parent
-FENCE = re.compile(r"^```(?:\{code-block\} (?P<directive>\w+)|(?P<language>\w+))\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-OPTIONS = re.compile(r"\A((?::[\w-]+:.*\n)*)\n?")
+FENCE = re.compile(r"(?:^`(?P<caption>[\w./]+)`:\n\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,10 @@ class Block:
 
 
 def blocks(page: Path) -> Iterator[Block]:
+    """The blocks of a page; a file is named on a line of its own above its block."""
     text = page.read_text("utf-8")
     for found in FENCE.finditer(text):
-        body = found["body"]
-        options = OPTIONS.match(body) if found["directive"] else None
-        head = options[1] if options else ""
-        caption = re.search(r":caption: (.*)", head)
-        body = body[options.end() :] if options else body
-        yield Block(found["directive"] or found["language"], caption[1] if caption else "", body, text.count("\n", 0, found.start()) + 1)
+        yield Block(found["language"], found["caption"] or "", found["body"], text.count("\n", 0, found.start("body")))
 
 
 def commands(block: Block) -> Iterator[tuple[str, str]]:

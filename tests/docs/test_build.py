@@ -58,8 +58,9 @@ def test_nothing_is_fetched_when_a_page_is_read(html):
 
 
 def test_the_reference_is_complete(html):
-    operators, cli, regimes, conventions, diagnostics, language = (text_of(html / "reference" / f"{name}.html") for name in ("operators", "cli", "regimes", "conventions", "diagnostics", "language"))
-    for page, names in ((operators, KINDS), (cli, [f"symflops {name}" for name in COMMANDS]), (regimes, pages("regimes")), (conventions, pages("conventions"))):
+    operators, cli, regimes, conventions, diagnostics, language, parts = (text_of(html / "reference" / f"{name}.html") for name in ("operators", "cli", "regimes", "conventions", "diagnostics", "language", "blocks"))
+    library = [path.stem for path in (ROOT / "specs" / "blocks").glob("*.yaml")]
+    for page, names in ((operators, KINDS), (parts, library), (cli, [f"symflops {name}" for name in COMMANDS]), (regimes, pages("regimes")), (conventions, pages("conventions"))):
         heads = re.findall(r"<h2>(.*?)<a", page, re.DOTALL)
         shown = [re.sub(r"<[^>]*>", "", head).strip() for head in heads]
         assert [name for name in names if name not in shown] == []
@@ -80,7 +81,9 @@ def test_formulas_are_mathml(html):
         assert "$" not in re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL), "a formula is not closed"
 
 
-def reference(monkeypatch):
+@pytest.fixture
+def writers(monkeypatch):
+    """The modules that write parts of pages."""
     monkeypatch.syspath_prepend(str(EXTENSIONS))
     import operators
     import reference
@@ -88,8 +91,32 @@ def reference(monkeypatch):
     return operators, reference
 
 
-def test_what_the_code_has_and_the_words_do_not_describe_fails(monkeypatch):
-    operators, words = reference(monkeypatch)
+def test_what_comes_from_the_code_is_current():
+    done = subprocess.run([sys.executable, str(DOCS / "write.py"), "--check"], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, f"run 'python docs/write.py': stale are\n{done.stdout}{done.stderr}"
+
+
+def test_a_page_that_is_stale_is_written_anew(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import write
+
+    marked = "before\n<!-- written by docs/write.py: keys stream -->\nold\n<!-- end -->\nafter\n"
+    new = write.written(marked)
+    assert "old" not in new and "| `over` |" in new and new.startswith("before\n<!--") and new.endswith("<!-- end -->\nafter\n")
+    assert write.written(new) == new
+    with pytest.raises(KeyError, match="unknown"):
+        write.written(marked.replace("keys stream", "unknown"))
+
+
+def test_every_page_reads_without_sphinx():
+    """The repository's own web view knows no directives, no roles and no definition lists."""
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        found = re.findall(r"^(?:```|:::|~~~)\{[^\n]*|^\([\w-]+\)=$|\{\w+\}`[^`\n]*`|^: [^\n]*|\]\(\)", text_of(page), re.MULTILINE)
+        assert not found, (page.name, found)
+
+
+def test_what_the_code_has_and_the_words_do_not_describe_fails(writers, monkeypatch):
+    operators, words = writers
     monkeypatch.setitem(words.FUNCTIONS, "newly", None)
     with pytest.raises(KeyError, match="newly"):
         words.functions()
@@ -98,8 +125,8 @@ def test_what_the_code_has_and_the_words_do_not_describe_fails(monkeypatch):
         operators.operators()
 
 
-def test_an_operator_is_described_as_it_is_derived(monkeypatch):
-    operators, _ = reference(monkeypatch)
+def test_an_operator_is_described_as_it_is_derived(writers):
+    operators, _ = writers
     example = {"inputs": {"h": ["text", "D"]}, "graph": ["up: {op: linear, from: h, width: 3*D, bias: false, to: u}"]}
     told = operators.section(KINDS["linear"], example)
     assert "- Parameter `up.weight` of shape `(3*D, D)`." in told
@@ -134,6 +161,6 @@ def test_pages_of_conventions_are_shown_as_they_are():
 
 
 def test_the_picture_is_small(html):
-    picture = DOCS / "images" / "qwen_image.png"
+    picture = DOCS / "images" / "llama.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size < 200_000
-    assert 'alt="A page of a derivation' in text_of(html / "index.html")
+    assert 'alt="On the left the YAML of a Llama layer' in text_of(html / "index.html")
