@@ -15,6 +15,7 @@ from typing import Any
 from symflops.meter.columns import Vector, clipped, first_below, listed, nothing, with_rows
 from symflops.meter.processes import distributed_of, reduced
 from symflops.meter.types import Sums
+from symflops.model.index_sets import ONCE
 from symflops.runtime.bounds import safe_bits
 from symflops.runtime.least import example_of
 from symflops.runtime.lengths import LengthError, Lengths, of_any
@@ -50,6 +51,7 @@ class Accumulator:
         self.width = len(self.moment_sets) + len(self.streams) + 1
         self.device = device
         self._rows: dict[str, Any] = {}
+        self._divided: tuple[str, ...] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -174,13 +176,25 @@ class Accumulator:
             found[items].append((position, size if axes else 0))
         for items, fault in faults.items():
             found[items].append((self.width - 1, fault))
-        for rest in self.rests(*columns):
-            found.setdefault("rests", []).append((self.width - 1, (rest != 0) * 1))
+        for items, rest in zip(self._rest_sets(), self.rests(*columns), strict=True):
+            found.setdefault(items, []).append((self.width - 1, (rest != 0) * 1))
         return found
+
+    def _rest_sets(self) -> tuple[str, ...]:
+        """The index set of each remainder, found once: that whose columns it follows."""
+        if self._divided is None:
+            import torch
+
+            columns = list(self._by_stream([1] * sum(count or 1 for count in self.axes)))
+            ones = {items: [torch.ones(2, dtype=torch.int64) if of == items else 1 for of, _, _, mine in columns for _ in mine] for items in self.sets}
+            tried = {items: self.rests(*found) for items, found in ones.items()}
+            number = len(next(iter(tried.values()), ()))
+            self._divided = tuple(next((items for items, found in tried.items() if hasattr(found[place], "shape")), ONCE) for place in range(number))
+        return self._divided
 
     def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
         """The vector of lists, arrays and ints; exact for any size."""
-        if not self.whole and all(isinstance(column, int) and column >= 0 for column in columns):
+        if not self.whole and all(counts.values()) and all(isinstance(column, int) and column >= 0 for column in columns):
             return self._of_equal_items(columns, counts)
         batch: dict[str, Any] = {}
         for items, name, axes, given in self._by_stream(columns):

@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symflops.runtime.layouts import shape_of
-from symflops.runtime.lengths import LengthError, Lengths, of_cu_seqlens, of_mask, of_nested, of_position_ids, same
+from symflops.runtime.lengths import LengthError, Lengths, joined, of_cu_seqlens, of_mask, of_nested, of_position_ids, same
 from symflops.runtime.shapes import read
 
 BOUNDARIES = ("cu_seqlens", "cu_seq_lens_q", "cu_seqlens_q")
 UNPADDED = ("cu_seqlens_unpadded", "cu_seqlens_q_unpadded", "cu_seq_lens_q_unpadded")
 LATENTS = (("image_latents", False), ("latents_clean", False), ("all_latents", True))
 GRIDS = ("image_grid_thw", "video_grid_thw")
+DECODED, IGNORED = "decoder_input_ids", -100
 
 
 Rows = Mapping[str, tuple[str, str, int | None]]
@@ -45,7 +46,7 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
     found: dict[str, Any] = {}
     for items, members in estimator.sets.items():
         for name, axes, _ in members:
-            lengths = _stream(name, axes, rows, batch, keys.get(name))
+            lengths = _stream(name, axes, rows, batch, keys.get(name), _items(found))
             if lengths is not None:
                 found[name] = lengths
             elif name == "prompt" or (items != "samples" and not estimator.streams[name]):  # the batch has no such items
@@ -66,15 +67,18 @@ def _items(found: Mapping[str, Any]) -> int:
     return max((entry.count for entry in found.values()), default=0)
 
 
-def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None) -> Lengths | None:
-    """The lengths of one stream; ``latents`` is None for a stream of anything else, and empty for the usual keys."""
+def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None, items: int) -> Lengths | None:
+    """The lengths of one stream; ``items`` samples are known, and ``latents`` is None for a stream of anything else, and empty for the usual keys."""
     mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
     for argument, row in mine.items():
-        given = _get(batch, argument)
-        if given is not None and row[1].startswith("values:"):
-            return _grids(argument, row, axes, batch)
-        if given is not None:
-            return tokens(batch, given) if len(axes) == 1 and row[1] == f"b {axes[0]}" else read(argument, row, axes, given)
+        parts = [(key, _get(batch, key)) for key in (GRIDS if argument in GRIDS else (argument,))]
+        found = [(key, given) for key, given in parts if given is not None]
+        if found and len(axes) == 1 and row[1] == f"b {axes[0]}":
+            return tokens(batch, found[0][1], argument.removesuffix("input_ids") if argument.endswith("_input_ids") else "")
+        if found:  # the rows of images, followed by those of videos
+            return joined([read(key, row, axes, given, items=items) for key, given in found])
+        if argument == DECODED and row[1] == f"b {axes[0]}" and len(shape_of(_get(batch, "labels"))) == 2:
+            return of_labels(batch["labels"])
     if not mine or not axes:
         return None
     if name == "prompt":
@@ -99,46 +103,35 @@ def _get(batch: Mapping[str, Any], key: str) -> Any:
         return None
 
 
-def _grids(argument: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths:
-    """The rows of images, followed by those of videos if a batch has both."""
-    keys = GRIDS if argument in GRIDS else (argument,)
-    parts = [read(key, row, axes, _get(batch, key)) for key in keys if _get(batch, key) is not None]
-    if len(parts) == 1:
-        return parts[0]
-    joined = tuple(_joined([part.axes[axis] for part in parts]) for axis in range(len(axes)))
-    return Lengths(joined, sum(part.count for part in parts))
-
-
-def _joined(columns: Sequence[Any]) -> Any:
-    if hasattr(columns[0], "unsqueeze"):
-        import torch
-
-        return torch.cat([column.to(columns[0].device) for column in columns])
-    return [int(value) for column in columns for value in column]
-
-
-def tokens(batch: Mapping[str, Any], given: Any) -> Lengths:
+def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
     """The lengths of the sequences in token ids ``given``, (samples, positions), by the most exact source in the batch.
+
+    ``prefix`` begins the names of the mask and the positions that belong to these ids (``decoder_``).
 
     Raises:
         LengthError: ``given`` is not two-dimensional, and nothing else in the batch tells the lengths.
     """
-    boundaries = next((_get(batch, key) for key in BOUNDARIES if _get(batch, key) is not None), None)
+    boundaries = None if prefix else next((_get(batch, key) for key in BOUNDARIES if _get(batch, key) is not None), None)
     if boundaries is not None and shape_of(boundaries)[-1] > 1:
         inner = next((_get(batch, key) for key in UNPADDED if _get(batch, key) is not None), None)
         return of_cu_seqlens(boundaries, inner)
     if getattr(given, "is_nested", False):
         return of_nested(given)
     shape = shape_of(given)
-    mask = _get(batch, "attention_mask")
+    mask = _get(batch, f"{prefix}attention_mask")
     if mask is not None and len(shape_of(mask)) == 2:
         return of_mask(mask)
-    positions = _get(batch, "position_ids")
+    positions = _get(batch, f"{prefix}position_ids")
     if mask is None and positions is not None and len(shape_of(positions)) <= 2:
         return of_position_ids(positions)
     if len(shape) < 2:
         raise LengthError(f"token ids of shape {shape}: expected (samples, positions)")
     return same(shape[0], shape[1])
+
+
+def of_labels(labels: Any) -> Lengths:
+    """The lengths of what a decoder reads if a batch has its labels alone, which the model shifts: those that are not ignored."""
+    return of_mask(labels != IGNORED if hasattr(labels, "dtype") else [[label != IGNORED for label in row] for row in labels])
 
 
 def prompts(batch: Mapping[str, Any]) -> Lengths | None:

@@ -170,14 +170,35 @@ def of_rows(rows: Any, axes: int) -> Lengths:
         LengthError: rows of another width.
     """
     if hasattr(rows, "dtype"):
-        if len(rows.shape) != 2 or rows.shape[1] != axes:
+        if rows.shape[0] and (len(rows.shape) != 2 or rows.shape[1] != axes):
             raise LengthError(f"rows of {axes} lengths, not shape {tuple(rows.shape)}")
-        wide = _wide(rows)
+        wide = _wide(rows if rows.shape[0] else rows.reshape(0, axes))
         return Lengths(tuple(wide[:, axis] for axis in range(axes)), int(rows.shape[0]))
     found = [[int(value) for value in row] for row in rows]
     if any(len(row) != axes for row in found):
         raise LengthError(f"rows of {axes} lengths, not {found[0]}")
     return Lengths(tuple([row[axis] for row in found] for axis in range(axes)), len(found))
+
+
+def joined(parts: Sequence[Lengths]) -> Lengths:
+    """The items of several streams in a row, without padding and fillers."""
+    if len(parts) == 1:
+        return parts[0]
+    axes = zip(*([_spread(column, part.count) for column in part.axes] for part in parts), strict=True)
+    return Lengths(tuple(map(_joined, axes)), sum(part.count for part in parts))
+
+
+def _spread(column: Any, count: int) -> Any:
+    return [column] * count if isinstance(column, int) else column
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    device = next((column.device for column in columns if hasattr(column, "unsqueeze")), None)
+    if device is None:
+        return [int(value) for column in columns for value in column]
+    import torch
+
+    return torch.cat([torch.as_tensor(column, dtype=torch.int64).to(device) for column in columns])
 
 
 def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:

@@ -12,11 +12,15 @@ from math import prod
 from typing import Any
 
 from symflops.runtime.layouts import shape_of
-from symflops.runtime.lengths import LengthError, Lengths, of_nested, of_rows, same
+from symflops.runtime.lengths import LengthError, Lengths, joined, of_nested, of_rows, same
 
 
-def read(name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool = False) -> Lengths:
-    """The lengths of the stream with these ``axes``, from one argument; ``row`` is the argument's row of ``inputs()``.
+def read(
+    name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool = False, items: int = 0
+) -> Lengths:
+    """The lengths of the stream with these ``axes``, from one argument: a tensor, or a list of one tensor per item.
+
+    ``row`` is the argument's row of ``inputs()``. If an argument holds several blocks per item, ``items`` is their number.
 
     Raises:
         LengthError: its shape does not fit the layout.
@@ -27,15 +31,22 @@ def read(name: str, row: tuple[str, str, int | None], axes: Sequence[str], given
         return of_rows(given, len(axes))
     if getattr(given, "is_nested", False):
         return of_nested(given)
+    if isinstance(given, (list, tuple)) and given and all(len(getattr(item, "shape", ())) > 1 for item in given):
+        whole = [(1,) * (words[0] == "b" and len(item.shape) < len(words)) + shape_of(item) for item in given]
+        return joined([by_layout(name, words, axes, width, shape) for shape in whole])
     shape = shape_of(given)
+    if shape == (0,):
+        return same(0, *(0 for _ in axes))
     if stacked:
         if len(shape) < 2:
             raise LengthError(f"'{name}' of shape {shape} has no axis of time steps")
         shape = (shape[0], *shape[2:])
-    return by_layout(name, words, axes, width, shape)
+    return by_layout(name, words, axes, width, shape, items)
 
 
-def by_layout(name: str, words: Sequence[str], axes: Sequence[str], width: int | None, shape: tuple[int, ...]) -> Lengths:
+def by_layout(
+    name: str, words: Sequence[str], axes: Sequence[str], width: int | None, shape: tuple[int, ...], items: int = 0
+) -> Lengths:
     """The lengths in a shape, by a layout or by the unpacked form of a latent.
 
     Raises:
@@ -50,22 +61,24 @@ def by_layout(name: str, words: Sequence[str], axes: Sequence[str], width: int |
         return same(shape[0], prod(shape[1:]) // width)
     if not fits:
         raise LengthError(f"'{name}' has {len(shape)} dimensions, its layout '{' '.join(words)}' has {len(words)}")
-    return _named(name, named, axes, shape)
+    return _named(name, named, axes, shape, items)
 
 
-def _named(name: str, words: Sequence[tuple[str, str, str]], axes: Sequence[str], shape: tuple[int, ...]) -> Lengths:
+def _named(
+    name: str, words: Sequence[tuple[str, str, str]], axes: Sequence[str], shape: tuple[int, ...], items: int
+) -> Lengths:
     found: dict[str, int] = {}
-    count = shape[0] if words[0][0] == "b" else 1
+    heads = [word for word, _, _ in words]
+    count = shape[heads.index("b")] if "b" in heads[: len(shape)] else items if "b" in heads[0] else 1
     for place, (word, _, default) in enumerate(words):
         head, _, blocks = word.partition("*")
         size = shape[place] if place < len(shape) else int(default)
         if head == "b" and blocks:
-            found["b*"] = size
-            found[blocks] = -1
+            if not items or size % items:
+                raise LengthError(f"'{name}' has {size} rows, several per item: give the number of items with it")
+            found[blocks] = size // items
         else:
             found[word] = size
     if not set(axes) <= found.keys():
         raise LengthError(f"the layout of '{name}' does not tell {', '.join(sorted(set(axes) - found.keys()))}")
-    if any(found[axis] < 0 for axis in axes):
-        raise LengthError(f"'{name}' holds several blocks per item: give the number of items with it")
     return same(count, *(found[axis] for axis in axes))
