@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import prod
+from operator import add
 from typing import Any
 
-from symflops.meter.columns import Vector, clipped, first_below, listed, nothing, with_rows
+from symflops.meter.columns import Row, Vector, check_padding, clipped, listed, nothing, sets_of_rests, tokens, with_rows
 from symflops.meter.processes import distributed_of, reduced
 from symflops.meter.types import Sums
-from symflops.model.index_sets import ONCE
+from symflops.model.index_sets import SAMPLES
 from symflops.runtime.bounds import safe_bits
 from symflops.runtime.least import example_of
 from symflops.runtime.lengths import LengthError, Lengths, of_any
@@ -58,6 +58,10 @@ class Accumulator:
         """Start a step."""
         self._host = ([0] * self.width, [0] * self.width)
         self._sums: Any = None
+
+    def alone(self, name: str) -> bool:
+        """Whether a stream alone has the items of its index set, so that a batch may have none of them."""
+        return any(len(members) == 1 and members[0][0] == name for items, members in self.sets.items() if items != SAMPLES)
 
     def spoil(self) -> None:
         """Count a fault: a batch that could not be read, so that the sums of this step are incomplete."""
@@ -130,22 +134,14 @@ class Accumulator:
         every = (*columns, *real)
         like = next((column for column in every if hasattr(column, "device") and hasattr(column, "unsqueeze")), None)
         if like is None or self.whole:
-            self._check_padding(real, columns)
+            check_padding(self._by_stream(real), self._by_stream(columns))
             return self._on_host(columns, marks, counts), None
         self.device = like.device if self.device is None else self.device
         moved = [self._tensor(column, self.device) for column in columns]
         below = [self._tensor(column, self.device) for column in real] if padded else moved
         return self._on_device(moved, below, marks, counts)
 
-    def _check_padding(self, real: Sequence[Any], padded: Sequence[Any]) -> None:
-        """Refuse padded lengths on the host that are below the real ones."""
-        for (_, name, _, ones), (_, _, _, twos) in zip(self._by_stream(real), self._by_stream(padded), strict=True):
-            for one, two in zip(ones, twos, strict=True):
-                place = None if one is two else first_below(two, one)
-                if place is not None:
-                    raise LengthError(f"item {place} of '{name}' is padded to less than its length")
-
-    def _by_stream(self, columns: Sequence[Any]) -> Iterator[tuple[str, str, tuple[str, ...], Sequence[Any]]]:
+    def _by_stream(self, columns: Sequence[Any]) -> Iterator[Row]:
         """Each stream: its index set, its name, its axes and its columns."""
         first = 0
         for items, members in self.sets.items():
@@ -176,20 +172,14 @@ class Accumulator:
             found[items].append((position, size if axes else 0))
         for items, fault in faults.items():
             found[items].append((self.width - 1, fault))
-        for items, rest in zip(self._rest_sets(), self.rests(*columns), strict=True):
+        for items, rest in zip(self._sets_of_rests(), self.rests(*columns), strict=True):
             found.setdefault(items, []).append((self.width - 1, (rest != 0) * 1))
         return found
 
-    def _rest_sets(self) -> tuple[str, ...]:
-        """The index set of each remainder, found once: that whose columns it follows."""
+    def _sets_of_rests(self) -> tuple[str, ...]:
+        """The index set of each remainder."""
         if self._divided is None:
-            import torch
-
-            columns = list(self._by_stream([1] * sum(count or 1 for count in self.axes)))
-            ones = {items: [torch.ones(2, dtype=torch.int64) if of == items else 1 for of, _, _, mine in columns for _ in mine] for items in self.sets}
-            tried = {items: self.rests(*found) for items, found in ones.items()}
-            number = len(next(iter(tried.values()), ()))
-            self._divided = tuple(next((items for items, found in tried.items() if hasattr(found[place], "shape")), ONCE) for place in range(number))
+            self._divided = sets_of_rests(self.rests, self.sets)
         return self._divided
 
     def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
@@ -204,7 +194,7 @@ class Accumulator:
             mine = [listed(column, counts[items], marks[items]) for column in given]
             batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
         summed = self.moments(**batch).as_dict()
-        return [*summed.values(), *self._tokens(columns, counts, marks), 0]
+        return [*summed.values(), *tokens(self._by_stream(columns), counts, marks), 0]
 
     def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
         """The vector of streams whose items all have the same lengths: the terms of one item, times their number."""
@@ -213,22 +203,11 @@ class Accumulator:
         if any(self.rests(*columns)):
             raise LengthError("a length of the batch does not divide as the model divides it")
         terms = zip(self.terms(*columns), self.moment_sets, strict=True)
-        return [*(int(term) * counts.get(items, 1) for term, items in terms), *self._tokens(columns, counts, {}), 0]
+        return [*(int(term) * counts.get(items, 1) for term, items in terms), *tokens(self._by_stream(columns), counts, {}), 0]
 
     def _one_item(self, columns: Sequence[int]) -> dict[str, Any]:
         """A batch of one item per index set."""
         return {name: [mine] if len(axes) > 1 else mine[:1] if axes else 1 for _, name, axes, mine in self._by_stream(columns)}
-
-    def _tokens(self, columns: Sequence[Any], counts: Mapping[str, int], marks: Mapping[str, Any]) -> list[int]:
-        """The tokens of each stream: the sum of its lengths, or of their products if it has several axes."""
-        found = []
-        for items, _, axes, mine in self._by_stream(columns):
-            if all(isinstance(column, int) for column in mine):
-                found.append(prod(mine) * counts[items] if axes else 0)
-            else:
-                lists = [listed(column, counts[items], marks[items]) for column in mine]
-                found.append(sum(map(prod, zip(*lists, strict=True))))
-        return found
 
     def _on_device(
         self, columns: Sequence[Any], real: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]
@@ -266,11 +245,9 @@ class Accumulator:
     def _tensor(self, column: Any, device: Any) -> Any:
         if column is None or isinstance(column, int):
             return column
-        if hasattr(column, "unsqueeze"):
-            return column.to(device)
         import torch
 
-        return torch.as_tensor(column, dtype=torch.int64).to(device)
+        return (column if hasattr(column, "unsqueeze") else torch.as_tensor(column, dtype=torch.int64)).to(device)
 
     def _add_on_device(self, side: int, sums: Any) -> None:
         """Add halves and move the carry of the low half to the high one, so that neither can overflow."""
@@ -294,18 +271,29 @@ class Accumulator:
     def read(self, group: Any = None, reduce: bool = True) -> Sums:
         """Sum over the data-parallel ``group`` (all processes by default), read once, and start the next step.
 
-        Every process of the group must call it, even without micro-batches. Without torch.distributed, or with
-        ``reduce=False``, the sums are those of this process.
+        Every process of the group must call it, even without micro-batches, with an estimator of the same model. Without
+        torch.distributed, or with ``reduce=False``, the sums are those of this process.
         """
         distributed = distributed_of() if reduce else None
         if distributed is None and self._sums is None:
-            found = [list(side) for side in self._host]
+            found = [number for side in self._host for value in side for number in (value & LOW, value >> HALF)]
         else:
-            vector = self.vector()
-            if distributed is not None:
-                vector = reduced(distributed, vector, group)
-            found = [[low + (high << HALF) for low, high in side] for side in vector.tolist()]
+            vector = self.vector() if distributed is None else reduced(distributed, self.vector(), group)
+            found = vector.flatten().tolist()
         self.reset()
+        return self.decoded(found)
+
+    def decoded(self, numbers: Sequence[int]) -> Sums:
+        """The sums in the numbers of a vector."""
+        whole = [low + (high << HALF) for low, high in zip(numbers[::2], numbers[1::2], strict=True)]
+        real, padded = whole[: self.width], whole[self.width :]
         moments = len(self.moment_sets)
-        real, padded = found
         return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
+
+    def absorb(self, other: Accumulator) -> None:
+        """Take over the sums of another accumulator of the same estimator, which starts anew."""
+        for mine, theirs in zip(self._host, other._host, strict=True):
+            mine[:] = map(add, mine, theirs)
+        for side in (0, 1) if other._sums is not None else ():
+            self._add_on_device(side, other._sums[side])
+        other.reset()

@@ -67,8 +67,13 @@ def _items(found: Mapping[str, Any]) -> int:
     return max((entry.count for entry in found.values()), default=0)
 
 
-def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None, items: int) -> Lengths | None:
-    """The lengths of one stream; ``items`` samples are known, and ``latents`` is None for a stream of anything else, and empty for the usual keys."""
+def _stream(
+    name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None, items: int
+) -> Lengths | None:
+    """The lengths of one stream; ``items`` samples are known.
+
+    ``latents`` is None for a stream of anything else, and empty for the usual keys.
+    """
     mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
     for argument, row in mine.items():
         parts = [(key, _get(batch, key)) for key in (GRIDS if argument in GRIDS else (argument,))]
@@ -130,7 +135,7 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
 
 
 def of_labels(labels: Any) -> Lengths:
-    """The lengths of what a decoder reads if a batch has its labels alone, which the model shifts: those that are not ignored."""
+    """The lengths of what a decoder reads if a batch has its labels alone: the model shifts those that it does not ignore."""
     return of_mask(labels != IGNORED if hasattr(labels, "dtype") else [[label != IGNORED for label in row] for row in labels])
 
 

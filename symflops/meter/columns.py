@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
+
+from symflops.model.index_sets import ONCE
+from symflops.runtime.lengths import LengthError
 
 Vector = tuple[list[int], Any]
 """The sums of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
+
+
+Sets = Mapping[str, Sequence[tuple[str, Sequence[str], int]]]
+"""The streams of each index set: name, axes, and the length of a stream that is left out."""
+Row = tuple[str, str, tuple[str, ...], Sequence[Any]]
+"""A stream of a batch: its index set, its name, its axes and its columns."""
 
 
 def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callable[..., Any]) -> Vector:
@@ -17,6 +27,16 @@ def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callabl
     index = places("padded", tuple(rows), padded[1].device)
     kept = padded[1] * 0 if real[1] is None else real[1]
     return host, kept.index_copy(0, index, padded[1].index_select(0, index))
+
+
+def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str, ...]:
+    """The index set of each remainder: the one whose columns it follows, which evaluating it on tensors shows."""
+    import torch
+
+    owners = [items for items, members in sets.items() for _, axes, _ in members for _ in axes or ("",)]
+    tried = {items: rests(*(torch.ones(1, dtype=torch.int64) if of == items else 1 for of in owners)) for items in sets}
+    places = range(len(next(iter(tried.values()), ())))
+    return tuple(next((items for items, found in tried.items() if hasattr(found[place], "shape")), ONCE) for place in places)
 
 
 def nothing(*columns: Any) -> tuple[Any, ...]:
@@ -44,3 +64,28 @@ def first_below(one: Any, two: Any) -> int | None:
     count = len(two if isinstance(one, int) else one)
     pairs = zip(listed(one, count, None), listed(two, count, None), strict=True)
     return next((place for place, (first, second) in enumerate(pairs) if first < second), None)
+
+
+def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
+    """Refuse padded lengths on the host that are below the real ones.
+
+    Raises:
+        LengthError: one of them is.
+    """
+    for (_, name, _, ones), (_, _, _, twos) in zip(real, padded, strict=True):
+        for one, two in zip(ones, twos, strict=True):
+            place = None if one is two else first_below(two, one)
+            if place is not None:
+                raise LengthError(f"item {place} of '{name}' is padded to less than its length")
+
+
+def tokens(rows: Iterable[Row], counts: Mapping[str, int], marks: Mapping[str, Any]) -> list[int]:
+    """The tokens of each stream on the host: the sum of its lengths, or of their products if it has several axes."""
+    found = []
+    for items, _, axes, mine in rows:
+        if all(isinstance(column, int) for column in mine):
+            found.append(prod(mine) * counts[items] if axes else 0)
+        else:
+            lists = [listed(column, counts[items], marks[items]) for column in mine]
+            found.append(sum(map(prod, zip(*lists, strict=True))))
+    return found

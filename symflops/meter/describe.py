@@ -57,3 +57,12 @@ def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
     unit = unit_of(estimator)
     per_sample = f"{forward // count:,} {unit} forward per sample"
     return f"  this batch: {count} samples, {per_sample}, {total:,} {unit} a step of this process"
+
+
+def line_of(phase: str, values: Mapping[str, float], seconds: float) -> str:
+    """The rates of a phase in the words that training logs use; ``seconds`` are those of one step."""
+    rates = [f"{values['tflops']:.4g} TFLOP/s/GPU"] if "tflops" in values else []
+    rates += [f"{name.upper()} {100 * values[name]:.3g}%" for name in ("mfu", "hfu") if name in values] or ["MFU unknown"]
+    if "tokens_per_second" in values:
+        rates.append(f"{values['tokens_per_second']:,.0f} tokens/s")
+    return f"{phase + ': ' if phase else ''}{', '.join([*rates, f'{1000 * seconds:,.1f} ms'])}"

@@ -11,23 +11,23 @@ covers the whole data-parallel group, and ``devices`` are all accelerators that 
 context ranks. With ``scope="rank"`` it covers the batches of this process, and ``devices`` are those that share them.
 
 A meter never stops a job. If it does not know the model, the batch or the device's peak, it warns once with the reason and
-omits the keys.
+omits the keys. A process that knows less than the others takes part in their one ``all_reduce`` a step all the same.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from symflops.devices.peaks import Peak, peak, reported_name
-from symflops.live.background import is_first
 from symflops.live.model import LIVE, estimators_of
-from symflops.meter.describe import description
+from symflops.meter.counts import Counts
+from symflops.meter.describe import description, line_of
 from symflops.meter.keys import metrics
-from symflops.meter.phases import NoEstimatorError, Phase, arrived, check_options, estimators_of_config, line_of
+from symflops.meter.phases import Phase, check_options, estimators_of_config
+from symflops.meter.processes import is_zero
 from symflops.meter.types import Sums
 from symflops.runtime.protocol import Estimator
 
@@ -38,7 +38,7 @@ ABOVE_ONE = (
 FAULTY = "negative, too short for the model, padded to less, too large or do not divide"
 
 
-class MFUMeter:
+class MFUMeter(Counts):
     """Measures MFU, HFU, achieved TFLOP/s per device, cumulative FLOPs and tokens per second.
 
     Args:
@@ -50,7 +50,7 @@ class MFUMeter:
         device_name: The name of the device; by default as the first accelerator reports it.
         keys: The preset of logged keys (``symflops.meter.keys.PRESETS``).
         hidden: Phases that are timed and counted but not logged.
-        log_every: Prints a line through ``log`` every so many steps; 0 for never.
+        log_every: Prints a line through ``log`` every so many steps, on the first process of the job; 0 for never.
         log: Prints one line.
         clock: Returns seconds.
         device: Where tensors of lengths are summed; by default on their own device.
@@ -69,17 +69,15 @@ class MFUMeter:
     ) -> None:  # fmt: skip
         check_options(keys, scope, devices)
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
-        self.phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
-        self.devices, self.scope, self.group, self.keys = devices, scope, group, keys
-        self.log_every, self.log, self.clock = log_every, log, clock
+        phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
+        super().__init__(phases, scope, group, log)
+        self.devices, self.keys, self.log_every, self.clock = devices, keys, log_every, clock
         name = reported_name() if device_name is None else device_name
         self.peak: Peak = peak(
             name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
         )
-        self.flops = self.executed = self.steps = 0
-        self._warned: set[str] = set()
-        self._current = next(iter(self.phases), "")
-        self._start = clock()
+        self._start = self._paused = clock()
+        self._pauses = 0
         if not self.phases:
             self._warn(f"no MFU: {reason or 'no estimator was given'}")
         elif self.peak.tflops is None:
@@ -136,7 +134,7 @@ class MFUMeter:
         except Exception as error:
             return cls(None, reason=f"{type(error).__name__}: {error}", **options)
         meter = cls(estimators, **options)
-        if is_first():
+        if is_zero():
             lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
             meter.log("\n".join(f"symflops: {line}" for line in sorted(lines)))
         return meter
@@ -151,6 +149,27 @@ class MFUMeter:
     def start(self) -> None:
         """Start the first window; call it after set-up and compilation."""
         self._start = self.clock()
+
+    @contextmanager
+    def paused(self) -> Iterator[MFUMeter]:
+        """Leave out the time of what is no training, as evaluation between two steps."""
+        self.pause()
+        try:
+            yield self
+        finally:
+            self.resume()
+
+    def pause(self) -> None:
+        """Stop the clock of the window, until as many calls of ``resume``."""
+        self._pauses += 1
+        if self._pauses == 1:
+            self._paused = self.clock()
+
+    def resume(self) -> None:
+        """Let the clock of the window go on."""
+        self._pauses = max(self._pauses - 1, 0)
+        if not self._pauses:
+            self._start += self.clock() - self._paused
 
     @contextmanager
     def phase(self, name: str) -> Iterator[MFUMeter]:
@@ -169,90 +188,32 @@ class MFUMeter:
             self.phases[name].seconds += seconds
             self.phases[name].timed = True
 
-    def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
-        """Add a micro-batch, without waiting for a device.
-
-        Args:
-            passes: Forward passes per denoising step (two with classifier-free guidance).
-            timesteps: Denoising steps.
-            phase: The phase; by default the current one.
-            streams: The lengths of each stream, in any form that an accumulator takes.
-        """
-        name = self._current if phase is None else phase
-        found = self.phases.get(name)
-        if found is None:
-            if self.phases:
-                self._warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
-            return
-        for missing in found.sums.implied:
-            if streams.get(missing) is None:
-                self._warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
-        try:
-            found.sums.add(times=passes * timesteps, **streams)
-        except Exception as error:
-            self.unreadable(f"{type(error).__name__}: {error}", name)
-
-    def unreadable(self, reason: str, phase: str | None = None) -> None:
-        """Report a batch that could not be read: this window has no MFU, on any process of the group."""
-        found = self.phases.get(self._current if phase is None else phase)
-        if found is not None:
-            found.broken = reason
-            found.sums.spoil()
-        self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
-
-    def step(self, seconds: float | None = None) -> dict[str, float]:
+    def step(self, seconds: float | None = None, steps: int = 1) -> dict[str, float]:
         """End the window: sum over the group, read once, and return the values to log by key.
 
-        ``seconds`` is the window's wall time, by default that since the last step. Every process of the group must call this.
+        Every process of the group must call this.
+
+        Args:
+            seconds: The window's wall time, by default that since the last step.
+            steps: The training steps that the window has.
         """
         now = self.clock()
         window, self._start = (now - self._start if seconds is None else seconds), now
-        self.steps += 1
+        shown = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
+        self.steps += steps
         found: dict[str, float] = {}
         line: list[str] = []
-        self._arrive()
+        self.settle()
         for phase in self.phases.values():
-            if phase.awaited is not None:
-                phase.sums.close()
-                phase.seconds = 0.0
-                continue
-            try:
-                sums = phase.sums.read(self.group, reduce=self.scope == "global")
-                values = self._values(phase, sums, phase.seconds if phase.timed else window)
-            except Exception as error:
-                self._warn(f"no MFU: {type(error).__name__}: {error}")
-                values = {}
-            phase.seconds, phase.broken = 0.0, ""
+            seconds, sums = phase.seconds if phase.timed else window, phase.held
+            phase.seconds, phase.broken, phase.held = 0.0, "", None
+            values = {} if sums is None else self._guarded(self._values, phase, sums, seconds) or {}
             if phase.surfaced and values:
                 found.update(metrics(self.keys, phase.name, values))
-                line.append(line_of(phase.name, values))
-        if self.log_every and self.steps % self.log_every == 0 and line:
+                line.append(line_of(phase.name, values, seconds / max(steps, 1)))
+        if shown and line and is_zero():
             self.log(f"step {self.steps}: {'; '.join(line)}")
         return found
-
-    def _arrive(self) -> None:
-        """Take awaited estimators once every process has them, and count what ran before."""
-        if not any(phase.awaited is not None for phase in self.phases.values()):
-            return
-        together = self.scope == "global"
-        try:
-            found = arrived(self.phases, self.group, together)
-            for name, estimator in found.items():
-                earlier = self.phases[name].receive(estimator)
-                self._count(self.phases[name], earlier.read(self.group, reduce=together))
-                if is_first():
-                    self.log(f"symflops: {getattr(estimator, 'account', '')}")
-        except Exception as error:
-            self.phases = {}
-            words = str(error) if isinstance(error, NoEstimatorError) else f"{type(error).__name__}: {error}"
-            self._warn(f"no MFU: {words}")
-
-    def _count(self, phase: Phase, sums: Sums) -> tuple[int, int]:
-        """Add the model's and the executed FLOPs of ``sums`` to the cumulative ones, and return them."""
-        model, hardware = phase.flops(sums)
-        self.flops += model
-        self.executed += hardware
-        return model, hardware
 
     def _values(self, phase: Phase, sums: Sums, seconds: float) -> dict[str, float]:
         """The quantities of one phase; empty if nothing ran or a batch could not be read."""
@@ -261,7 +222,7 @@ class MFUMeter:
             return {}
         if not any(sums.real):
             return {}
-        model, hardware = self._count(phase, sums)
+        model, hardware = phase.flops(sums)
         values: dict[str, float] = {"flops": self.flops}
         if seconds <= 0:
             self._warn(f"no MFU for a window of {seconds} seconds")
@@ -278,18 +239,7 @@ class MFUMeter:
                 self._warn(f"MFU is {values['mfu']:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
         return values
 
-    def state_dict(self) -> dict[str, int]:
-        """The counts that survive a restart: cumulative FLOPs and steps. The clock does not."""
-        return {"version": 1, "flops": self.flops, "executed": self.executed, "steps": self.steps}
-
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Continue the counts of a checkpoint; the first window starts now."""
-        self.flops, self.executed = int(state["flops"]), int(state["executed"])
-        self.steps = int(state["steps"])
-        self._start = self.clock()
-
-    def _warn(self, text: str, key: str = "") -> None:
-        """Warn once per ``key``, by default per text."""
-        if (key or text) not in self._warned:
-            self._warned.add(key or text)
-            warnings.warn(f"symflops: {text}", stacklevel=3)
+        super().load_state_dict(state)
+        self.start()

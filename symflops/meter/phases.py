@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
-from dataclasses import dataclass
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.keys import PRESETS
-from symflops.meter.processes import lowest_of_group
 from symflops.meter.types import Sums
 from symflops.runtime.protocol import Estimator
 from symflops.runtime.units import in_flops
@@ -43,7 +42,8 @@ class Waiting:
 class Phase:
     """One kind of run within a step: its estimator, whether it is logged, its sums and its time.
 
-    While the estimator is ``awaited``, ``estimator`` reads batches in its place, and the sums are ``Waiting``.
+    While the estimator is ``awaited``, ``estimator`` reads batches in its place, and the sums are ``Waiting``. ``before`` has
+    the sums of windows in which not every process had it. ``held`` are the sums of this window that the group has added up.
     """
 
     name: str
@@ -55,13 +55,17 @@ class Phase:
     broken: str = ""
     awaited: Any = None
     device: Any = None
+    before: Any = None
+    held: Sums | None = None
+    given: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, name: str, estimator: Any, surfaced: bool, device: Any) -> Phase:
         """A phase with an estimator, or with one that is awaited (an object with ``poll`` and ``estimator``)."""
         if hasattr(estimator, "poll"):
             return cls(name, estimator.estimator, surfaced, Waiting(), awaited=estimator, device=device)
-        return cls(name, estimator, surfaced, Accumulator(estimator, device), device=device)
+        sums = Accumulator(estimator, device)
+        return cls(name, estimator, surfaced, sums, device=device, before=like(sums))
 
     def flops(self, sums: Sums) -> tuple[int, int]:
         """The FLOPs of the model, and those that were executed: on padded lengths, with recomputation."""
@@ -69,12 +73,13 @@ class Phase:
         found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
         return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
 
-    def receive(self, estimator: Estimator) -> Accumulator:
-        """Take the estimator that was awaited; the sums of earlier windows."""
+    def receive(self, estimator: Estimator) -> None:
+        """Take the estimator that was awaited, and sum up what ran before."""
         waiting: Waiting = self.sums
         self.estimator, self.awaited = estimator, None
-        earlier, self.sums = Accumulator(estimator, self.device), Accumulator(estimator, self.device)
-        for sums, batches in ((earlier, waiting.earlier), (self.sums, waiting.window)):
+        self.sums = Accumulator(estimator, self.device)
+        self.before = like(self.sums)
+        for sums, batches in ((self.before, waiting.earlier), (self.sums, waiting.window)):
             for times, streams in batches:
                 try:
                     sums.add(times=times, **streams)
@@ -82,42 +87,32 @@ class Phase:
                     sums.spoil()
         for _ in range(waiting.faults):
             self.sums.spoil()
-        return earlier
+
+    def wait(self) -> None:
+        """End a window in which not every process has its estimator: its FLOPs count later, and it has no rate."""
+        self.seconds = 0.0
+        if self.awaited is None:
+            self.before.absorb(self.sums)
+        else:
+            self.sums.close()
+
+    def drop(self) -> None:
+        """Start anew, on the device and on the host."""
+        self.sums.reset()
+        self.before.reset()
+
+    def lacking(self) -> list[str]:
+        """The streams that the config implies, of items of their own, and that no batch had so far."""
+        found = [] if self.awaited else [name for name in self.sums.implied if name not in self.given and self.sums.alone(name)]
+        self.given.update(found)  # said once
+        return found
 
 
-class NoEstimatorError(Exception):
-    """An awaited estimator does not come."""
-
-
-def arrived(phases: Mapping[str, Phase], group: Any, together: bool) -> dict[str, Estimator]:
-    """The estimators of all awaited phases once every process of the group has them, else nothing; never waits.
-
-    Raises:
-        NoEstimatorError: one of them does not come, on any process.
-    """
-    found: dict[str, Estimator] = {}
-    state, reason = 2, "another process could not derive it"
-    for name, phase in phases.items():
-        try:
-            estimator = phase.awaited.poll() if phase.awaited is not None else phase.estimator
-        except Exception as error:
-            state, reason = 0, f"{type(error).__name__}: {error}"
-            break
-        if estimator is None:
-            state = min(state, 1)
-        elif phase.awaited is not None:
-            found[name] = estimator
-    agreed = lowest_of_group(state, group) if together else state
-    if agreed == 0:
-        raise NoEstimatorError(reason)
-    return found if agreed == 2 else {}
-
-
-def line_of(phase: str, values: Mapping[str, float]) -> str:
-    """The rates of a phase in words."""
-    shown = [f"{values['tflops']:.4g} TFLOP/s a device"] if "tflops" in values else []
-    shown += [f"MFU {values['mfu']:.4g}", f"HFU {values['hfu']:.4g}"] if "mfu" in values else ["MFU unknown"]
-    return f"{phase + ': ' if phase else ''}{', '.join(shown)}"
+def like(sums: Accumulator) -> Accumulator:
+    """An empty accumulator of the same estimator."""
+    found = copy(sums)
+    found.reset()
+    return found
 
 
 def estimators_of_config(config: Any, regimes: Mapping[str, str], convention: str, spec: str | None) -> dict[str, Estimator]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -14,23 +15,21 @@ def distributed_of() -> Any:
     return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
 
 
-def lowest_of_group(state: int, group: Any = None) -> int:
-    """The smallest ``state`` of all processes of a group; its own without torch.distributed."""
+def is_zero() -> bool:
+    """Whether this process is the first of the job, or not one of several."""
     distributed = distributed_of()
-    if distributed is None:
-        return state
-    import torch
-
-    return int(reduced(distributed, torch.tensor([state]), group, "MIN").item())
+    return os.environ.get("RANK", "0") == "0" if distributed is None else int(distributed.get_rank()) == 0
 
 
-def reduced(distributed: Any, vector: Any, group: Any, how: str = "SUM") -> Any:
+def reduced(distributed: Any, vector: Any, group: Any) -> Any:
     """The vector summed over a group, on a device that the group's backend supports."""
     if distributed.get_world_size(group) == 1:
         return vector
-    if vector.device.type == "cpu" and "nccl" in str(distributed.get_backend(group)):
+    supported = str(distributed.get_backend_config(group))  # "cuda:nccl", "cpu:gloo,cuda:nccl"
+    if f"{vector.device.type}:" not in supported:
         import torch
 
-        vector = vector.to(torch.device("cuda", torch.cuda.current_device()))
-    distributed.all_reduce(vector, op=getattr(distributed.ReduceOp, how), group=group)
+        accelerator = torch.accelerator.current_accelerator()
+        vector = vector.to("cpu" if "cpu:" in supported or accelerator is None else accelerator)
+    distributed.all_reduce(vector, group=group)
     return vector

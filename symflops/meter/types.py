@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,12 @@ class Sums:
     padded: tuple[int, ...]
     tokens: tuple[int, ...]
     faults: int
+
+    def __add__(self, other: Sums) -> Sums:
+        """The sums of both."""
+        pairs = ((self.real, other.real), (self.padded, other.padded), (self.tokens, other.tokens))
+        real, padded, tokens = (tuple(map(add, one, two)) for one, two in pairs)
+        return Sums(real, padded, tokens, self.faults + other.faults)
 
     def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
         """The dot product with FLOPs per moment.

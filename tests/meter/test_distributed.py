@@ -16,7 +16,8 @@ from symflops.meter.accumulate import Accumulator
 SCRIPT = Path(__file__).with_name("distributed.py")
 
 
-CASES = {2: ("empty", "reductions", "unreadable"), 3: ("uneven", "images"), 4: ("context",)}
+PAIRS = ("empty", "reductions", "phases", "unreadable", "different", "unknown", "arriving", "failing", "broken", "printed", "settled", "late", "dead")
+CASES = {2: PAIRS, 3: ("uneven", "images"), 4: ("context",)}
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,72 @@ def test_one_reduction_a_step(run):
 
 def test_a_rank_with_a_batch_that_cannot_be_read(run):
     assert run("unreadable", 2) == [[[], True]] * 2
+
+
+def flops(lengths, regime="full"):
+    one = lookup.estimator(lookup.by_name("llama"), "llama", {}, regime)[1]
+    return one.total(one.moments(text=lengths))
+
+
+def test_one_reduction_of_all_phases(run):
+    assert run("phases", 2) == [[1, flops([16, 17]) + flops([16, 17], "forward")]] * 2
+
+
+ALL = [2.0, 2.0, 2.0]
+
+
+def test_ranks_that_count_different_things(run):
+    for rank, (models, regimes) in enumerate(run("different", 2)):
+        for found, what in ((models, ("'llama', regime full", "'mistral', regime full")), (regimes, ("'llama', regime full", "'llama', regime forward"))):
+            assert found["logged"] == [False, False] and found["flops"] == 0 and found["other"] == ALL
+            (said,) = found["warnings"]
+            assert "1 of 2 processes have another estimator than this one" in said and what[rank] in said
+
+
+def test_a_rank_without_an_estimator(run):
+    known, unknown = run("unknown", 2)
+    assert known["logged"] == [False, True] and known["flops"] == flops([16]) and known["other"] == unknown["other"] == ALL
+    assert unknown["logged"] == [False, False] and not unknown["warnings"]  # its constructor has told the reason
+    assert "processes that have no estimator" in known["warnings"][0] and len(known["warnings"]) == 1
+
+
+def test_an_estimator_that_arrives_later_on_one_rank(run):
+    for found in run("arriving", 2):
+        assert found["logged"] == [False, False, True, True] and found["flops"] == 4 * flops([16, 16]) and not found["warnings"]
+
+
+def test_an_estimator_that_does_not_come_on_one_rank(run):
+    known, failed = run("failing", 2)
+    assert known["logged"] == [False, False, True] and failed["logged"] == [False] * 3
+    assert known["other"] == failed["other"] == ALL and "out of luck" in failed["warnings"][0]
+    assert "processes that have no estimator" in known["warnings"][0]
+
+
+def test_a_rank_that_cannot_make_its_vector(run):
+    for first, second in run("broken", 2):
+        assert first["logged"] == [False] and second["logged"] == [True] and first["other"] == second["other"] == ALL
+        assert second["flops"] == flops([16, 16]) and len(first["warnings"]) == 1
+
+
+def test_lines_are_of_the_first_rank_alone(run):
+    first, second = run("printed", 2)
+    assert [line.partition(":")[0] for line in first] == ["step 2", "step 4"] and second == []
+
+
+def test_counts_before_a_checkpoint(run):
+    once = flops([16, 17])
+    assert run("settled", 2) == [[once, 2 * once, 66.0]] * 2
+
+
+def test_a_rank_that_comes_too_late(run):
+    for found in run("late", 2):
+        assert found["logged"] == [False] * 3 and found["other"] == ALL and "no MFU from step 1 on" in found["warnings"][0]
+
+
+def test_a_rank_that_dies(run):
+    survivor, died = run("dead", 2)
+    assert died == [True] and survivor[0] and survivor[2] == {"version": 1, "flops": flops([16, 16]), "executed": flops([16, 16]), "steps": 4}
+    assert len(survivor[1]) == 1 and "no MFU from step 2 on" in survivor[1][0]
 
 
 def test_without_torch_distributed():
