@@ -9,7 +9,9 @@ device it is that of the padded batch.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 from symflops.meter.batches import streams_of
@@ -17,32 +19,61 @@ from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import plain
 from symflops.runtime.units import in_flops
 
+STATE = "symflops"
+"""The key of the meter's counts in the state that the Trainer keeps in its checkpoints."""
+
 
 def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMeter:
     """Give ``trainer`` a meter of its model; ``options`` are those of :meth:`MFUMeter.of_model`.
 
     The model is read when training begins, because the Trainer itself switches checkpointing on and wraps the model. Until then
     the meter is of what the model is now.
-    The rates since the last log of a loss are added to each log of a loss, before any callback or tracker sees it.
+    The rates since the last log of a loss are added to each log of a loss, before any callback or tracker sees it, and printed
+    every ``log_every`` steps (by default with each log). Evaluation takes no training time. Checkpoints hold the meter's
+    counts, and training that resumes continues them.
     """
     count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
-    named = {"devices": count, "keys": "hf", **options}
+    named = {"devices": count, "keys": "hf", "log_every": 1, **options}
     meter = MFUMeter.of_model(trainer.model, **{**named, "log": lambda line: None})
     meter.log = options.get("log", print)
     log = trainer.log
 
     def logged(logs: dict[str, Any], *arguments: Any, **named: Any) -> Any:
         if "loss" in logs:  # a window of training, not of evaluation; on every process, as the sums of a step are
-            logs.update(meter.step())
-            if "mfu" in logs and trainer.is_world_process_zero():
-                rate = f"MFU {logs['mfu']:.4g}, {logs['tflops_per_device']:.4g} TFLOP/s a device"
-                meter.log(f"step {trainer.state.global_step}: {rate}")
+            logs.update(meter.step(steps=max(trainer.state.global_step - meter.steps, 0)))
         return log(logs, *arguments, **named)
 
     trainer.floating_point_ops = lambda inputs: count_inputs(meter, inputs)
     trainer.log = logged
+    for name in ("evaluate", "predict"):
+        setattr(trainer, name, without_time(meter, getattr(trainer, name)))
+    trainer._save_checkpoint = with_counts(meter, trainer, trainer._save_checkpoint)
     trainer.add_callback(callback(meter, lambda: MFUMeter.of_model(trainer.model, **named)))
     return meter
+
+
+def without_time(meter: MFUMeter, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, during which the meter's clock stands still."""
+
+    @wraps(function)
+    def paused(*arguments: Any, **named: Any) -> Any:
+        with meter.paused():
+            return function(*arguments, **named)
+
+    return paused
+
+
+def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Callable[..., Any]:
+    """What saves a checkpoint, on every process; the meter's counts up to here are in the Trainer's state then."""
+
+    @wraps(save)
+    def saved(*arguments: Any, **named: Any) -> Any:
+        meter.settle()
+        if isinstance(getattr(trainer.state, "stateful_callbacks", None), dict):
+            trainer.state.stateful_callbacks[STATE] = meter.state_dict()
+        return save(*arguments, **named)
+
+    return saved
 
 
 def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
@@ -69,8 +100,19 @@ def on_device(column: Any) -> bool:
     return getattr(getattr(column, "device", None), "type", "cpu") != "cpu"
 
 
+def restore(meter: MFUMeter, state: Any) -> None:
+    """Continue the counts that a Trainer's state has; those of training that begins anew go on as they are."""
+    kept = getattr(state, "stateful_callbacks", None) or {}
+    try:
+        if STATE in kept:
+            meter.load_state_dict(kept[STATE])
+    except (LookupError, TypeError, ValueError) as error:
+        warnings.warn(f"symflops: the checkpoint's counts of FLOPs are damaged: {type(error).__name__}: {error}", stacklevel=2)
+    meter.steps = state.global_step
+
+
 def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> Any:
-    """A ``TrainerCallback`` that describes the meter and starts its clock when training begins.
+    """A ``TrainerCallback`` that describes the meter, starts its clock and restores its counts when training begins.
 
     ``begun`` returns a meter of the model as it is then, whose estimators the first one takes.
 
@@ -83,8 +125,12 @@ def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> An
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if begun is not None and meter.phases:
                 meter.phases = begun().phases
+            restore(meter, state)
             if getattr(state, "is_world_process_zero", True):
                 meter.log(meter.describe())
             meter.start()
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            meter.settle()
 
     return MFUCallback()

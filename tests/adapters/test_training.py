@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,101 @@ def test_a_trainer_reads_adapters_and_the_checkpointing_that_it_switches_on(tmp_
     assert meter.flops == model.total(moments)
     assert meter.executed == meter.flops + model.recomputed(moments) > meter.flops
     assert any("LoRA r=4 on 2 modules" in line and "2 modules are recomputed" in line for line in lines)
+
+
+class Lines(torch.utils.data.Dataset):
+    """Texts of 4 to 15 tokens, padded to 16."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        ids = torch.zeros(16, dtype=torch.int64)
+        return {"input_ids": ids, "labels": ids, "attention_mask": (torch.arange(16) < 4 + index).long()}
+
+
+def llama_trainer(folder, **options):
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**{name: value for name, value in CONFIG.items() if name not in ("model_type", "architectures")}))
+    arguments = TrainingArguments(output_dir=str(folder), per_device_train_batch_size=2, num_train_epochs=1, report_to=[], use_cpu=True, disable_tqdm=True, **options)
+    return Trainer(model=model, args=arguments, train_dataset=Lines(), eval_dataset=Lines())
+
+
+def counts(folder):
+    return json.loads((folder / "trainer_state.json").read_text())["stateful_callbacks"]["symflops"]
+
+
+def test_a_trainer_that_resumes(tmp_path):
+    """Checkpoints lie between two logs; what a resumed run counts is what one run counts, and its own total_flos."""
+    from symflops.adapters.huggingface import attach
+
+    options = {"save_strategy": "steps", "save_steps": 2, "logging_steps": 3}
+    whole = llama_trainer(tmp_path, **options)
+    first = attach(whole, devices=1, peak_tflops=0.5, log=lambda line: None)
+    whole.train()
+    assert first.flops == flops(range(4, 16)) == whole.state.total_flos and first.steps == 6
+    before = counts(tmp_path / "checkpoint-4")
+    assert 0 < before["flops"] < first.flops and before["steps"] == 3  # steps of whole windows; the FLOPs are of all four
+    resumed = llama_trainer(tmp_path, **options)
+    lines = []
+    second = attach(resumed, devices=1, peak_tflops=0.5, log=lines.append)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+    assert second.flops == second.state_dict()["flops"] == first.flops == resumed.state.total_flos and second.steps == 6
+    assert [entry["flops_total"] for entry in resumed.state.log_history if "flops_total" in entry][-1] == first.flops
+    assert counts(tmp_path / "checkpoint-6") == first.state_dict()
+    assert LINE.search(lines[-1]) and lines[-1].startswith("step 6: ")
+
+
+def test_a_checkpoint_without_counts_or_with_damaged_ones(tmp_path):
+    from symflops.adapters.huggingface import attach
+
+    llama_trainer(tmp_path, save_strategy="steps", save_steps=3, logging_steps=3).train()
+    file = tmp_path / "checkpoint-3" / "trainer_state.json"
+    for damage in (None, {"flops": "many"}, [1]):
+        state = json.loads(file.read_text())
+        if damage is not None:
+            state["stateful_callbacks"]["symflops"] = damage
+        file.write_text(json.dumps(state))
+        trainer = llama_trainer(tmp_path / "next", save_strategy="steps", save_steps=6, logging_steps=3)
+        meter = attach(trainer, devices=1, peak_tflops=0.5, log=lambda line: None)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+        assert any("counts of FLOPs are damaged" in str(warning.message) for warning in seen) == (damage is not None)
+        assert meter.steps == 6 and 0 < meter.flops < flops(range(4, 16)) and counts(tmp_path / "next" / "checkpoint-6")["flops"] == meter.flops
+
+
+def test_evaluation_is_no_training_time(tmp_path):
+    """A clock that only evaluation moves beside the steps: rates are those of the steps alone."""
+    from transformers import TrainerCallback
+
+    from symflops.adapters.huggingface import attach
+
+    class Clock:
+        now = 0.0
+
+        def __call__(self):
+            return self.now
+
+    class Ticks(TrainerCallback):
+        def on_step_end(self, *_, **__):
+            clock.now += 1
+
+        def on_prediction_step(self, *_, **__):
+            clock.now += 1000
+
+    clock = Clock()
+    trainer = llama_trainer(tmp_path, save_strategy="no", eval_strategy="steps", eval_steps=1, logging_steps=3)
+    trainer.add_callback(Ticks())
+    lines = []
+    meter = attach(trainer, devices=1, peak_tflops=0.5, clock=clock, log=lines.append)
+    trainer.train()
+    trainer.predict(Lines())
+    logged = [entry for entry in trainer.state.log_history if "mfu" in entry]
+    assert clock.now > 6000 and [entry["tflops_per_device"] for entry in logged] == pytest.approx([(entry["flops_total"] - before) / 3e12 for entry, before in zip(logged, (0, logged[0]["flops_total"]))])
+    assert meter.flops == flops(range(4, 16)) and all(line.endswith(" 1,000.0 ms") for line in lines if LINE.search(line))
 
 
 def test_a_trainer_of_an_unknown_model_trains(tmp_path):
