@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     Argument = Callable[[Any], object]
 
 
+MOST_DIGITS = 40
+
+
 def argument(*names: str, **options: Any) -> Argument:
     """An argument, described as :meth:`argparse.ArgumentParser.add_argument` takes it."""
     return lambda parser: parser.add_argument(*names, **options)
@@ -43,3 +46,22 @@ REGIME = argument("--regime", default="full", metavar="R", help="what trains (de
 CONVENTION = argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
 OVER = argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
 JSON = argument("--json", action="store_true", help="print a JSON object")
+
+
+def whole(text: str, name: str) -> int:
+    """A number such as ``1e21`` or ``2_000``, exactly.
+
+    Raises:
+        SymflopsError: it is no whole number.
+    """
+    from decimal import Decimal, InvalidOperation
+
+    from symflops.diagnostics.errors import SymflopsError
+
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise SymflopsError(f"{name} takes a number, e.g. 1e21, not '{text[:MOST_DIGITS]}'") from None
+    if not value.is_finite() or value.adjusted() > MOST_DIGITS or value < 0 or value != value.to_integral_value():
+        raise SymflopsError(f"{name} is a whole number with at most {MOST_DIGITS} digits, not '{text[:MOST_DIGITS]}'")
+    return int(value)

@@ -1,0 +1,130 @@
+"""Two models as a difference: of parameters and FLOPs, of closed forms, and cause by cause.
+
+  symflops diff llama qwen3
+  symflops diff old/config.json new/config.json --batch '{"text": [4096]}'
+
+A and B are names or paths of specs, or configs (config.json, or a folder with one). Sizes of A are changed to those of B one
+by one, in the order of the spec; what is then left are modules that differ. The causes sum to the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from symflops.cli.arguments import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of
+from symflops.cli.estimate import batch_of, scaled
+from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.units import unit_of
+
+WIDTH, WORDS = 80, 37
+
+configure = arguments_of(
+    argument("first", metavar="A", help="a spec, or a config"),
+    argument("second", metavar="B", help="what it is compared with"),
+    BATCH,
+    REGIME,
+    CONVENTION,
+    argument("--top", type=int, default=12, metavar="N", help="causes to show (default: 12)"),
+    JSON,
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and print."""
+    from symflops.questions.difference import Pair
+
+    first, second = (subject(text, args) for text in (args.first, args.second))
+    if first.estimator.unit != second.estimator.unit:
+        raise SymflopsError(f"convention '{args.convention}' counts the two in different units")
+    batch = batch_of(args.batch) if args.batch else first.batch()
+    found = Pair(first, second, batch).difference()
+    names = [first.program.name, second.program.name]
+    if args.json:
+        told = {"schema": 1, "first": names[0], "second": names[1], "regime": args.regime, "convention": args.convention}
+        told |= {"unit": first.estimator.unit, "batch": batch, "parameters": three(found, "parameters")}
+        told |= {name: three(found, name) for name in ("forward", "backward", "total")}
+        told |= {"formula": {"forward": dict(found.forward), "backward": dict(found.backward)}}
+        print(json.dumps(told | {"causes": [cause(one) for one in found.causes]}))
+        return 0
+    unit = unit_of(first.estimator)
+    print(f"{args.second} less {args.first}, regime {args.regime}, convention {args.convention}")
+    print("\n".join(textwrap.wrap(f"batch {json.dumps(batch)}", WIDTH)))
+    print("\n" + "\n".join(totals(found, unit)))
+    print("\n" + "\n".join(formula(found)))
+    print("\n" + "\n".join(causes(found, args.top)))
+    return 0
+
+
+def subject(text: str, args: argparse.Namespace) -> Any:
+    """A model by its spec, or by its config."""
+    from symflops.catalog.lookup import read_config
+    from symflops.questions.subject import Subject
+
+    is_config = Path(text).exists() and not text.endswith((".yaml", ".yml"))
+    try:
+        made = Subject(None if is_config else text, read_config(text) if is_config else None, args.regime, args.convention)
+        _ = made.estimator
+    except SymflopsError as error:
+        raise SymflopsError(f"{text}: {error}" + ("" if is_config else "; give a config in its place")) from None
+    return made
+
+
+def three(found: Any, name: str) -> dict[str, int]:
+    """A figure of both models, and the difference."""
+    one, two = getattr(found.first, name), getattr(found.second, name)
+    return {"first": one, "second": two, "difference": two - one}
+
+
+def cause(one: Any) -> dict[str, Any]:
+    """A cause as JSON has it."""
+    told = {"kind": one.kind, "cause": one.words, **asdict(one.figures), "total": one.figures.total}
+    return told | {"formula": {"forward": dict(one.forward)}}
+
+
+def totals(found: Any, unit: str) -> Iterator[str]:
+    """The figures of both models and their differences."""
+    yield f"{'':<12}{'A':>20}  {'B':>20}  {'B - A':>22}"
+    for name in ("parameters", "forward", "backward"):
+        one, two, change = three(found, name).values()
+        small = max(one, two) < 10**15
+        cells = [f"{value:,}" if small else signed(value).removeprefix("+") for value in (one, two)]
+        yield f"{name:<12}{cells[0]:>20}  {cells[1]:>20}  {f'{change:+,}' if small else signed(change):>22}"
+
+
+def formula(found: Any) -> Iterator[str]:
+    """The difference of closed forms."""
+    yield "closed form of the difference"
+    for name, form in (("forward", found.forward), ("backward", found.backward)):
+        text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in form) or "0"
+        yield from textwrap.wrap(f"{name} = {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def causes(found: Any, top: int) -> Iterator[str]:
+    """The causes, sizes first, then modules by what they cost."""
+    if not found.causes:
+        yield "no cause: both cost the same"
+        return
+    yield f"{'cause':<{WORDS}}  {'parameters':>11}  {'forward':>11}  {'backward':>11}"
+    for one in found.causes[:top]:
+        first, *more = textwrap.wrap(one.words, WORDS, break_on_hyphens=False)
+        cells = [signed(value) for value in (one.figures.parameters, one.figures.forward, one.figures.backward)]
+        yield f"{first:<{WORDS}}  {cells[0]:>11}  {cells[1]:>11}  {cells[2]:>11}"
+        yield from (f"  {line}" for line in more)
+        text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in one.forward)
+        if text:
+            yield from textwrap.wrap(f"forward {text}", WIDTH, initial_indent="    ", subsequent_indent="      ")
+    left = found.causes[top:]
+    if left:
+        cells = [signed(sum(getattr(one.figures, name) for one in left)) for name in ("parameters", "forward", "backward")]
+        yield f"{f'{len(left)} more':<{WORDS}}  {cells[0]:>11}  {cells[1]:>11}  {cells[2]:>11}"
+
+
+def signed(value: int) -> str:
+    """A number with its sign, four digits and a prefix."""
+    return f"{'-' if value < 0 else '+' if value else ''}{scaled(abs(value)).strip()}"

@@ -1,0 +1,117 @@
+"""How the cost of a model grows: where attention overtakes all else, what one more token, layer or expert costs, and FLOPs
+per token over the length.
+
+  symflops growth llama
+  symflops growth deepseek_v3 --config config.json --batch '{"text": [4096]}' --json
+
+What one more costs is the exact difference of both closed forms, not a derivative.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.cli.estimate import batch_of, scaled
+from symflops.runtime.units import unit_of
+
+BAR, WIDTH = 28, 80
+PASS = {"forward": "forward", "both": "both passes"}
+
+configure = arguments_of(
+    SPEC_OR_CONFIG,
+    CONFIG,
+    BATCH,
+    REGIME,
+    CONVENTION,
+    argument("--over", metavar="STREAM", help="the stream whose items grow (default: the first)"),
+    JSON,
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive and print."""
+    from symflops.catalog.lookup import read_config
+    from symflops.questions.growth import Growth
+    from symflops.questions.subject import Subject
+
+    subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
+    batch = batch_of(args.batch) if args.batch else subject.batch()
+    growth = Growth(subject, batch)
+    overtakings, tokens, sizes = list(growth.overtakings()), list(growth.tokens()), list(growth.sizes())
+    grown, over = growth.over(args.over or "")
+    if args.json:
+        told = {"schema": 1, "spec": subject.program.name, "regime": args.regime, "convention": args.convention}
+        told |= {"unit": subject.estimator.unit, "batch": batch, "overtakes": [asdict(one) for one in overtakings]}
+        told |= {"one_more": [{**asdict(one), "formulas": dict(one.formulas)} for one in (*tokens, *sizes)]}
+        told |= {"over": grown.stream, "per_token": [per_token(row) for row in over]}
+        print(json.dumps(told))
+        return 0
+    unit = unit_of(subject.estimator)
+    print(f"{subject.program.name}, regime {args.regime}, convention {args.convention}")
+    print("\n".join(textwrap.wrap(f"batch {json.dumps(batch)}", WIDTH)))
+    print("\n" + "\n".join(crossings(overtakings)))
+    print("\n" + "\n".join(table((*tokens, *sizes), unit)))
+    print("\n" + "\n".join(plot(grown, over, unit)))
+    return 0
+
+
+def per_token(row: Any) -> dict[str, Any]:
+    """One length as JSON has it."""
+    each = {"flops": row.flops, "flops_per_token": float(row.each), "attention": float(row.attention)}
+    return {"length": row.length, "tokens": row.tokens, **each}
+
+
+def crossings(found: list[Any]) -> Iterator[str]:
+    """Where attention costs as much as all else; passes that are alike are told together."""
+    yield "attention costs as much as all else" if found else "there is no attention that could overtake anything"
+    alike: dict[Any, list[str]] = {}
+    for one in found:
+        alike.setdefault(replace(one, work=""), []).append(PASS[one.work])
+    for one, works in alike.items():
+        streams, where = " and ".join(one.streams), f", where {' and '.join(one.assumed)}" if one.assumed else ""
+        if one.value is not None:
+            head = f"from {one.value:,} tokens of {streams} on"
+        else:
+            head = f"{one.kind if one.kind in ('always', 'never') else 'at no length'} over {streams}"
+        told = f"{' and '.join(works)}: {head}{where}"
+        yield from textwrap.wrap(told, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        if one.formula and one.value is not None:
+            near = f" = {one.root:,.2f}" if one.root is not None else ""
+            told = f"{one.letter} = {one.formula}{near}"
+            yield from textwrap.wrap(told, WIDTH, initial_indent="    ", subsequent_indent="      ", break_long_words=False)
+
+
+def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
+    """What one more of each costs."""
+    yield f"{'one more of':<32}{'now':>10}  {'parameters':>11}  {'forward':>9}  {'backward':>9}"
+    for row in rows:
+        name = row.name if row.step == 1 else f"{row.name} (+{row.step})"
+        name = name if len(name) <= 31 else f"...{name[-28:]}"
+        cells = [short(value) for value in (row.parameters, row.forward, row.backward)]
+        yield f"{name:<32}{row.now:>10,}  {cells[0]:>11}  {cells[1]:>9}  {cells[2]:>9}"
+        terms = " + ".join(f"({text})*{moment}" for moment, text in row.formulas)
+        if terms and row.kind == "count":
+            yield from textwrap.wrap(f"forward {terms}", WIDTH, initial_indent="    ", subsequent_indent="      ")
+
+
+def short(value: int) -> str:
+    """A number with four digits and a prefix; a minus in front if it is below zero."""
+    text = scaled(abs(value)).strip()
+    return f"-{text}" if value < 0 else text
+
+
+def plot(grown: Any, rows: list[Any], unit: str) -> Iterator[str]:
+    """FLOPs per token as bars, of which # is attention."""
+    yield f"{unit} per token, both passes, over {grown.label}; # is attention"
+    most = max((row.each for row in rows), default=0)
+    for row in rows:
+        width = round(BAR * row.each / most) if most else 0
+        dark = round(width * row.attention)
+        bar = "#" * dark + "-" * (width - dark)
+        yield f"{row.length:>10,}  {scaled(int(row.each)).strip():>10}  {float(100 * row.attention):>5.1f} %  {bar}"

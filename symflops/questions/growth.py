@@ -1,0 +1,214 @@
+"""How the cost of a model grows: where attention overtakes, what one more token, layer or expert costs, FLOPs per token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.emit.page.analysis import Crossover
+from symflops.emit.page.growth import analysis
+from symflops.emit.page.length_polynomials import Assumption
+from symflops.emit.page.parts import ATTENTION, of_parts
+from symflops.emit.page.plots import Sweep, sweep
+from symflops.emit.page.typical_values import default_sizes
+from symflops.emit.python.printer import PythonPrinter
+from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
+from symflops.model.polynomials import Poly, expanded
+from symflops.model.program import Program
+from symflops.questions.subject import Batch, Subject
+from symflops.specialise.assumed import known_of
+from symflops.specialise.folding import ShortPolys
+
+MOST_STEP = 64
+"""A length that the model takes only every so many values is not looked for any further."""
+SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """From which length on attention costs at least as much as all else, in one pass.
+
+    ``kind`` is that of a crossover; ``formula`` is the root in sizes, ``root`` its value, ``value`` the first whole length.
+    ``assumed`` is what must hold of lengths.
+    """
+
+    streams: tuple[str, ...]
+    letter: str
+    work: str
+    kind: str
+    formula: str
+    root: float | None
+    value: int | None
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneMore:
+    """What ``step`` more of a size or of a length cost: parameters and FLOPs, and the forward FLOPs per moment as formulas."""
+
+    name: str
+    kind: str
+    now: int
+    step: int
+    parameters: int
+    forward: int
+    backward: int
+    formulas: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PerToken:
+    """FLOPs per token of both passes at one length, and the share of attention."""
+
+    length: int
+    tokens: int
+    flops: int
+    attention: Fraction
+
+    @property
+    def each(self) -> Fraction:
+        """FLOPs per token."""
+        return Fraction(self.flops, self.tokens)
+
+
+class Growth:
+    """The growth of one model at one batch."""
+
+    def __init__(self, subject: Subject, batch: Batch) -> None:
+        self.subject, self.batch = subject, dict(batch)
+        self.decided = subject.derived.under(known_of(subject.program.keys, subject.config, numeric=False))
+
+    @property
+    def program(self) -> Program:
+        """The program with its conditions decided."""
+        return self.decided.program
+
+    # where attention overtakes
+
+    def overtakings(self) -> Iterator[Overtaking]:
+        """The crossovers of all lengths, forward and in both passes."""
+        subject, sizes = self.subject, default_sizes(self.program)
+        told = analysis(self.program, subject.regime, subject.convention, sizes)
+        known = {**(sizes or {}), **dict(told.lengths)}
+        for items in told.items:
+            for grown in items.growth:
+                for found in grown.crossovers:
+                    formula, root = self.root(found, known)
+                    assumed = tuple(map(condition, grown.assumed))
+                    letter = grown.unknown.letter.partition("@")[0]
+                    yield Overtaking(grown.unknown.streams, letter, found.work, found.kind, formula, root, found.value, assumed)
+
+    @staticmethod
+    def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[str, float | None]:
+        """The length at which both cost the same, as a formula and as a number."""
+        text = PythonPrinter().text
+        try:
+            if found.kind == "quotient":
+                quotient = Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes))
+                return f"({text(found.above)}) / ({text(found.below)})", float(quotient)
+            if found.kind == "root":
+                a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
+                words = (
+                    f"the positive root of ({text(found.square)})*z**2 + ({text(found.linear)})*z + ({text(found.constant)})"
+                )
+                inside = b * b - 4 * a * c
+                return words, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
+            return "", None
+        return "", None
+
+    # one more
+
+    def tokens(self) -> Iterator[OneMore]:
+        """What one more token in the first item of each stream costs."""
+        subject, model = self.subject, self.subject.estimator
+        here = model.moments(**self.batch)
+        for stream in subject.program.streams:
+            for axis in stream.variables if isinstance(self.batch.get(stream.name), list) else ():
+                name, _, (first, *rest) = subject.items(self.batch, axis)
+                now = subject.length(self.batch, axis)
+                for step in range(1, MOST_STEP + 1):
+                    entry = subject.with_length({name: [first]}, axis, now + step)[name]
+                    try:
+                        there = model.moments(**{**self.batch, name: [*entry, *rest]})
+                    except SymflopsError:
+                        continue
+                    more = model.forward(there) - model.forward(here), model.backward(there) - model.backward(here)
+                    told = name if len(stream.variables) == 1 else f"{name}.{axis}"
+                    yield OneMore(told, "length", now, step, 0, *more)
+                    break
+
+    def sizes(self) -> Iterator[OneMore]:
+        """What one more of each size costs, layers first; those that change nothing are left out."""
+        subject, model = self.subject, self.subject.estimator
+        fields = {field.letter: field for field in subject.program.fields}
+        for letter in sorted(subject.numbers(), key=lambda letter: fields[letter].kind != "count"):
+            now = model.sizes[letter]
+            try:
+                other = subject.at(letter, now + 1)
+                here, there = model.moments(**self.batch), other.moments(**self.batch)
+                passes = other.forward(there) - model.forward(here), other.backward(there) - model.backward(here)
+            except SymflopsError:
+                continue
+            more = other.parameters - model.parameters, *passes
+            if any(more):
+                formulas = self.formulas(letter, here, passes[0])
+                yield OneMore(fields[letter].keys[0], fields[letter].kind, now, 1, *more, formulas)
+
+    def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, str], ...]:
+        """The difference of the forward closed form, per moment; empty if conditions on the size turn at this value."""
+        program, case = self.program, self.decided.case
+        names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
+        if names or letter in set().union(*(moment.sizes for moment in program.moments)):
+            return ()
+        writer = ShortPolys([name for _, formula in case.forward for name in symbols(formula)], frozenset())
+        known, sums = default_sizes(program) or {}, here.sums()
+        found, total = [], Fraction(0)
+        for position, formula in case.forward:
+            change = writer.shortest(expanded(formula, one_more(letter)) - expanded(formula))
+            name = program.sum_name(position, case.convention)
+            value = Fraction(evaluate(change, known))
+            total += value * (1 if program.moments[position].constant else sums[name])
+            if value:
+                found.append((name, PythonPrinter().text(change)))
+        return tuple(found) if total == forward else ()
+
+    # over a length
+
+    def over(self, stream: str = "") -> tuple[Sweep, list[PerToken]]:
+        """FLOPs per token of both passes, over the length of the items of a stream."""
+        grown, subject, model = sweep(self.batch, stream), self.subject, self.subject.estimator
+        parts = of_parts(subject.program, subject.config, subject.derived.case)
+        rows = []
+        for side in grown.sides:
+            batch = grown.at(side)
+            try:
+                m = model.moments(**batch)
+                tokens = subject.tokens(model, batch)
+            except SymflopsError:
+                continue
+            total, part = model.total(m), parts.get(ATTENTION)
+            attention = part.total(part.moments(**batch)) if part else 0
+            rows.append(PerToken(side, tokens, total, Fraction(attention, total) if total else Fraction(0)))
+        return grown, rows
+
+
+def one_more(letter: str) -> Any:
+    """A rule that puts a size plus 1 in place of it."""
+    more = Poly.atom(Sym(letter)) + expanded(ONE)
+
+    def rule(formula: Formula) -> Poly | None:
+        return more if formula == Sym(letter) else None
+
+    return rule
+
+
+def condition(assumed: Assumption) -> str:
+    """What is assumed of a length, in words."""
+    text = PythonPrinter().text
+    if assumed.relation == "multiple":
+        return f"{text(assumed.left)} is a multiple of {text(assumed.right)}"
+    return f"{text(assumed.left)} {SIGNS[assumed.relation]} {text(assumed.right)}"

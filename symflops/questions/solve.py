@@ -1,0 +1,138 @@
+"""Solves for one size, one length, or the tokens, at a budget of FLOPs: whole numbers, by exact evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.questions.subject import Batch, Subject
+from symflops.runtime.interpreted import InterpretedEstimator
+
+MOST_STEP = 512
+"""A size that fits the model only every so many values is not looked for any further."""
+CHECKED = 16
+"""Points at which the cost is looked at beside those of the search, to see whether it grows throughout."""
+LARGEST = {"count": 100_000, "number": 10**15 - 1, "length": 10**9}
+
+Cost = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The value closest to a budget from below: its FLOPs, what is left of the budget, and the next value, which is above it.
+
+    ``step`` is 1, or how far the values are apart that the model takes. ``grows`` is False if the cost falls as the
+    value rises: then the value is the least that fits. ``throughout`` is False if the cost was seen both to rise and to fall.
+    """
+
+    value: int
+    flops: int
+    remainder: int
+    following: int | None
+    following_flops: int | None
+    step: int = 1
+    grows: bool = True
+    throughout: bool = True
+
+
+def solve(subject: Subject, name: str, budget: int, batch: Batch, tokens: int = 0) -> Solution:
+    """The value of ``name`` at which a step on ``batch``, or a training on ``tokens``, costs at most ``budget``.
+
+    Raises:
+        SymflopsError: nothing has that name, or no value costs about as much.
+    """
+    if name == "tokens":
+        return of_tokens(subject, budget, batch)
+    kind, letter = subject.variable(name)
+
+    def total(model: InterpretedEstimator, given: Batch) -> int:
+        steps = -(-tokens // subject.tokens(model, given)) if tokens else 1
+        return model.total(model.moments(**given)) * steps
+
+    if kind == "length":
+        start = subject.length(batch, letter)
+        return search(
+            lambda value: total(subject.estimator, subject.with_length(batch, letter, value)),
+            budget, start, LARGEST["length"], name,
+        )  # fmt: skip
+    start = subject.estimator.sizes[letter]
+    field = next(field for field in subject.program.fields if field.letter == letter)
+    return search(lambda value: total(subject.at(letter, value), batch), budget, start, LARGEST[field.kind], name)
+
+
+def of_tokens(subject: Subject, budget: int, batch: Batch) -> Solution:
+    """The tokens of as many whole steps as the budget pays for."""
+    model = subject.estimator
+    each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
+    if not cost:
+        raise SymflopsError("a step on this batch costs nothing")
+    steps = budget // cost
+    if not steps:
+        raise SymflopsError(f"one step costs {cost:.4g} FLOPs, more than the budget")
+    return Solution(steps * each, steps * cost, budget - steps * cost, (steps + 1) * each, (steps + 1) * cost, each)
+
+
+def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solution:
+    """The last value whose cost is within the budget, or the first one if the cost falls; on the values that the model takes.
+
+    Raises:
+        SymflopsError: no value costs about as much as the budget.
+    """
+    known: dict[int, int] = {}
+
+    def at(value: int) -> int:
+        if value not in known:
+            known[value] = cost(value)
+        return known[value]
+
+    start = max(start, 1)
+    at(start)
+    step = step_of(at, start, most)
+    first = start - (start - 1) // step * step
+    low, high = bracket(at, first, step, most, budget, name)
+    grows = at(low) <= budget
+    while high - low > step:
+        middle = low + (high - low) // step // 2 * step
+        low, high = (middle, high) if (at(middle) <= budget) == grows else (low, middle)
+    value, other = (low, high) if grows else (high, low)
+    for place in range(CHECKED):
+        at(first + (2 * high - first) // step * place // CHECKED * step)
+    seen = [known[place] for place in sorted(known)]
+    throughout = seen == sorted(seen, reverse=not grows)
+    return Solution(value, at(value), budget - at(value), other, at(other), step, grows, throughout)
+
+
+def step_of(at: Cost, start: int, most: int) -> int:
+    """How far values are apart that the model takes, from ``start`` on."""
+    for step in range(1, MOST_STEP + 1):
+        if start + step > most:
+            break
+        try:
+            at(start + step)
+        except SymflopsError:
+            continue
+        return step
+    raise SymflopsError(f"the model takes no value but {start} for this size")
+
+
+def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) -> tuple[int, int]:
+    """Two values with the budget between their costs.
+
+    Raises:
+        SymflopsError: there are none.
+    """
+    low, width = first, step
+    within = at(low) <= budget
+    while low + width <= most:
+        high = low + width
+        if (at(high) <= budget) != within:
+            return low, high
+        if not within and at(high) >= at(first) and width > 64 * step:
+            break
+        low, width = high, 2 * width
+    if not within:
+        raise SymflopsError(f"with {name} = {first} it costs {at(first):.4g} FLOPs, more than the budget")
+    if at(low) == at(first):
+        raise SymflopsError(f"the cost does not depend on '{name}'")
+    raise SymflopsError(f"with {name} = {low:,} it costs {at(low):.4g} FLOPs, still less than the budget")
