@@ -3,8 +3,9 @@ catalog, and the table of what was verified.
 
 Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged
 specs are skipped.
---check derives anew and compares: exit code 1 when a file differs, is missing, or belongs to no spec. --diff shows the
-differences. A LaTeX page may be missing: its digest in the manifest is compared.
+--check derives what has changed since files were written here, and compares: exit code 1 when a file differs, is missing, or
+belongs to no spec; with --cold it derives everything. --diff shows the differences. A LaTeX page may be missing: its digest
+in the manifest is compared.
 --convention C,D and --regime R,S store these in programs, modules and pages, in place of those of a library: without them,
 programs also store the conventions of training frameworks.
 --standalone prints an estimator as one file that needs only the standard library, to copy into another project; with --out DIR
@@ -30,6 +31,7 @@ configure = arguments_of(
     argument("--out", metavar="DIR", help="the folder to write to"),
     argument("--convention", action="append", metavar="C", help="store this; may be repeated, or list several (C,D)"),
     argument("--regime", action="append", metavar="R", help="store this; may be repeated, or list several (R,S)"),
+    argument("--cold", action="store_true", help="derive unchanged specs, too"),
     argument("--standalone", action="store_true", help="print estimators that need no symflops"),
     one_of(
         argument("--check", action="store_true", help="compare with what is there, write nothing"),
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     files = list(specs_in(root))
     chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
     names = {file.name for file in files} | {file.name for file in chosen}
-    work = _Work(root, out, names, not args.specs, _chosen(args))
+    work = _Work(root, out, names, not args.specs, _chosen(args), args.cold)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
 
 
@@ -103,8 +105,8 @@ def _named(name: str, files: list[Any]) -> Any:
 
 
 class _Work:
-    def __init__(self, root: Path, out: Path, names: set[str], everything: bool, chosen: Any) -> None:
-        self.root, self.out, self.names, self.everything, self.chosen = root, out, names, everything, chosen
+    def __init__(self, root: Path, out: Path, names: set[str], everything: bool, chosen: Any, cold: bool) -> None:
+        self.root, self.out, self.names, self.everything, self.chosen, self.cold = root, out, names, everything, chosen, cold
         self.read()
 
     def read(self) -> None:
@@ -116,13 +118,12 @@ class _Work:
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
-        from symflops.commands.generate import Stamps, shared_files
-        from symflops.system.digests import digest, package_digest
+        from symflops.commands.generate import shared_files
         from symflops.system.files import locked
 
-        stamps = Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
+        stamps = self.stamps()
         outputs = []
-        for file, output in self.compiled(stamps.outdated(files)):
+        for file, output in self.compiled(files if self.cold else stamps.outdated(files)):
             stamps.add(file, output)
             outputs.append(output)
         with locked(self.out):  # others may have written since
@@ -132,25 +133,37 @@ class _Work:
         print(f"{len(files)} specs: {stamps.summary(files)}", file=sys.stderr)
         return 0
 
+    def stamps(self) -> Any:
+        """What the files of the folder were made from."""
+        from symflops.commands.generate import Stamps
+        from symflops.system.digests import digest, package_digest
+
+        return Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
+
     def compare(self, files: list[Any], diff: bool) -> int:
-        """Derive anew and compare bytes; 1 when anything differs."""
+        """Derive what has changed and compare bytes; 1 when anything differs."""
         from symflops.commands.generate import shared_files
 
-        outputs = [output for _, output in self.compiled(files)]
+        stamps = self.stamps()
+        outdated = files if self.cold else stamps.outdated(files)
+        outputs = [output for _, output in self.compiled(outdated)]
+        outputs += [stamps.output(file) for file in files if file not in outdated]
+        same = {name for output in outputs for name in output.digests}
         texts = {name: text for output in outputs for name, text in output.files.items()}
         if self.everything:
             texts.update(shared_files(outputs, {}, {}, self.root))
-        findings = list(self.findings(texts, diff))
+        findings = list(self.findings(texts, same, diff))
         for finding in findings:
             print(finding, file=sys.stderr if not diff else sys.stdout)
         if findings:
             print(f"{len(findings)} findings; 'symflops generate' writes what is derived", file=sys.stderr)
             return 1
-        print(f"{len(texts)} files agree with {len(files)} specs", file=sys.stderr)
+        unchanged = f", {len(files) - len(outdated)} of them unchanged" * (len(outdated) < len(files))
+        print(f"{len(texts) + len(same)} files agree with {len(files)} specs{unchanged}", file=sys.stderr)
         return 0
 
-    def findings(self, texts: dict[str, str], diff: bool) -> Iterator[str]:
-        """What differs between what is derived and what is there."""
+    def findings(self, texts: dict[str, str], same: set[str], diff: bool) -> Iterator[str]:
+        """What differs between what is derived and what is there; ``same`` are files that were not derived."""
         from symflops.commands.generate import MANIFEST, orphans
         from symflops.system.files import holds
 
@@ -164,7 +177,7 @@ class _Work:
                 if name == MANIFEST and not diff:
                     yield from self.causes(text)
         if self.everything and self.out.is_dir():
-            for name in orphans(self.out, set(texts)):
+            for name in orphans(self.out, {*texts, *same}):
                 yield f"{self.out / name}: belongs to no spec"
 
     def kept_by_digest(self, name: str, text: str) -> bool:

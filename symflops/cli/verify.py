@@ -4,7 +4,8 @@ Without --records the real class of each spec is built on the meta device (needs
 parameter by name and shape, forward and backward FLOPs, and every module; with --regime what trains under a regime, and both
 passes. A reference 'module:Class' is a class of module.py beside the spec; this command runs that file.
 
-With --records the measured records below a folder are compared, without torch. Records that cannot be exact are listed in
+With --records the measured records below a folder are compared, without torch; what has not changed since an earlier run is not
+derived again, unless with --cold. Records that cannot be exact are listed in
 inexact.yaml beside the specs, each with its reason and the difference that is expected.
 
 Exit code 1 if a comparison is neither exact nor as its entry in inexact.yaml; with --strict also if a record has no spec.
@@ -33,6 +34,7 @@ configure = arguments_of(
     argument("--records", metavar="DIR", help="compare with the measured records below DIR"),
     argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation"),
     argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records"),
+    argument("--cold", action="store_true", help="derive records that earlier runs compared, too"),
     argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages"),
     argument("--json", action="store_true", help="print a JSON list"),
 )
@@ -47,21 +49,23 @@ def run(args: argparse.Namespace) -> int:
 
 def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
-    from symflops.api import load
     from symflops.catalog.library import chosen_specs
     from symflops.witness.records import read_records
+    from symflops.witness.verified_specs import VerifiedSpec
 
-    loaded = [load(file) for file in chosen_specs(args.specs)]
-    models = {reference.rpartition(".")[2]: model for model in loaded for reference in model.spec.references}
+    specs = [VerifiedSpec(file, args.cold) for file in chosen_specs(args.specs)]
+    models = {reference.rpartition(".")[2]: spec for spec in specs for reference in spec.references}
     found = [record for record in read_records(Path(args.records)) if not args.specs or record["class"] in models]
     if args.strict and not found:
         raise SymflopsError(f"there are no records below {args.records}")
     verdicts = judge(found, models)
+    for spec in specs:
+        spec.keep()
     if args.json:
         print(json.dumps([verdict.as_json() for verdict in verdicts], indent=1))
     if args.save:
         save(Path(args.save), found, verdicts, models)
-        save_published(Path(args.save), found, models)
+        save_published(Path(args.save), found, {name: spec.model for name, spec in models.items()})
     counts = summary(verdicts)
     failures = (*FAILURES, "no-spec") if args.strict else FAILURES
     return 1 if any(counts[status] for status in failures) else 0
@@ -70,10 +74,10 @@ def records(args: argparse.Namespace) -> int:
 def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
     """The verdict on each record, by the known inexact records beside the specs."""
     from symflops.records.inexact import known_inexact
-    from symflops.witness.records import verify_records
     from symflops.witness.verdicts import judged
+    from symflops.witness.verified_specs import verify_records
 
-    roots = {model.file.root for model in models.values()}
+    roots = {spec.file.root for spec in models.values()}
     known = {name: entry for root in roots for name, entry in known_inexact(root).items()}
     steps = progress(found, "verifying", lambda record: str(record["id"]))
     return [judged(verdict, record, known) for record in steps for verdict in verify_records([record], models)]
@@ -109,7 +113,7 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
     for record, verdict in zip(found, verdicts, strict=True):
         if verdict.status not in ("exact", "inexact"):
             continue
-        name, reference = models[record["class"]].spec.name, f"{record['package']}.{record['class']}"
+        name, reference = models[record["class"]].file.name, f"{record['package']}.{record['class']}"
         entry = specs.setdefault(name, {}).setdefault(
             reference, {"reference": reference, "version": record["version"], "torch": record["torch"], "cases": []}
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,10 @@ def records_of(root: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The generated files of one spec by name, its entry in the catalog, and the digests of its sources and records."""
+    """The generated files of one spec by name, its entry in the catalog, and the digests of its sources and records.
+
+    ``digests`` are those of files that an earlier run made and that are still there, in place of ``files``.
+    """
 
     name: str
     group: str
@@ -71,10 +74,16 @@ class Output:
     entry: Mapping[str, Any]
     sources: Mapping[str, str]
     verified: str
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest_of(self) -> dict[str, str]:
+        """The digest of each file."""
+        return {**self.digests, **{name: digest(text) for name, text in self.files.items()}}
 
     def has(self, module: str) -> bool:
         """Whether one of the files is a module of that name."""
-        return any(Path(path).name == f"{module}.py" for path in self.files)
+        return any(Path(path).name == f"{module}.py" for path in self.digest_of)
 
 
 def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
@@ -155,12 +164,11 @@ def printed(value: Mapping[str, Any]) -> str:
 def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
     """The catalog, the summary and the manifest; specs that were not compiled in this run keep their entries."""
     entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
-    files = {name: value for output in outputs for name, value in output.files.items()}
     digests = dict(known.get("outputs", {}))
     for output in outputs:
         for path in files_of(output.name, catalog.get("specs", {}).get(output.name, {}), list(digests)):
             digests.pop(path)
-    digests |= {name: digest(text) for name, text in files.items()}
+    digests |= {name: known for output in outputs for name, known in output.digest_of.items()}
     sources = {**known.get("specs", {})}
     for output in outputs:
         sources[output.name] = dict(sorted(output.sources.items()))
@@ -212,6 +220,11 @@ class Stamps:
     def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
         """The specs whose files must be made again."""
         return [file for file in files if not unchanged(file, self.known.get(file.label, {}), self.code(file.root), self.out)]
+
+    def output(self, file: SpecFile) -> Output:
+        """What an earlier run made of a spec that is not outdated."""
+        stamp = self.known[file.label]
+        return Output(file.name, file.group, {}, stamp["entry"], stamp["sources"], stamp["verified"], stamp["outputs"])
 
     def add(self, file: SpecFile, output: Output) -> None:
         """Write the files of a spec, and remember what they were made from."""

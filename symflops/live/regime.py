@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from symflops.live.checkpoints import Recomputed, recomputed
+from symflops.live.leaves import makes_leaf
 from symflops.live.spelling import spelled
 from symflops.live.tree import Tree, active_adapters, is_lora
 from symflops.runtime.parameters import Shape
@@ -59,6 +60,13 @@ class Reading:
         return any(isinstance(value, float) and value > 0 for value in shares)
 
     @property
+    def skips(self) -> bool:
+        """Whether the model leaves layers out at random while it trains."""
+        holders = [held for module in self.tree.modules.values() for held in (module, getattr(module, "config", None))]
+        values = ((name, value) for held in holders for name, value in getattr(held, "__dict__", {}).items())
+        return any(is_layer_share(name) and isinstance(value, float) and value > 0 for name, value in values)
+
+    @property
     def words(self) -> str:
         """Adapters, what trains and what is recomputed, in words."""
         kinds: dict[str, int] = {}
@@ -73,6 +81,8 @@ class Reading:
             least = self.recomputed.early_stop and self.drops
             words = ", reentrant" * self.recomputed.reentrant or ", with dropout at least" * least
             found.append(f"{len(self.recomputed.groups)} modules are recomputed{words}")
+        if self.skips:
+            found.append("layers that layerdrop leaves out at random count all the same")
         if self.tree.idle:
             found.append(f"{self.tree.idle:,} in adapters that do not run")
         if self.tree.packed:
@@ -159,8 +169,11 @@ def _beside(path: str, module: Any) -> Iterator[Beside]:
 
 
 def _forced(tree: Tree) -> Iterator[str]:
-    """Modules whose result a hook makes to need a gradient, and does not need one anyway."""
+    """Modules that make a tensor need a gradient: what they read, or by a hook their result, which needs none anyway."""
     for path, module in tree.modules.items():
+        if makes_leaf(module):
+            yield path
+            continue
         names = [getattr(hook, "__qualname__", "") for hook in module._forward_hooks.values()]
         if any("require_grad" in name for name in names) and not any(p.requires_grad for p in module.parameters()):
             yield path
@@ -169,6 +182,11 @@ def _forced(tree: Tree) -> Iterator[str]:
 def is_share(module: Any, name: str) -> bool:
     """Whether an attribute is the share that a module drops out."""
     return "dropout" in name or (name == "p" and "Dropout" in type(module).__name__)
+
+
+def is_layer_share(name: str) -> bool:
+    """Whether an attribute is the share of layers that are left out at random."""
+    return name.replace("_", "").endswith("layerdrop")
 
 
 def has_weights(module: Any) -> bool:

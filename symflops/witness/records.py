@@ -8,7 +8,7 @@ PyTorch's counter missed something, ``uncounted_ops``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -198,14 +198,3 @@ def module_differences(estimator: InterpretedEstimator, moments: Any, record: Re
     missed = sum(op["flops"] or 0 for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
     differences = {name: derived.get(name, 0) - measured for name, measured in sorted(record["by_module_fwd"].items())}
     return {name: more for name, more in differences.items() if more and not 0 < more <= missed}
-
-
-def verify_records(records: Sequence[Record], models: Mapping[str, Model]) -> Iterator[Verdict]:
-    """The verdict on each record; ``models`` maps class names to loaded specs."""
-    for record in records:
-        model = models.get(record["class"])
-        if model is None:
-            expected = expected_of(record)
-            yield Verdict(record["id"], "no-spec", expected=expected, derived=dict.fromkeys(expected), why="no spec")
-        else:
-            yield verify_record(model, record)

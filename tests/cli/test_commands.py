@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from symflops.api import load
 from symflops.cli.main import main
+from symflops.witness import verified_specs
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = '{"latent": [4096], "prompt": [256]}'
@@ -197,6 +199,33 @@ def test_verify_records_prints_the_agreed_list(run):
         assert list(verdict) == ["id", "status", "parameters_ok", "forward_ok", "backward_ok", "modules_ok", "expected", "derived"]
         assert verdict["status"] == "exact" and all(verdict[f"{flag}_ok"] for flag in ("parameters", "forward", "backward", "modules"))
         assert verdict["expected"] == verdict["derived"] and set(verdict["expected"]) == {"parameters", "forward", "backward"}
+
+
+def test_records_that_were_verified_are_not_derived_again(run, tmp_path, monkeypatch):
+    library, record = tmp_path / "specs/language", json.loads((ROOT / "tests/data/truth/LlamaForCausalLM.json").read_text())[0]
+    library.mkdir(parents=True)
+    for name in ("llama.yaml", "llama.census.json", "llama.reading.json"):
+        (library / name).write_bytes((ROOT / "specs/language" / name).read_bytes())
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records/r.json").write_text(json.dumps([record]))
+    monkeypatch.chdir(tmp_path)
+    derived = []
+    real = verified_specs.verify_record
+    monkeypatch.setattr(verified_specs, "verify_record", lambda *given: derived.append(1) or real(*given))
+    monkeypatch.setattr(verified_specs, "load", lambda file: derived.append(0) or load(file))
+    first = run("verify", "--records", "records", "--json")
+    assert derived == [0, 1] and first[0] == 0
+    assert run("verify", "--records", "records", "--json") == first and derived == [0, 1]
+    run("verify", "--records", "records", "--cold")
+    assert derived == [0, 1] * 2
+    record["fwd_flops"] += 2
+    (tmp_path / "records/r.json").write_text(json.dumps([record]))
+    assert run("verify", "--records", "records")[0] == 1 and derived == [0, 1] * 3
+    run("verify", "--records", "records")
+    assert derived == [0, 1] * 3
+    (library / "llama.yaml").write_text((library / "llama.yaml").read_text() + "# another\n")
+    run("verify", "--records", "records")
+    assert derived == [0, 1] * 4
 
 
 def test_a_wrong_record_is_a_mismatch_and_an_unknown_class_no_spec(run, tmp_path):

@@ -37,7 +37,7 @@ def write_small(folder: Path) -> None:
     done = symflops("generate", cwd=folder)
     assert done.returncode == 0, done.stderr
     for path in sorted((folder / "generated").rglob("*.*")):
-        if path.is_file() and path.parent.parent == folder / "generated" and path.stem not in ("llama", "qwen_image"):
+        if path.is_file() and path.parent.parent == folder / "generated" and path.name.partition(".")[0] not in ("llama", "qwen_image"):
             path.unlink()
     assert symflops("generate", "--check", cwd=folder).returncode == 0
 
@@ -52,7 +52,7 @@ def copy(small: Path, tmp_path: Path) -> Path:
 def test_committed_files_are_what_is_derived():
     """One spec in forty; the task ``check`` compares all."""
     catalog = json.loads((ROOT / "generated" / "catalog.json").read_text())["specs"]
-    done = symflops("generate", "--check", *list(catalog)[:: amount(40, 1)])
+    done = symflops("generate", "--check", "--cold", *list(catalog)[:: amount(40, 1)])
     assert done.returncode == 0, done.stderr
 
 
@@ -142,6 +142,8 @@ def test_unchanged_specs_are_skipped(copy):
     assert "2 derived" in symflops("generate", cwd=copy).stderr or "2 unchanged" in symflops("generate", cwd=copy).stderr
     again = symflops("generate", cwd=copy)
     assert "0 derived, 2 unchanged, 0 files written" in again.stderr
+    assert "with 2 specs, 2 of them unchanged" in symflops("generate", "--check", cwd=copy).stderr
+    assert "unchanged" not in symflops("generate", "--check", "--cold", cwd=copy).stderr
     spec = copy / "specs/language/llama.yaml"
     spec.write_text(spec.read_text("utf-8") + "# another\n", "utf-8")
     assert "1 derived, 1 unchanged" in symflops("generate", cwd=copy).stderr
@@ -182,7 +184,7 @@ def test_elsewhere_generate_needs_a_folder(tmp_path):
     done = symflops("generate", cwd=tmp_path)
     assert done.returncode == 2 and "--out" in done.stderr
     assert symflops("generate", "llama", "--out", "x", cwd=tmp_path).returncode == 0
-    assert sorted(path.name for path in (tmp_path / "x/language").iterdir()) == ["llama.json", "llama.md", "llama.py", "llama.tex"]
+    assert sorted(path.name for path in (tmp_path / "x/language").iterdir()) == ["llama.compared.json", "llama.json", "llama.md", "llama.py", "llama.tex"]
     assert set(json.loads((tmp_path / "x/catalog.json").read_text())["specs"]) == {"llama"}
 
 
@@ -207,7 +209,7 @@ def test_many_specs_are_derived_by_several_processes_and_a_mistake_is_told_as_by
     assert main(["generate"]) == 0
     several = {path.name: path.read_bytes() for path in sorted((tmp_path / "generated").rglob("one*"))}
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    assert main(["generate", "--check"]) == 0 and len(several) == 80
+    assert main(["generate", "--check", "--cold"]) == 0 and len(several) == 100
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     (folder / "one7.yaml").write_text(text.format(name="one7", op="lineer"))
     capsys.readouterr()

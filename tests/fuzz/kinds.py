@@ -32,7 +32,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.system.reading import read_json
 from symflops.witness.cases import read_cases
 from symflops.witness.peers import Conforming, systems
-from symflops.witness.records import read_records, verify_records
+from symflops.witness.records import read_records
+from symflops.witness.verified_specs import VerifiedSpec, verify_records
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_bytes
 from tests.fuzz.structure import GLOBS, Mutator, of_json, of_yaml
 from tests.fuzz.values import whole_batch
@@ -272,7 +273,7 @@ def _case(stock: Any, case: Any) -> Callable[[], str]:
 def _record(stock: Any, case: Any) -> Callable[[], str]:
     folder = fresh(stock.folder / "records")
     (folder / "case.json").write_bytes(case.data)
-    classes = stock.trees.classes
+    classes = {name: VerifiedSpec(model.file, cold=True) for name, model in stock.trees.classes.items()}
 
     def run() -> None:
         for verdict in verify_records(list(read_records(folder)), classes):

@@ -14,7 +14,8 @@ from symflops.api import load
 from symflops.catalog import lookup
 from symflops.catalog.library import find_spec
 from symflops.diagnostics.findings import SymflopsError
-from symflops.live.regime import is_share
+from symflops.live.leaves import makes_leaf
+from symflops.live.regime import is_layer_share, is_share
 from symflops.witness.cases import cases_of
 from symflops.witness.live import build, outputs_of, reference_of, run
 from symflops.witness.tensors import arguments_of, moved
@@ -92,8 +93,10 @@ def in_regime(spec, case, name, kind):
         module, _ = build(reference_of(spec, case), case, spec.file.path.parent)
         if chosen(module, random.Random(f"{name} {kind.__name__}")):
             break
-    if any(size.evaluation is not None for size in spec.spec.sizes):
-        module.train()  # a config says what the model does in training
+    if any(size.evaluation is not None for size in spec.spec.sizes) or any(makes_leaf(part) for part in module.modules()):
+        module.train()  # a config, or the class, says what the model does in training
+        for held in (held for part in module.modules() for held in (part, getattr(part, "config", part))):
+            vars(held).update(dict.fromkeys(filter(is_layer_share, vars(held)), 0.0))
     return module
 
 
