@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from symflops.adapters import lightning, megatron, torchtitan, verl, verl_omni
-from symflops.adapters.sums import flops_of_sums
+from symflops.adapters import lightning, megatron, parallel, torchtitan, verl, verl_omni
+from symflops.adapters.sums import by_sums, flops_of_sums, images_by_sums
 from symflops.catalog import lookup
 from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.lengths import LengthError
+from symflops.runtime.lengths import LengthError, plain
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 IMAGE = {"_class_name": "QwenImageTransformer2DModel", "num_layers": 2}
@@ -206,8 +206,10 @@ def test_megatron_bridge():
     windowed = {"architectures": ["MistralForCausalLM"]}
     with pytest.raises(ValueError, match="needs the sum"):
         flops_of_sums(estimator(windowed), {"n": 1, "x": 10, "xx": 100})
-    with pytest.raises(ValueError, match="give the lengths"):
+    with pytest.raises(ValueError, match="needs the sum 'y'"):
         flops_of_sums(estimator(WAN), {"n": 1, "x": 10, "xx": 100})
+    with pytest.raises(ValueError, match="needs the sum|give the lengths"):
+        flops_of_sums(estimator({"_class_name": "UNet2DConditionModel"}), dict.fromkeys(("n", "x", "xx", "y", "yy", "xy"), 1))
 
 
 def test_sums_of_padded_and_of_real_lengths():
@@ -239,6 +241,86 @@ def test_megatron_lm():
     assert count(args, 4, float(10**2 + 20**2), 30.0) == total(CONFIG, text=[10, 20])
     with pytest.raises(AttributeError):
         megatron.patch(SimpleNamespace(), estimator(CONFIG))
+
+
+def sums_of(tokens, others=None):
+    found = {"n": len(tokens), "x": sum(tokens), "xx": sum(x * x for x in tokens)}
+    return found if others is None else {**found, "y": sum(others), "xy": sum(x * y for x, y in zip(tokens, others, strict=True))}
+
+
+def test_wan_by_five_sums():
+    """Its tokens are what its attention squares: patches of video."""
+    latents, prompts = [[1, 8, 8], [3, 4, 8]], [7, 9]
+    assert by_sums(estimator(WAN)).flops(sums_of([16, 24], prompts)) == total(WAN, latent=latents, prompt=prompts)
+    with pytest.raises(ValueError, match="not a function of sums"):
+        by_sums(estimator({**WAN, "image_dim": 1280, "added_kv_proj_dim": 5120}))
+
+
+def test_images_by_patches_and_their_squares():
+    vision = {"architectures": ["Qwen2VLForConditionalGeneration"]}
+    found = images_by_sums(estimator(vision)).flops({"p": 64 + 2 * 128, "pp": 64**2 + 2 * 128**2})
+    assert by_sums(estimator(vision)).flops(sums_of([5, 9])) + found == total(vision, text=[5, 9], images=[[1, 8, 8], [2, 16, 8]])
+    windowed = images_by_sums(estimator({"architectures": ["Qwen2_5_VLForConditionalGeneration"]}))
+    with pytest.raises(ValueError, match="needs the sum"):
+        windowed.check(("p", "pp"))
+    with pytest.raises(ValueError, match="no images"):
+        images_by_sums(estimator(CONFIG))
+
+
+def test_megatron_refuses_when_a_model_is_registered():
+    windowed = estimator({"architectures": ["MistralForCausalLM"]})
+    training, provider = SimpleNamespace(num_floating_point_operations=7), SimpleNamespace()
+    for register in (lambda: megatron.patch(training, windowed), lambda: megatron.patch_bridge(training, windowed), lambda: megatron.provide(provider, windowed)):
+        with pytest.raises(ValueError, match="needs the sum 'min_x_W'"):
+            register()
+    with pytest.raises(ValueError, match="needs the sum 'min_x_W'"):
+        type("Provider", (megatron.RuntimeStatsMixin,), {"symflops_estimator": windowed})
+    assert training.num_floating_point_operations == 7 and not vars(provider)
+
+
+def test_megatron_bridge_falls_back_to_full_sequences():
+    class Provider(megatron.RuntimeStatsMixin):
+        symflops_estimator = estimator(CONFIG)
+        seq_length = 32
+
+    bare = SimpleNamespace(seq_length=32)
+    megatron.provide(bare, estimator(CONFIG))
+    for one in (Provider(), bare):
+        count = one._get_num_floating_point_operations_with_runtime_stats
+        assert count(batch_size=3, seqlen_sum=None, seqlen_squared_sum=None) == total(CONFIG, text=[32] * 3)
+        assert count(batch_size=0) == 0
+        assert count(batch_size=2, seqlen_sum=torch.tensor(30), seqlen_squared_sum=torch.tensor(500.0)) == total(CONFIG, text=[10, 20])
+
+
+def test_lengths_under_parallelism():
+    assert parallel.padded([100, 77], 8) == {"lengths": [100, 77], "padded": [104, 104]}
+    assert parallel.padded([100, 77], 8, longest=False)["padded"] == [104, 80] and parallel.padded([]) == {"lengths": [], "padded": []}
+    with pytest.raises(ValueError):
+        parallel.aligned(7, 0)
+    assert parallel.counts() and parallel.counts(vp_stage=0) and not parallel.counts(vp_stage=1) and not parallel.counts(cp_rank=1)
+
+
+BOUNDARIES = [0, 4, 10, -1, -1]
+
+
+@pytest.mark.parametrize("batch", [
+    {"cu_seqlens": BOUNDARIES}, {"cu_seqlens": torch.tensor([BOUNDARIES])}, {"cu_seqlens": torch.tensor(BOUNDARIES), "cu_seqlens_argmin": torch.tensor(3)}, {"cu_seqlens": BOUNDARIES[:3]},
+])  # fmt: skip
+def test_packs_with_tails(batch):
+    """Fillers behind the last boundary are no sub-sequences; the tail of a pack is padding."""
+    found = parallel.packed(batch)
+    assert plain(found) == [4, 6]
+    found = parallel.packed(batch, 16)
+    assert [length for length in plain(found) if length] == [4, 6] and sum(int(value) for value in found.padded[0]) == 16
+    one = estimator(CONFIG)
+    assert one.total(one.moments(text=plain(found))) == total(CONFIG, text=[4, 6])
+
+
+def test_packs_with_padded_sub_sequences():
+    found = parallel.packed({"cu_seqlens": [0, 8, 16], "cu_seqlens_unpadded": [0, 5, 11]}, 20)
+    assert plain(found) == [5, 6] and list(found.padded[0]) == [8, 12]
+    with pytest.raises(LengthError):
+        parallel.packed({})
 
 
 def test_torchtitan():
