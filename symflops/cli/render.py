@@ -6,8 +6,9 @@
   symflops render llama --format latex --fragment --regime full --convention symflops -o paper
   symflops render deepseek_v3 --format pdf --config config.json --numeric
 
-Fragments are the closed forms, a table of symbols and a table of modules, each in a file of its own below -o. LaTeX
-fragments are an align and two booktabs tables, and say which packages they need. A PDF needs latexmk and pdflatex.
+Fragments are the closed forms, a sentence about their symbols, a table of symbols and one of modules, each in a file of its
+own below -o. LaTeX fragments are an align, a sentence and two booktabs tables, and say which packages they need; --width
+column makes them fit a paper of two columns. A PDF needs latexmk and pdflatex.
 HTML is one file with everything in it, a calculator among it, and needs no network; 'symflops site' writes all models.
 """
 
@@ -60,6 +61,7 @@ configure = arguments_of(
     SPEC,
     argument("--format", required=True, choices=NAMES, help="what to write"),
     argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
+    argument("--width", choices=("page", "column"), help="of the text that LaTeX fragments go into: one column, or two"),
     argument("-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"),
     STRUCTURE,
     ASSUME,
@@ -99,10 +101,13 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     known = model.known(read_config(args.config) if args.config else None, args.assume, args.numeric)
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
     chosen = formats()[args.format]
+    if args.width and not (args.fragment and args.format == "latex"):
+        raise SymflopsError("--width is of LaTeX fragments: --format latex --fragment")
     if args.fragment:
         fragments = fragments_of(args.format)
+        wide = {"wide": args.width} if args.width else {}
         program = known.of(model.program(regimes or REGIMES, conventions or CONVENTIONS, known.config))
-        pieces = fragments(program, __version__)
+        pieces = fragments(program, __version__, **wide)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
     if chosen.whole:
         return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, known, regimes, conventions, args.against)}

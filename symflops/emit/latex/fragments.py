@@ -4,36 +4,68 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 
-from symflops.emit.latex.document import LatexPage, column, comment
+from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import width
 from symflops.emit.page.fragments import fragments
 from symflops.emit.page.printing import math_text
 from symflops.emit.page.sections_pieces import letters_of, pieces
-from symflops.emit.page.tree import Block, Code, Equation, Group, Heading, Inline, Line, Math, Section, Table, Words
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Equation,
+    Group,
+    Heading,
+    Inline,
+    Line,
+    Math,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    Words,
+)
 from symflops.model.program import Program
 
 NARROW = 70.0  # points of a formula beyond which it may break in a cell
 TEXT, LINES = 345.0, 36  # points of a text's line, and lines of a table that fits on a page
 LETTER, WIDE_LETTER = 5.0, 6.0  # points of a letter, and of one in the typewriter face
+MATH = r"% Needs \usepackage{amsmath,amssymb}"
 PACKAGES = r"\usepackage[T1]{fontenc} and \usepackage{amsmath,amssymb,array,booktabs"
 TALL = "It breaks across pages: place it in no other environment, where there is one column."
 RAGGED = r">{\raggedright\arraybackslash}p"
 
 
-def render_fragments(program: Program, version: str) -> dict[str, str]:
-    """Pieces to paste into a paper, by the names of ``PIECES``."""
+WIDTHS = ("page", "column")
+COLUMN = 229.5
+"""Points of one of two columns in ``article``."""
+BIBTEX = (
+    "@software{symflops,",
+    "  title   = {symflops: parameters and {FLOPs} of neural networks, derived},",
+    "  author  = {{The symflops developers}},",
+    "  version = {VERSION},",
+    "}",
+)
+
+
+def render_fragments(program: Program, version: str, wide: str = "page") -> dict[str, str]:
+    """Pieces to paste into a paper, by the names of ``PIECES``; ``wide`` says how wide its text is: one of ``WIDTHS``."""
     found = fragments(abbreviated(program.first()))
-    printer = LatexFragment(letters_of(found), found.page.program.name)
-    return {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
+    make = ColumnFragment if wide == "column" else LatexFragment
+    printer = make(letters_of(found), found.page.program.name)
+    texts = {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
+    cite = "".join(f"% {line}\n" for line in BIBTEX).replace("VERSION", comment(version))
+    return texts | {"forms": f"{texts['forms']}{cite}"}
 
 
 class LatexFragment(LatexPage):
     """Prints the nodes of a piece, in a text 345 points wide; equations have labels that begin with ``name``."""
 
     line = 220.0  # beside a head and a number
+    least = 345.0
 
     def __init__(self, letters: Mapping[str, str], name: str) -> None:
         super().__init__(letters, r"\,\penalty900")
@@ -57,9 +89,11 @@ class LatexFragment(LatexPage):
     def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
         (_, remark), *rest = blocks
         spaced = [f"\n{text}" if isinstance(node, Heading) and not text.startswith("%") else text for node, text in rest]
+        if any(isinstance(node, Paragraph) for node, _ in rest) and len(rest) == 1:
+            return "\n".join([remark, MATH + ".", r"{\emergencystretch=3em", *spaced, r"\par}"])
         if not any(isinstance(node, Equation) for node, _ in rest):
             return "\n".join([remark, *spaced])
-        needs = r"% Needs \usepackage{amsmath,amssymb}. Rows fit a text that is at least 345pt wide."
+        needs = f"{MATH}. Rows fit a text that is at least {self.least:g}pt wide."
         return "\n".join([remark, needs, r"\begingroup\allowdisplaybreaks", *spaced, r"\endgroup"])
 
     def heading(self, words: str) -> str:
@@ -76,12 +110,16 @@ class LatexFragment(LatexPage):
         rows = []
         for line in lines:
             label = rf"\label{{eq:{self.name}-{line.number or line.head}}}"
-            rows.append(" \\notag \\\\\n".join(self.rows([line])) + f" {label}")
+            rows.append(" \\notag \\\\\n".join(self.line_rows(line)) + f" {label}")
         body = " \\\\\n".join(rows)
         return f"\\begin{{align}}\n{body}\n\\end{{align}}"
 
+    def line_rows(self, line: Line) -> list[str]:
+        """The rows of one line of an alignment."""
+        return self.rows([line])
+
     def table(self, node: Table) -> str:
-        tall = self.height(node) > LINES
+        tall = self.is_long(node)
         kind, columns = "longtable" if tall else "tabular", " ".join(map(column, node.columns)).replace("P{", f"{RAGGED}{{")
         needs = f"% Needs {PACKAGES}{',longtable' if tall else ''}}}. {TALL if tall else 'Place it in a table environment.'}"
         rows = [row.replace("P{", f"{RAGGED}{{", 1) if r"\multicolumn" in row else row for row in self.table_rows(node)]
@@ -93,6 +131,10 @@ class LatexFragment(LatexPage):
         ]
         above = [r"\midrule", r"\endhead"] if tall else [r"\midrule"]
         return "\n".join([needs, *head, *above, *rows, r"\bottomrule", rf"\end{{{kind}}}}}"])
+
+    def is_long(self, node: Table) -> bool:
+        """Whether a table goes on over several pages."""
+        return self.height(node) > LINES
 
     def height(self, node: Table) -> int:
         """The lines of a table."""
@@ -109,6 +151,48 @@ class LatexFragment(LatexPage):
     def extent(self, words: Words) -> float:
         """The width of words in points."""
         return sum(width(math_text(node, self.printer)) if isinstance(node, Math) else letters(node) for node in words)
+
+
+class ColumnFragment(LatexFragment):
+    """Prints the nodes of a piece for a paper of two columns: rows fit one of them, tables are floats across both."""
+
+    line = 168.0  # beside an indent and a number
+    least = COLUMN
+
+    def line_rows(self, line: Line) -> list[str]:
+        """Rows from the left edge on, the head in a row of its own if the first one is long."""
+        first, *rest = self.rows([line])
+        head, _, text = first.partition(" ={}& ")
+        if width(head) + width(text) > self.line:
+            return [f"&{head} ={{}}", f"&\\quad {text}", *map(indented, rest)]
+        return [f"&{head} = {text}", *map(indented, rest)]
+
+    def is_long(self, node: Table) -> bool:
+        return False  # a float stands on one page, and text of two columns has no other tables
+
+    def table(self, node: Table) -> str:
+        """A table as floats that are as high as a page at most."""
+        parts: list[list[Row]] = [[]]
+        group: Row | None = None
+        for row in node.rows:
+            if self.height(replace(node, rows=(*parts[-1], row))) > LINES:
+                parts.append([group] if group is not None and not isinstance(row, Group) else [])
+            group = row if isinstance(row, Group) and row.words else None if isinstance(row, Group) else group
+            parts[-1].append(row)
+        needs = f"% Needs {PACKAGES}}}. Floats across both columns of a text that is at least {TEXT:g}pt wide."
+        found = [needs]
+        for number, rows in enumerate(parts, 1):
+            count = f" ({number} of {len(parts)})" if len(parts) > 1 else ""
+            text = super().table(replace(node, rows=tuple(rows))).partition("\n")[2]
+            label = f"tab:{self.name}-{node.caption.lower()}" + (f"-{number}" if count else "")
+            caption = rf"\caption{{{escape(node.caption)} of {escape(self.name)}{count}}}\label{{{label}}}"
+            found += [r"\begin{table*}[tp]\centering", text, caption, r"\end{table*}"]
+        return "\n".join(found)
+
+
+def indented(row: str) -> str:
+    """A further row of a line, below the first one's beginning."""
+    return row if row.startswith(r"&\qquad") else row.replace("&", r"&\quad ", 1)
 
 
 def letters(node: Inline) -> float:

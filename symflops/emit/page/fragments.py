@@ -13,7 +13,7 @@ from symflops.model.formula import Formula
 from symflops.model.program import Program, Tensor
 from symflops.model.terms import plus, times
 
-PIECES = ("forms", "symbols", "modules")
+PIECES = ("forms", "where", "symbols", "modules")
 
 
 @dataclass(frozen=True, slots=True)

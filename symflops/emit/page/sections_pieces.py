@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from symflops.emit.math.printer import letters
 from symflops.emit.page.fragments import Fragments
 from symflops.emit.page.sections_model import counted, item_letters, moment_rows
 from symflops.emit.page.sections_work import closed_forms, other_unit
-from symflops.emit.page.tree import Block, Code, Column, Equation, Group, Heading, Line, Math, Remark, Row, Scaled, Table, Words
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Column,
+    Equation,
+    Group,
+    Heading,
+    Inline,
+    Line,
+    Math,
+    Paragraph,
+    Remark,
+    Row,
+    Scaled,
+    Table,
+    Words,
+)
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, series
 from symflops.model.formula import Sym
+from symflops.model.formula import symbols as symbols_in
+from symflops.model.program import Field
 from symflops.model.sums import StreamInfo
 
 
@@ -26,6 +44,7 @@ def pieces(found: Fragments, version: str) -> dict[str, tuple[Block, ...]]:
     counting = f"Modules of {name} that compute, as convention {found.convention} counts"
     return {
         "forms": (Remark(f"Closed forms of {name}, in {found.page.unit} per batch; {made}."), *forms(found)),
+        "where": (Remark(f"The symbols of {name}'s closed forms in one sentence; {made}."), where(found)),
         "symbols": (Remark(f"Symbols of {name}; {made}."), symbols(found)),
         "modules": (Remark(f"{counting}; {made}. Parameters and {found.page.unit} are those of all copies."), modules(found)),
     }
@@ -37,6 +56,36 @@ def forms(found: Fragments) -> Iterator[Block]:
     for regime, group in found.groups:
         yield Heading(("Regime ", Code(regime), ", convention ", *names(group.conventions), *other_unit(found.page, group)))
         yield from closed_forms(group.forms, found.page.unit_of(group.conventions[0]))
+
+
+def where(found: Fragments) -> Paragraph:
+    """What the symbols of the closed forms stand for, in one sentence."""
+    program = found.page.program
+    forms = [form for _, group in found.groups for form in group.forms]
+    used = {name for form in forms for _, formula in form.terms for name in symbols_in(formula)}
+    used |= {*symbols_in(program.parameters), *(moment for form in forms for moment in form.moments)}
+    defined = []
+    for one in reversed(program.definitions):
+        if one.letter in used:
+            used.update(symbols_in(one.formula))
+            defined.append(one)
+    fields = [field for field in program.fields if field.letter in used]
+    sizes: list[Words] = [(letter(field.letter), " for ", meaning(field)) for field in fields if field.kind != "flag"]
+    flags: list[Words] = [(letter(field.letter), " says whether ", meaning(field)) for field in fields if field.kind == "flag"]
+    derived: list[Words] = [(math(Sym(one.letter), " = ", one.formula),) for one in reversed(defined)]
+    sums: list[Words] = []
+    for (sign, *_), definition, over in moment_rows(program, letters_of(found)):
+        first, *rest = definition
+        shown = [part.name for part in getattr(sign, "parts", ()) if isinstance(part, Sym)]
+        if isinstance(sign, Math) and isinstance(first, Math) and used.intersection(shown):
+            sums.append((math(*sign.parts, " = ", *first.parts), *rest, " over ", *over))
+    lengths: list[Words] = [
+        (*series([(letter(name),) for name in stream.variables], " and "), " for the ", *stream_words(stream))
+        for stream, _ in found.page.streams
+        if stream.variables
+    ]
+    clauses = [("Here ", *series([*with_verb(sizes), *lengths], " and ")), *flags, *derived, *sums, *notation(found)]
+    return Paragraph((*series(clauses, "; ", "; "), "."))
 
 
 def symbols(found: Fragments) -> Table:
@@ -65,6 +114,24 @@ def symbol_rows(found: Fragments) -> Iterator[Row]:
         yield (math(r"[\cdot]"),), (math("1"), " where the condition holds, ", math("0"), " elsewhere")
     if found.excess:
         yield (math("(a)^{+}"),), (math(r"\max(0, a)"),)
+
+
+def with_verb(sizes: Sequence[Words]) -> list[Words]:
+    """The first size with the verb that all have in common."""
+    return [(sizes[0][0], " stands", *sizes[0][1:]), *sizes[1:]] if sizes else []
+
+
+def meaning(field: Field) -> Inline:
+    """What a size is: the first clause of its description, else its field."""
+    return field.doc.partition(";")[0] or Code(field.keys[0])
+
+
+def notation(found: Fragments) -> Iterator[Words]:
+    """What brackets mean, and the sign for what is above 0."""
+    if found.brackets:
+        yield "a bracket is ", math("1"), " where its condition holds and ", math("0"), " elsewhere"
+    if found.excess:
+        yield (math(r"(a)^{+} = \max(0, a)"),)
 
 
 def stream_words(stream: StreamInfo) -> Words:
