@@ -334,6 +334,34 @@ def test_torchtitan():
         torchtitan.nparams_and_flops(estimator(CONFIG), 0)
 
 
+def test_torchtitan_reads_equal_layers_alone():
+    """tests/clients reads torchtitan's own configs; here is what is refused, and what answers then."""
+    linear = SimpleNamespace(out_features=128, bias=False)
+    attention = SimpleNamespace(n_heads=4, n_kv_heads=None, head_dim=None, qk_norm=None, wo=linear, qkv_linear=SimpleNamespace(), inner_attention=None)
+    layer = SimpleNamespace(attention=attention, feed_forward=SimpleNamespace(w1=linear, w2=linear, w3=linear))
+    config = SimpleNamespace(layers=[layer, layer], dim=64, vocab_size=100, enable_weight_tying=False)
+    assert torchtitan.estimator_of(config).parameters == estimator(CONFIG).parameters
+    assert torchtitan.meter(config, devices=1, peak_tflops=1).phases
+    other = SimpleNamespace(**{**vars(layer), "attention": SimpleNamespace(**{**vars(attention), "qk_norm": object()})})
+    biased = SimpleNamespace(**{**vars(layer), "feed_forward": SimpleNamespace(w1=SimpleNamespace(out_features=128, bias=True), w2=linear, w3=linear)})
+    for layers in ([layer, other], [biased], [SimpleNamespace()], [], None):
+        with pytest.raises(SymflopsError, match="give symflops_estimator"):
+            torchtitan.config_of(SimpleNamespace(**{**vars(config), "layers": layers}))
+    with pytest.warns(UserWarning, match="no MFU.*give symflops_estimator"):
+        assert not torchtitan.meter(SimpleNamespace(layers=[]), devices=1).phases
+    model = torch.nn.Linear(2, 2)
+    with pytest.raises(SymflopsError, match="6 parameters"):
+        torchtitan.estimator_of(config, model)
+
+    class Config(SimpleNamespace):
+        def get_nparams_and_flops(self, model, seq_len):
+            return 6, 36
+
+    torchtitan.patch(Config)
+    with pytest.warns(UserWarning, match="torchtitan's own count answers"):
+        assert Config(**vars(config)).get_nparams_and_flops(model, 16) == (6, 36)
+
+
 def test_lightning():
     class Module(lightning.FlopsMixin):
         symflops_estimator = estimator(CONFIG)
