@@ -57,7 +57,7 @@ def command(name: str, doc: str) -> str:
     parser = argparse.ArgumentParser(prog=f"symflops {name}", add_help=False)
     module.configure(parser)
     rows = [f"| {spelled(action)} | {plain((action.help or '') % vars(action))} |" for action in parser._actions]
-    parts = [f"## `symflops {name}`", f"{doc[:1].upper()}{doc[1:]}.", described(module.__doc__ or "")]
+    parts = [f"## `symflops {name}`", described(module.__doc__ or f"{doc[:1].upper()}{doc[1:]}.")]
     return "\n\n".join([*parts, "\n".join(["| Argument | Meaning |", "|:--|:--|", *rows])] if rows else parts)
 
 
@@ -77,8 +77,13 @@ def described(text: str) -> str:
     for part in text.strip().split("\n\n"):
         for code, run in groupby(part.splitlines(), key=lambda line: line.startswith(("  ", "symflops "))):
             lines = [line.removeprefix("  ") for line in run]
-            found.append("\n".join(["```text", *lines, "```"]) if code else plain(" ".join(lines)))
+            found.append("\n".join(["```text", *lines, "```"]) if code else options(plain(" ".join(lines))))
     return "\n\n".join(found)
+
+
+def options(text: str) -> str:
+    """Prose with the names of options as code."""
+    return re.sub(r"(?<!\S)--[a-z][\w-]*", r"`\g<0>`", text)
 
 
 def plain(text: str) -> str:

@@ -33,9 +33,9 @@ def who_says_what(spec: str, conventions: str, batch: str) -> str:
     return "\n".join(["| Convention | FLOPs of a step | Ratio | What it counts |", "|:--|--:|--:|:--|", *rows])
 
 
-def closed_form(spec: str, kind: str) -> str:
-    """The closed form of one pass of full training, useful work, as the spec's page has it."""
-    page = printed("render", spec, "--format", "markdown", "--regime", "full", "--convention", "symflops")
+def closed_form(spec: str, kind: str, convention: str = "symflops") -> str:
+    """The closed form of one pass of full training, as the spec's page has it."""
+    page = printed("render", spec, "--format", "markdown", "--regime", "full", "--convention", convention)
     found = next(one for one in EQUATION.findall(page) if rf"\mathrm{{{kind}}} =" in one)
     return "```math\n" + re.sub(r" \\tag\{\d+\}", "", found) + "\n```"
 

@@ -1,7 +1,7 @@
 """Device-hours of a training on N tokens, at an MFU and the peak rate of a device.
 
   symflops budget llama --tokens 1e12 --peak h100 --mfu 0.4 --devices 512
-  symflops budget --config model_folder --tokens 2e9 --batch '{"text": [8192, 8192]}' --peak 989 --regime lora
+  symflops budget --config model_folder --tokens 2e9 --batch '{"text": [8192, 8192]}' --peak 989 --mfu 0.4 --regime lora
 
 FLOPs are those of whole steps on the batch, forward and backward; recomputed work is none of them, as an MFU counts. --peak
 is TFLOP/s (or FLOP/s from a million on), or the name of a device.

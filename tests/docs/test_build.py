@@ -14,7 +14,7 @@ from symflops.cli.main import COMMANDS
 from symflops.diagnostics.codes import kinds
 from symflops.frontend import fields as tables
 from symflops.ops.table import KINDS
-from tests.docs.pages import DOCS, ROOT, blocks, commands, run, same
+from tests.docs.pages import DOCS, ROOT, blocks
 
 EXTENSIONS = DOCS / "_ext"
 OFFLINE = """import socket, sys
@@ -135,20 +135,6 @@ def test_an_operator_is_described_as_it_is_derived(writers):
     cut = {"inputs": {"h": ["text", "D"]}, "graph": ["stop: {op: detach, from: h, to: s}", "up: {op: linear, from: s, width: D, to: u}"]}
     told = operators.section(KINDS["linear"], cut)
     assert "input gradient" not in told and "weight gradient" in told
-
-
-def test_the_shells_of_the_conventions_page(tmp_path):
-    ran = 0
-    for block in blocks(DOCS / "conventions.md"):
-        if block.language == "yaml" and block.caption:
-            (tmp_path / block.caption).write_text(block.text, "utf-8")
-        elif block.language == "console":
-            for command, shown in commands(block):
-                status, printed = run(command, tmp_path)
-                assert status == 0, printed
-                assert same(shown, printed) if shown.strip() else printed.strip(), f"conventions.md:{block.line}\n{printed}"
-                ran += 1
-    assert ran == 2
 
 
 def test_pages_of_conventions_are_shown_as_they_are():
