@@ -6,14 +6,15 @@ that is 0 for all sizes. Multiples of it are added to a sum as long as the sum b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import permutations
 
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.functions import AtLeast, Excess, FloorDiv, Least, Modulo, Most, Tally, is_bracket
 from symflops.algebra.polynomial import Monomial, Polynomial, sorted_atoms
-from symflops.algebra.sparse import Factor, ratio
+from symflops.algebra.reduction import reduced
+from symflops.algebra.sparse import Factor
 from symflops.algebra.truth import join
 
 ROUNDS = 4
@@ -26,7 +27,7 @@ def fewest_terms(polynomial: Polynomial) -> Polynomial:
     for _ in range(ROUNDS):
         before = polynomial
         for identity in identities(polynomial):
-            polynomial = _reduced(polynomial, identity)
+            polynomial = reduced(polynomial, identity, _weight)
         if polynomial == before:
             break
     return polynomial
@@ -146,48 +147,6 @@ def _ends(tally: Tally) -> Iterator[Polynomial]:
 
 def _sum(*terms: Expr) -> Polynomial:
     return Polynomial.of(Add(*terms))
-
-
-def _reduced(polynomial: Polynomial, identity: Polynomial) -> Polynomial:
-    """``polynomial`` plus those multiples of ``identity`` that make it shorter."""
-    weights = {part: _weight(part) for part in identity.terms}
-    if sum(any(part <= monomial for monomial in polynomial.terms) for part in weights if part) < 2:
-        return polynomial
-    terms = dict(polynomial.terms)
-    for cofactor in _cofactors(polynomial, identity):
-        places = {part: Polynomial.product(cofactor, part) for part in identity.terms}
-        if len(set(places.values())) < len(places):
-            continue
-        found = {part: terms.get(place, 0) for part, place in places.items()}
-        shorter = min(
-            _multiples(found, identity), key=lambda times: (_cost(found, identity, weights, times), abs(times), times)
-        )
-        for part, place in places.items():
-            terms[place] = found[part] - shorter * identity.terms[part]
-    return Polynomial(terms)
-
-
-def _cofactors(polynomial: Polynomial, identity: Polynomial) -> list[Monomial]:
-    """What terms of ``polynomial`` are products of with parts of ``identity`` that are no numbers, in a fixed order."""
-    atoms = {atom for part in identity.terms for atom, _ in part}
-    found = {
-        monomial - part: None
-        for monomial in polynomial.terms
-        for part in identity.terms
-        if part and part <= monomial and not any(atom in atoms for atom, _ in monomial - part)
-    }
-    return list(found)
-
-
-def _multiples(found: Mapping[Monomial, Factor], identity: Polynomial) -> list[int]:
-    """How often ``identity`` may be taken away: whole numbers that let one of the terms vanish, and 0."""
-    multiples = dict.fromkeys([0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())])
-    return [one for one in multiples if isinstance(one, int)]
-
-
-def _cost(found: Mapping[Monomial, Factor], identity: Polynomial, weights: Mapping[Monomial, int], times: int) -> int:
-    """The weight of the terms that are left without ``times`` the identity."""
-    return sum(weights[part] for part, factor in found.items() if factor != times * identity.terms[part])
 
 
 def _weight(monomial: Monomial) -> int:

@@ -11,6 +11,7 @@ from functools import reduce
 from math import gcd, lcm
 
 from symflops.algebra.sparse import Factor, Sparse, ratio
+from symflops.model.factoring import ShortWriter as Shortening
 from symflops.model.formula import ONE, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
 from symflops.model.formula_writer import FormulaWriter, factors_of
 
@@ -142,6 +143,18 @@ class Writer(FormulaWriter[Formula, Poly]):
         if isinstance(outside, Num) and abs(outside.value) == 1:
             return self.plain(poly)
         return Prod((*factors_of(outside), rest))
+
+
+class ShortWriter(Writer, Shortening[Formula, Poly]):
+    """Writes polynomials over formulas in the arrangement with the fewest operators."""
+
+    def __init__(self, letters: Iterable[str], counts: frozenset[Formula] = frozenset()) -> None:
+        super().__init__(letters, counts)
+        self._short = {}
+
+    def is_choice(self, atom: Formula) -> bool:
+        """Whether an atom is a condition, 0 or 1."""
+        return isinstance(atom, Bracket)
 
 
 def signs(poly: Poly) -> int:

@@ -17,7 +17,8 @@ from symflops.emit.html import document as html
 from symflops.emit.latex import document as latex
 from symflops.emit.latex.fragments import LatexFragment
 from symflops.emit.markdown import document as markdown
-from symflops.emit.page.printing import PagePrinter, line_rows
+from symflops.emit.page.alignments import line_rows
+from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import (
     Code,

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from symflops.emit.html.calculator import Setting, calculator
-from symflops.emit.page.printing import PagePrinter, math_text
+from symflops.emit.page.alignments import math_text
+from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.tree import Block, Document, Figure, Group, Line, Math, Section, Table
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.rendering import template

@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import LIMITS
+from symflops.emit.page.alignments import math_text
 from symflops.emit.page.page import page
-from symflops.emit.page.printing import PagePrinter, math_text
+from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
 from symflops.emit.page.worked_figures import worked

@@ -10,8 +10,8 @@ from math import ceil
 from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import width
+from symflops.emit.page.alignments import math_text
 from symflops.emit.page.fragments import fragments
-from symflops.emit.page.printing import math_text
 from symflops.emit.page.sections_pieces import letters_of, pieces
 from symflops.emit.page.tree import (
     Block,

@@ -17,7 +17,7 @@ from symflops.model.program import Program
 from symflops.model.verification import Verification
 
 SPACE = r"\thinspace"  # not a backslash and a comma, which Markdown turns into a comma
-ROW = r" \cr"  # not a doubled backslash, which Markdown turns into one
+ROW = r"\cr"  # not a doubled backslash, which Markdown turns into one
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
@@ -61,6 +61,8 @@ def code(text: str) -> str:
 
 class MarkdownPage(PagePrinter):
     """Prints the nodes of a page in Markdown."""
+
+    end = ROW
 
     def __init__(self, letters: Mapping[str, str]) -> None:
         super().__init__({name: text.replace(r"\,", f"{SPACE} ") for name, text in letters.items()}, SPACE)
@@ -109,5 +111,5 @@ class MarkdownPage(PagePrinter):
 
     def display(self, lines: Sequence[Line]) -> str:
         tag = rf" \tag{{{lines[-1].number}}}" if lines[-1].number else ""
-        rows = f"{ROW}\n".join(self.rows(lines))
+        rows = f" {ROW}\n".join(self.rows(lines))
         return f"$$\n\\begin{{aligned}}\n{rows}\n\\end{{aligned}}{tag}\n$$"

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from symflops.emit.markdown.document import MarkdownPage
 from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.math.definitions import COUNT, PART
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.printing import line_rows
+from symflops.emit.page.alignments import aligned
 from symflops.emit.page.tree import Code, Emphasis, Line, Scaled, Words
 from symflops.emit.page.writing import letter, series
 from symflops.model.formula import Sym
@@ -26,7 +27,7 @@ class Shown:
         short = abbreviated(with_plain_words(self.program))
         printer = LatexPrinter(letters(short))
         lines = _lines(short, short.case(self.case.regime, self.case.convention))
-        rows = " \\\\\n".join(row for line in lines for row in line_rows(line, printer))
+        rows = " \\\\\n".join(aligned(lines, printer))
         return f"$$\n\\begin{{aligned}}\n{rows}\n\\end{{aligned}}\n$$"
 
     def _repr_markdown_(self) -> str:
@@ -54,5 +55,5 @@ def _lines(program: Program, case: Case) -> Iterator[Line]:
         if terms:
             yield Line(name, tuple(Scaled(formula, Sym(program.sum_key(place, case.convention))) for place, formula in terms))
     for definition in program.definitions:
-        if definition.letter.startswith("count@"):
+        if definition.letter.startswith((COUNT, PART)):
             yield Line(letter(definition.letter), (Scaled(definition.formula),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from symflops.emit.math.definitions import HEADS, defined, head_of
 from symflops.emit.math.lines import width
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.formula import Apply, Formula, Sym, TallyOf, Text, parts, walk
@@ -13,11 +14,11 @@ from symflops.model.rewriting import Rewriting
 
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points of a sum over iterations, a count, and a product in a narrow cell
 WORD = 10  # letters of a text that fits in one line of a narrow cell; it cannot break there
-HEADS = ("N", "K", "M", "C", "R", "Z")
 
 
 def abbreviated(program: Program) -> Program:
-    """``program`` with a definition for each long sum over iterations, function of sizes, or count in a table."""
+    """``program`` with definitions: those that shorten closed forms, and one for each long count that a table would show."""
+    program = defined(program)
     for long in (long_parts, long_counts):
         program = named(program, list(dict.fromkeys(long(program))))
     return program
@@ -72,8 +73,7 @@ def named(program: Program, formulas: list[Formula]) -> Program:
     """``program`` with a letter in place of each of ``formulas``."""
     if not formulas:
         return program
-    taken = {text for text in letters(program).values() if "_" not in text}
-    head = next((head for head in HEADS if head not in taken), "N")
+    head = head_of(program, HEADS)
     first = 1 + sum(definition.letter.startswith("count@") for definition in program.definitions)
     made = tuple(
         Definition(letter=f"count@{number}", latex=f"{head}_{{{number}}}", formula=formula)

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.emit.math.lines import LINE, width
+from symflops.emit.math.lines import LINE
 from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.alignments import aligned, math_text
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -31,43 +32,14 @@ from symflops.emit.page.tree import (
     Words,
 )
 
-HEAD = r"\mathrm{recomputed}"
-"""The widest head beside which a line of a formula has its full width."""
-
-
-def math_text(node: Math, printer: LatexPrinter) -> str:
-    """A formula within a line as LaTeX."""
-    return "".join(part if isinstance(part, str) else printer.text(part) for part in node.parts)
-
-
-def head_text(line: Line, printer: LatexPrinter) -> str:
-    """The left side of a line as LaTeX."""
-    if isinstance(line.head, Math):
-        return math_text(line.head, printer)
-    return rf"\mathrm{{{line.head.replace(' ', chr(92) + ' ')}}}"
-
-
-def line_rows(line: Line, printer: LatexPrinter, points: float = LINE) -> list[str]:
-    """The rows of a line in an alignment, each at most ``points`` wide beside its head."""
-    head = head_text(line, printer)
-    room = points - max(0.0, width(head) - width(HEAD))
-    rows = []
-    for place, term in enumerate(line.terms):
-        if isinstance(term, Math):
-            texts = [math_text(term, printer)]
-        else:
-            texts = printer.term(term.formula, printer.text(term.factor) if term.factor else "", room)
-        sign = "" if place == 0 or texts[0].startswith("-") else "+ "
-        rows.append(rf"{head} ={{}}& {texts[0]}" if place == 0 else f"&{{}}{sign}{texts[0]}")
-        rows += [rf"&\qquad {{}}{text}" for text in texts[1:]]
-    return rows or [rf"{head} ={{}}& 0"]
-
 
 class PagePrinter(ABC):
     """Prints the nodes of a page in one format; ``letters`` are those of its formulas."""
 
     line = LINE
     """The width of a line of a displayed formula, in points."""
+    end = r"\\"
+    """What ends a line of an alignment."""
 
     def __init__(self, letters: Mapping[str, str], space: str = r"\,") -> None:
         self.printer = LatexPrinter(letters, space)
@@ -198,7 +170,7 @@ class PagePrinter(ABC):
 
     def rows(self, lines: Iterable[Line]) -> list[str]:
         """The rows of an alignment."""
-        return [row for line in lines for row in line_rows(line, self.printer, self.line)]
+        return aligned(lines, self.printer, self.line, self.end)
 
     def figure(self, node: Figure) -> str:
         """A drawing or an interactive part; most formats have no place for it."""

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from symflops.emit.math.lines import LINE, width
 from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.alignments import line_rows
 from symflops.emit.page.analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.emit.page.length_polynomials import Assumption, Unknown
-from symflops.emit.page.printing import line_rows
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
     Block,

@@ -1,0 +1,130 @@
+"""Formulas that depend on conditions of a config, by cases: ``[c]*a + (1 - [c])*b`` is ``a`` if ``c`` holds, else ``b``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from symflops.algebra.sparse import Factor
+from symflops.emit.math.lines import fold, width
+from symflops.emit.math.printer import LatexPrinter
+from symflops.model.factoring import negated
+from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text
+from symflops.model.formula_writer import factors_of, product_of
+from symflops.model.polynomials import Monomial, Poly, expanded
+from symflops.model.rewriting import Rewriting
+from symflops.model.terms import plus
+
+T = TypeVar("T")
+Conditions = tuple[tuple[Bracket, bool], ...]
+"""Conditions that hold, or do not, all at once."""
+Rows = tuple[tuple[Conditions, T], ...]
+"""The cases of a value, in which each batch of conditions excludes all others."""
+
+
+def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
+    """The value of a polynomial in each case of its conditions; the condition that most terms have comes first."""
+    uses = Counter(atom for monomial in poly.terms for atom, _ in monomial if isinstance(atom, Bracket))
+    if not uses:
+        return (((), poly),)
+    first = min(uses, key=lambda atom: (-uses[atom], key(atom)))
+    found: list[tuple[Conditions, Poly]] = []
+    for holds in (True, False):
+        for conditions, value in by_cases(assumed(poly, first, holds), key):
+            found.append((((first, holds), *conditions), value))
+    return tuple(found)
+
+
+def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:
+    """``poly`` where a condition holds, or where it does not; of texts that one size is compared with, one is equal."""
+    void: set[Formula] = set() if holds else {condition, *_zero(condition)}
+    if holds and condition.kind == "equal":
+        void |= {atom for monomial in poly.terms for atom, _ in monomial if _excluded(atom, condition)}
+    kept = {monomial: factor for monomial, factor in poly.terms.items() if not any(atom in void for atom, _ in monomial)}
+    return Poly(kept).without(frozenset({condition}) if holds else frozenset())
+
+
+def _zero(condition: Bracket) -> Iterator[Formula]:
+    """A size that is 0 where it is not at least 1."""
+    match condition:
+        case Bracket("at_least", (Sym() as size, Num(least))) if least == 1:
+            yield size
+
+
+def multiplied_out(formula: Formula) -> Poly:
+    """``formula`` as a polynomial in which equal counts of iterations are spelled alike, and ``[a >= 1]*a`` is ``a``."""
+    poly = expanded(formula, _spelled)
+    terms: dict[Monomial, Factor] = {}
+    for monomial, factor in poly.terms.items():
+        positive = {Bracket("at_least", (atom, ONE)) for atom, _ in monomial if isinstance(atom, Sym)}
+        kept = frozenset(pair for pair in monomial if pair[0] not in positive) if len(monomial) > 1 else monomial
+        terms[kept] = terms.get(kept, 0) + factor
+    return Poly(terms)
+
+
+def _spelled(atom: Formula) -> Poly | None:
+    """A sum over iterations under the first name of its index; one over the last iterations is all less the first ones."""
+    if not isinstance(atom, TallyOf):
+        return None
+    index = Sym(f"{atom.index.partition('@')[0]}@1_")
+    condition = Rewriting(lambda part: index if part == Sym(atom.index) else None)(atom.condition)
+    match atom.low, atom.high:
+        case Sym() as low, Sum((Apply("excess", (Sum(terms),)), end)) if end == low:
+            high = plus([*terms, low])
+            first = TallyOf(index.name, ZERO, Apply("min", (high, low)), condition)
+            return Poly.atom(TallyOf(index.name, ZERO, high, condition)) - Poly.atom(first)
+    return Poly.atom(TallyOf(index.name, atom.low, atom.high, condition))
+
+
+def _excluded(atom: Formula, condition: Bracket) -> bool:
+    """Whether a size cannot also equal what ``atom`` says, as it equals what ``condition`` says."""
+    match atom, condition:
+        case Bracket("equal", (one, Num() | Text() as left)), Bracket("equal", (other, Num() | Text() as right)):
+            return one == other and left != right
+    return False
+
+
+def joined(rows: Rows[Formula]) -> Formula:
+    """The cases as one formula; cases without a value are left out."""
+    ((conditions, value), *_) = rows
+    if not conditions:
+        return value
+    condition = conditions[0][0]
+    terms = []
+    for holds in (True, False):
+        inner = joined(tuple((rest[1:], each) for rest, each in rows if rest[0][1] is holds))
+        if inner != ZERO:
+            terms.append(Prod((condition if holds else negated(condition), *factors_of(inner))))
+    return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+
+def rows_of(formula: Formula) -> Rows[Formula]:
+    """The cases of a formula that :func:`joined` made; any other formula is its own only case."""
+    match formula:
+        case Sum((Prod((Bracket() as first, *some)), Prod((Sum((one, Prod((minus, second)))), *others)))) if (
+            one == ONE and minus == MINUS and first == second
+        ):
+            return (*_below(first, True, some), *_below(first, False, others))
+        case Prod((Bracket() as first, Sum() as rest)) if len(rows_of(rest)) > 1:
+            return (*_below(first, True, [rest]), (((first, False),), ZERO))
+    return (((), formula),)
+
+
+def _below(condition: Bracket, holds: bool, factors: Sequence[Formula]) -> Rows[Formula]:
+    """The cases of a product under a condition."""
+    inner = product_of(list(factors)) if factors else ONE
+    return tuple((((condition, holds), *rest), value) for rest, value in rows_of(inner))
+
+
+def cases_text(rows: Sequence[tuple[Conditions, Sequence[Formula]]], printer: LatexPrinter, points: float, end: str) -> str:
+    """The cases of one or more values as LaTeX, in lines of at most ``points``; ``end`` ends a line."""
+    lines = []
+    for place, (conditions, values) in enumerate(rows):
+        told = ", ".join(printer.bracket(condition, holds)[0][1:-1] for condition, holds in conditions)
+        words = rf"\text{{if }} {told}" if place < len(rows) - 1 else r"\text{otherwise}"
+        text = ", ".join(map(printer.text, values))
+        *first, last = fold(f"({text})" if len(values) > 1 else text, points - width(words))
+        pieces = [f"{part} {end}\n\\quad {{}}" for part in first]
+        lines.append(f"{''.join(pieces)}{last} & {words}")
+    return rf"\begin{{cases}} {(' ' + end + chr(10)).join(lines)} \end{{cases}}"

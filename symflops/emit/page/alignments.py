@@ -1,0 +1,113 @@
+"""Displayed lines as rows of an alignment: terms side by side as they fit, definitions by cases, long formulas in lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from symflops.emit.math.cases import Conditions, cases_text, rows_of
+from symflops.emit.math.lines import LINE, width
+from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.tree import Line, Math, Scaled
+
+END = r"\\"
+"""What ends a row."""
+WIDE = 10_000.0
+HEAD = r"\mathrm{recomputed}"
+"""The widest head beside which a line of a formula has its full width."""
+
+
+def math_text(node: Math, printer: LatexPrinter) -> str:
+    """A formula within a line as LaTeX."""
+    return "".join(part if isinstance(part, str) else printer.text(part) for part in node.parts)
+
+
+def head_text(line: Line, printer: LatexPrinter) -> str:
+    """The left side of a line as LaTeX."""
+    if isinstance(line.head, Math):
+        return math_text(line.head, printer)
+    return rf"\mathrm{{{line.head.replace(' ', chr(92) + ' ')}}}"
+
+
+def aligned(lines: Iterable[Line], printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:
+    """The rows of an alignment; short definitions stand side by side, and those with the same cases share them."""
+    rows: list[str] = []
+    wide = points + width(HEAD)
+    room = 0.0  # beside what the last row holds
+    for some in with_equal_cases(lines):
+        printed = cases_row(some, printer, points, end) if len(some) > 1 else line_rows(some[0], printer, points, end)
+        text = printed[0].replace(" ={}& ", " = ", 1)
+        plain = all(isinstance(line.head, Math) and not line.number for line in some) and len(printed) == 1
+        if plain and extent(text) + 20.0 <= room:
+            rows[-1] += rf" ,\quad {text}"
+            room -= extent(text) + 20.0
+        else:
+            rows += printed
+            room = wide - extent(text) if plain else 0.0
+    return [row.replace(r"\sum_", r"\sum\nolimits_") for row in rows]
+
+
+def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:
+    """Lines, together those that follow each other and have values by the same cases."""
+    found: list[list[Line]] = []
+    for line in lines:
+        conditions = conditions_of(line)
+        if found and len(conditions) > 1 and len(found[-1]) == 1 and conditions_of(found[-1][0]) == conditions:
+            found[-1].append(line)
+        else:
+            found.append([line])
+    return found
+
+
+def conditions_of(line: Line) -> list[Conditions]:
+    """The conditions of a definition by cases."""
+    match line.terms:
+        case (Scaled(formula, None),):
+            return [conditions for conditions, _ in rows_of(formula)]
+    return []
+
+
+def cases_row(lines: Sequence[Line], printer: LatexPrinter, points: float, end: str) -> list[str]:
+    """Definitions with the same cases as one row, if that is wide enough; else a row for each."""
+    heads = ", ".join(head_text(line, printer) for line in lines)
+    values = [rows_of(term.formula) for line in lines for term in line.terms if isinstance(term, Scaled)]
+    pairs = [(row[0][0], [value for _, value in row]) for row in zip(*values, strict=True)]
+    row = rf"({heads}) ={{}}& {cases_text(pairs, printer, WIDE, end)}"
+    if extent(row) <= points + width(HEAD):
+        return [row]
+    return [row for line in lines for row in line_rows(line, printer, points, end)]
+
+
+def extent(row: str) -> float:
+    """The width of a row, whose cases stand below each other."""
+    before, begin, rest = row.partition(r"\begin{cases}")
+    if not begin:
+        return width(row)
+    inside, _, after = rest.partition(r"\end{cases}")
+    columns = [[width(cell) for cell in [*one.split("&"), ""][:2]] for one in re.split(r"\\\\|\\cr", inside)]
+    across: float = sum(max(cells) for cells in zip(*columns, strict=True))
+    return width(before) + 20.0 + across + width(after)
+
+
+def line_rows(line: Line, printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:
+    """The rows of a line in an alignment, each at most ``points`` wide beside its head; ``end`` ends lines of cases in them."""
+    head = head_text(line, printer)
+    room = points - max(0.0, width(head) - width(HEAD))
+    rows: list[str] = []
+    last = ""
+    for place, term in enumerate(line.terms):
+        if isinstance(term, Math):
+            texts = [math_text(term, printer)]
+        elif not term.factor and len(rows_of(term.formula)) > 1:
+            texts = [cases_text([(told, [value]) for told, value in rows_of(term.formula)], printer, room, end)]
+        else:
+            texts = printer.term(term.formula, printer.text(term.factor) if term.factor else "", room)
+        sign = "" if place == 0 or texts[0].startswith("-") else "+ "
+        if place and len(texts) == 1 and width(f"{last} {sign}{texts[0]}") <= room:
+            rows[-1] += f" {sign}{texts[0]}"
+            last += f" {sign}{texts[0]}"
+            continue
+        rows.append(rf"{head} ={{}}& {texts[0]}" if place == 0 else f"&{{}}{sign}{texts[0]}")
+        rows += [rf"&\qquad {{}}{text}" for text in texts[1:]]
+        last = rf"\qquad {texts[-1]}" if len(texts) > 1 else texts[0]
+    return rows or [rf"{head} ={{}}& 0"]
