@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symflops.algebra.functions import CeilDiv, FloorDiv, size_symbol
 from symflops.emit.math.abbreviations import abbreviated, counts
+from symflops.emit.math.cases import joined, rows_of
+from symflops.emit.math.definitions import defined
 from symflops.emit.page.page import default_sizes
-from symflops.model.formula import evaluate, tallies
+from symflops.model.formula import evaluate, operators, symbols, tallies
+from tests import shipped
 from tests.emit.programs import SPECS, program
+from tests.lower.test_short_forms import other_sizes
+from tests.sampling import sampled
 from tests.shipped import load
 
 
@@ -30,9 +37,47 @@ def test_an_abbreviated_program_has_the_same_values(name: str) -> None:
         assert evaluate(before, values) == evaluate(after, named)
 
 
+@pytest.mark.parametrize("name", sampled(shipped.NAMES, 12))
+def test_definitions_change_no_value(name: str) -> None:
+    """At sizes of a measured case, at others, and at their boundaries; conditions are drawn, too."""
+    plain = load(name).typical(["full"], ["symflops", "torch"])
+    short, random = defined(plain), Random(name)
+    known = dict(load(name).estimator(shipped.cases_of(shipped.FILES[name])[0].config, "full", "symflops").sizes)
+    pairs = [pair for one, two in zip(plain.cases, short.cases, strict=True) for pair in zip(one.forward + one.backward, two.forward + two.backward, strict=True)]
+    pairs += zip(enumerate(counts(plain)), enumerate(counts(short)), strict=True)
+    changed = [(before, after) for (_, before), (_, after) in pairs if before != after]
+    assert bool(changed) == (short.definitions != plain.definitions)
+    compared = 0
+    for _ in range(20 if changed else 0):
+        sizes = other_sizes(known, {letter for before, _ in changed for letter in symbols(before)}, random)
+        try:
+            for definition in short.definitions:
+                sizes[definition.letter] = evaluate(definition.formula, sizes)
+            expected = [evaluate(before, sizes) for before, _ in changed]
+        except (IndexError, ZeroDivisionError):  # fewer entries than iterations that were drawn, or none by which to divide
+            continue
+        compared += 1
+        assert [evaluate(after, sizes) for _, after in changed] == expected, sizes
+    assert compared or not changed
+
+
+@pytest.mark.parametrize("name", ["deepseek_v3", "gpt_oss", "kimi_linear", "qwen3"])
+def test_what_a_config_decides_is_told_by_cases(name: str) -> None:
+    """A condition stands in a definition, or in a form as one factor; no form subtracts what another case has."""
+    short = defined(load(name).typical(["full"], ["symflops"]))
+    assert any(len(rows_of(definition.formula)) > 1 for definition in short.definitions)
+    for definition in short.definitions:
+        rows = rows_of(definition.formula)
+        assert joined(rows) == definition.formula
+    plain = load(name).typical(["full"], ["symflops"])
+    before, after = (sum(operators(formula) for _, formula in one.cases[0].forward) for one in (plain, short))
+    assert after + sum(operators(definition.formula) for definition in short.definitions) < 1.05 * before
+
+
 @pytest.mark.parametrize("path", SPECS)
 def test_what_is_short_stays(path: str) -> None:
-    assert abbreviated(program(path)) == program(path)
+    short = program(path)
+    assert abbreviated(short) == short or "clean" in {field.letter for field in short.fields}
 
 
 @given(st.integers(0, 10**6), st.integers(1, 99), st.integers(1, 99))

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from symflops.emit.math.printer import letters
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.python import module as python
 from symflops.model.formula import evaluate
 from tests.emit.math_reader import read
+from tests.emit.test_latex import printed_values
 from tests.shipped import load
 
 
@@ -24,11 +24,9 @@ def test_a_derivation_shows_its_closed_forms(name: str) -> None:
     assert latex in text and latex.startswith("$$\n\\begin{aligned}") and f"**`{name}`**, regime `full`" in text
     sizes = default_sizes(derived.program)
     assert sizes is not None
-    names = letters(derived.program)
-    values = {names[letter]: value for letter, value in sizes.items()}
-    values |= {names[f"moment@{place}"]: 7 + place for place in range(len(derived.program.moments))}
+    values = printed_values(derived.program, sizes, [7 + place for place in range(len(derived.program.moments))])
     shown = re.sub(r"&|\\\\|\\qquad", " ", latex.replace("\n", " "))
-    found = {head: read(form, values) for head, form in re.findall(r"\\mathrm\{(\w+)\} =\{\}(.*?)(?=\\mathrm\{\w+\} =|\\end)", shown)}
+    found = {head: read(form, values) for head, form in re.findall(r"\\mathrm\{(\w+)\} =\{\}(.*?)(?=\\mathrm\{\w+\} =|[A-Z]_\{1\} =|\\end)", shown)}
     expected = {"parameters": evaluate(derived.program.parameters, sizes)}
     for head, terms in (("forward", derived.case.forward), ("backward", derived.case.backward)):
         expected[head] = sum(evaluate(formula, sizes) * (7 + place) for place, formula in terms)

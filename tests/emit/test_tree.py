@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
+from html import unescape
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from symflops.emit.latex import document as latex
 from symflops.emit.latex.fragments import LatexFragment
 from symflops.emit.markdown import document as markdown
 from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.printing import PagePrinter
+from symflops.emit.page.printing import PagePrinter, displays
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import (
     Code,
@@ -104,7 +105,9 @@ def test_each_equation_stands_in_each_format(name: str, kind: str) -> None:
     text = printer.blocks(shown.parts)
     blocks = [block for part in shown.parts if isinstance(part, Section) for block in part.blocks]
     lines = [line for block in blocks if isinstance(block, Equation) for line in block.lines]
-    assert lines and all(printer.rows([line])[0] in (text if kind != "html" else re.sub("&amp;", "&", text).replace("&gt;", ">").replace("&lt;", "<")) for line in lines)
+    plain = unescape(text) if kind == "html" else text
+    rows = [row for block in blocks if isinstance(block, Equation) for some in displays(block) for row in printer.rows(some)]
+    assert lines and all(row in plain for row in rows)
     numbers = [line.number for line in lines if line.number]
     assert numbers == list(range(1, len(numbers) + 1)) == [int(tag) for tag in re.findall(r"\\tag\{(\d+)\}", text)]
 
@@ -156,7 +159,7 @@ def test_wide_heads_leave_less_room() -> None:
     printer = PRINTERS["latex"]({}).printer
     terms = tuple(Scaled(number(place), Sym("x")) for place in range(11, 60))
     wide, narrow = (line_rows(Line(head, terms), printer) for head in ("token, both passes", "forward"))
-    assert wide[0].startswith(r"\mathrm{token,\ both\ passes} ={}& 11") and len(wide) == len(narrow) == len(terms)
+    assert wide[0].startswith(r"\mathrm{token,\ both\ passes} ={}& 11") and len(narrow) < len(wide) < len(terms)
     assert line_rows(Line("forward", ()), printer) == [r"\mathrm{forward} ={}& 0"]
 
 

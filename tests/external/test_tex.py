@@ -13,13 +13,18 @@ import pytest
 from symflops.cli.main import main
 from symflops.cli.render import typeset
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.latex.document import render
+from symflops.emit.latex.document import LatexPage, render
 from symflops.emit.latex.fragments import render_fragments
-from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
+from symflops.emit.math.definitions import defined
+from symflops.emit.math.printer import letters
+from symflops.emit.page.tree import Line, Scaled
+from symflops.emit.page.writing import letter
+from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number, symbols
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Program
 from symflops.model.sums import Moment
 from symflops.model.verification import Verification, VerifiedCase
+from tests import shipped
 from tests.emit.programs import SPECS, program
 from tests.shipped import load
 
@@ -109,6 +114,38 @@ def test_render_writes_a_pdf(tmp_path: Path) -> None:
     assert main(["render", "llama", "--format", "pdf", "-o", str(tmp_path)]) == 0
     assert (tmp_path / "llama.pdf").read_bytes().startswith(b"%PDF-")
     assert [path.name for path in tmp_path.iterdir()] == ["llama.pdf"]
+
+
+DECODERS = tuple(name for name in shipped.NAMES if shipped.FILES[name].group == "language")
+NINE = 336.0  # points of a line of an article in nine points, as the width of ten points is estimated
+
+
+def closed_form(name: str) -> tuple[str, int]:
+    """The forward form of a model with the definitions that it reads, as an alignment, and its number of lines."""
+    plain = load(name).typical(["full"], ["symflops"])
+    short = defined(plain)
+    read = {letter for _, formula in short.cases[0].forward for letter in symbols(formula)}
+    made = []
+    for definition in reversed(short.definitions[len(plain.definitions) :]):
+        if definition.letter in read:
+            read |= set(symbols(definition.formula))
+            made.insert(0, definition)
+    printer = LatexPage(letters(short))
+    printer.line = NINE
+    form = Line("forward", tuple(Scaled(formula, Sym(f"moment@{place}")) for place, formula in short.cases[0].forward))
+    text = printer.display([form, *(Line(letter(each.letter), (Scaled(each.formula),)) for each in made)])
+    return text, text.count(r"\\") + 1
+
+
+def test_every_decoder_is_eight_lines_of_a_paper(tmp_path: Path) -> None:
+    """In nine points, in an article's text of 345 points, definitions and their cases counted; DeepSeek-V3's are at most six."""
+    forms = {name: closed_form(name) for name in DECODERS}
+    long = {name: lines for name, (_, lines) in forms.items() if lines > (6 if name == "deepseek_v3" else 8)}
+    assert not long and len(forms) > 50
+    head = [r"\documentclass[10pt]{article}", r"\usepackage{amsmath,amssymb}", r"\begin{document}\small"]
+    source = tmp_path / "forms.tex"
+    source.write_text("\n".join([*head, *(text for text, _ in forms.values()), r"\end{document}"]) + "\n")
+    assert "Overfull" not in compiled(source)
 
 
 HOSTILE = r"""\documentclass{article}

@@ -132,6 +132,7 @@ class Measured(ShortWriter):
         for count in poly.split(lambda atom: not (atom in self.counts or self.is_choice(atom))).values():
             _, common, rest = self.extracted(count)
             conditions = frozenset(pair for pair in common if self.is_choice(pair[0]))
+            yield Poly({frozenset(pair for pair in common if isinstance(pair[0], (Bracket, TallyOf))): 1})
             if len(rest.terms) > 1:
                 yield rest
                 yield rest * Poly({conditions: 1})
@@ -187,10 +188,10 @@ def normalised(poly: Poly) -> Poly:
 def defined(program: Program) -> Program:
     """``program`` with letters in its closed forms, if these and the definitions are shorter together."""
     shown = list(dict.fromkeys(form for case in program.cases for terms in (case.forward, case.backward) for _, form in terms))
-    polys = {form: multiplied_out(form) for form in shown if operators(form) > LEAST}
-    polys = {form: poly for form, poly in polys.items() if len(poly.terms) <= MOST}
-    if not polys:
+    if max(map(operators, shown), default=0) <= LEAST:
         return program
+    polys = {form: multiplied_out(form) for form in shown}
+    polys = {form: poly for form, poly in polys.items() if len(poly.terms) <= MOST}
     found = Forms(Measured(program), tuple(dict.fromkeys(map(normalised, polys.values()))))
     for _ in range(ROUNDS):
         before, found = found, found.shortened()

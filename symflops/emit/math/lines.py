@@ -15,7 +15,7 @@ LINE = 375.0
 @lru_cache(maxsize=1 << 14)
 def width(text: str) -> float:
     """The approximate width of ``text`` in print, in points."""
-    text = LIMITS.sub(lambda found: "x" * max(3, round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)
+    text = LIMITS.sub(lambda found: "x" * (3 + round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)
     small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
     thin = len(re.findall(r"\\,|\\thin", text))
     plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac|thinspace)\b|\\(?=(min|max|bmod)\b)|[{}_^&]|\\,", "", text)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from symflops.emit.math.cases import Conditions, cases_text, rows_of
 from symflops.emit.math.lines import LINE, width
@@ -30,21 +31,34 @@ def head_text(line: Line, printer: LatexPrinter) -> str:
 
 
 def aligned(lines: Iterable[Line], printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:
-    """The rows of an alignment; short definitions stand side by side, and those with the same cases share them."""
+    """The rows of an alignment; definitions with the same cases share them, and short ones follow where a row has room."""
     rows: list[str] = []
-    wide = points + width(HEAD)
     room = 0.0  # beside what the last row holds
-    for some in with_equal_cases(lines):
-        printed = cases_row(some, printer, points, end) if len(some) > 1 else line_rows(some[0], printer, points, end)
+    for printed, is_short in short_last(with_equal_cases(lines), printer, points, end):
         text = printed[0].replace(" ={}& ", " = ", 1)
-        plain = all(isinstance(line.head, Math) and not line.number for line in some) and len(printed) == 1
-        if plain and extent(text) + 20.0 <= room:
+        if is_short and extent(text) + 20.0 <= room:
             rows[-1] += rf" ,\quad {text}"
             room -= extent(text) + 20.0
         else:
             rows += printed
-            room = wide - extent(text) if plain else 0.0
+            wide = points + (width(HEAD) if len(printed) == 1 else 0.0)
+            room = 0.0 if printed[0].startswith(r"\mathrm{") else wide - extent(printed[-1])
     return [row.replace(r"\sum_", r"\sum\nolimits_") for row in rows]
+
+
+def short_last(
+    groups: Iterable[Sequence[Line]], printer: LatexPrinter, points: float, end: str
+) -> Iterator[tuple[list[str], bool]]:
+    """The rows of each group, and whether it is a definition of one row; these follow longer definitions beside them."""
+    for defines, some in groupby(groups, lambda group: isinstance(group[0].head, Math) and not group[0].number):
+        printed = [
+            cases_row(one, printer, points, end) if len(one) > 1 else line_rows(one[0], printer, points, end) for one in some
+        ]
+        if defines:
+            yield from ((rows, False) for rows in printed if len(rows) > 1 or "cases" in rows[0])
+            yield from ((rows, True) for rows in printed if len(rows) == 1 and "cases" not in rows[0])
+        else:
+            yield from ((rows, False) for rows in printed)
 
 
 def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:
@@ -86,7 +100,7 @@ def extent(row: str) -> float:
     inside, _, after = rest.partition(r"\end{cases}")
     columns = [[width(cell) for cell in [*one.split("&"), ""][:2]] for one in re.split(r"\\\\|\\cr", inside)]
     across: float = sum(max(cells) for cells in zip(*columns, strict=True))
-    return width(before) + 20.0 + across + width(after)
+    return width(before) + 14.0 + across + width(after)
 
 
 def line_rows(line: Line, printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:

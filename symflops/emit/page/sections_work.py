@@ -31,6 +31,7 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.types import Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, once, sentence, series
 from symflops.model.formula import ZERO, Formula, Sym
+from symflops.model.formula_writer import is_negative
 
 WIDEST = 1800.0
 """Points of the widest formula within a line."""
@@ -90,8 +91,9 @@ def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
 
 
 def terms(form: Form) -> tuple[Scaled, ...]:
-    """The terms of a closed form: coefficients times moments."""
-    return tuple(Scaled(formula, Sym(moment)) for moment, (_, formula) in zip(form.moments, form.terms, strict=True))
+    """The terms of a closed form: coefficients times moments; negative ones last."""
+    found = (Scaled(formula, Sym(moment)) for moment, (_, formula) in zip(form.moments, form.terms, strict=True))
+    return tuple(sorted(found, key=lambda term: is_negative(term.formula)))
 
 
 def counted_pairs(page: Page) -> Words:
