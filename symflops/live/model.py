@@ -230,7 +230,8 @@ def estimators_of(
         if live.is_stored(regime, convention):
             found[phase] = live.accounted(live.estimator(regime, convention), whole, check)
         else:
-            found[phase] = Awaited(live, regime, convention, whole, check)
+            awaited = Awaited(live, regime, convention, whole, check)
+            found[phase] = (awaited.poll() if awaited.derivation.found is not None else None) or awaited
     return found
 
 
