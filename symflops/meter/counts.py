@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from symflops.meter.batches import streams_of
 from symflops.meter.phases import Phase
 from symflops.meter.processes import is_zero
 from symflops.meter.together import State, sums_of_all
@@ -46,6 +47,23 @@ class Counts:
             found.sums.add(times=passes * timesteps, **streams)
         except Exception as error:
             self.unreadable(f"{type(error).__name__}: {error}", name)
+
+    def add_batch(self, batch: Mapping[str, Any], *, latents: str = "", **options: Any) -> None:
+        """Add a micro-batch as a trainer holds it: tensors by the names of the model's arguments, read by their layouts.
+
+        Args:
+            batch: The tensors; see :func:`symflops.meter.batches.streams_of`.
+            latents: The key of the latents, if it is none of the usual ones.
+            options: ``passes``, ``timesteps`` and ``phase``, as for ``add``.
+        """
+        phase = options.get("phase")
+        found = self.phases.get(self._current if phase is None else phase)
+        try:
+            streams = {} if found is None else streams_of(found.estimator, batch, latents)
+        except Exception as error:
+            self.unreadable(f"{type(error).__name__}: {error}", phase)
+        else:
+            self.add(**options, **streams)
 
     def unreadable(self, reason: str, phase: str | None = None) -> None:
         """Report a batch that could not be read: this window has no MFU, on any process of the group."""
