@@ -39,16 +39,17 @@ def test_the_page_runs(frameworks, capsys):
         if block.language == "python":
             exec(compile("\n" * block.line + block.text, "integrations.md", "exec"), namespace)
             ran.append(block)
-    assert len(ran) == 8
+    assert len(ran) == 10
     assert set(estimators) == {"llama"} and set(pipelines) == {"QwenImagePipeline"}
     assert "'mfu'" in capsys.readouterr().out
 
 
 def test_what_is_only_shown_exists():
     """The Trainer's block needs a trainer, and Megatron's last line needs Megatron: their names are right."""
-    from symflops.adapters import huggingface, lightning, megatron
+    from symflops.adapters import accelerate, huggingface, lightning, megatron
 
     page = (DOCS / "integrations.md").read_text("utf-8")
     assert "huggingface.attach(trainer, devices=world_size)" in page and callable(huggingface.attach)
     assert "megatron.patch(megatron.training.training, estimator)" in page and callable(megatron.patch)
+    assert "accelerate.attach(accelerator, " in page and callable(accelerate.attach) and "lightning.callback(lambda module: " in page and callable(lightning.callback)
     assert "lightning.flops_of_batch(estimator, batch)" in page and callable(lightning.flops_of_batch)

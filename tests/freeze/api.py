@@ -18,7 +18,7 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "symflops.Model": ("variants", "graph", "program", "derivation", "typical", "published", "check_regime", "derive", "estimator"),
     "symflops.Derived": ("forward", "backward", "estimator"),
     "symflops.MFUMeter": (
-        "__init__", "of_config", "describe", "start", "phase", "spent", "add", "step", "state_dict", "load_state_dict",
+        "__init__", "of_config", "describe", "start", "phase", "spent", "add", "step", "state_dict", "load_state_dict", "add_batch", "pause", "paused", "resume", "settle",
     ),
     "symflops.SymflopsError": (),
     "symflops.SpecError": (),
@@ -56,6 +56,8 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "symflops.adapters.huggingface.callback": (),
     "symflops.adapters.lightning.FlopsMixin": ("count_batch",),
     "symflops.adapters.lightning.flops_of_batch": (),
+    "symflops.adapters.lightning.callback": (),
+    "symflops.adapters.accelerate.attach": (),
     "symflops.generated.language.llama.Estimator": (
         "__init__", "moments", "forward", "backward", "recomputed", "total", "by_module", "per_sample", "per_item",
     ),
