@@ -222,6 +222,7 @@ def _ways_to_count(conventions: Sequence[Convention]) -> Iterator[Convention]:
 def next_size(spec: Spec, name: str, given: Mapping[str, Any]) -> str:
     """The size to fix next for ``name``: itself, or the first unknown one that a derived size is made of."""
     formulas = {letter.text: expression for letter, expression in spec.derived}
+    decided = dict(spec.constants)
 
     def sizes(letter: str) -> Iterator[str]:
         if letter not in formulas:
@@ -230,4 +231,4 @@ def next_size(spec: Spec, name: str, given: Mapping[str, Any]) -> str:
         for inner, _ in names(formulas[letter]):
             yield from sizes(inner)
 
-    return next((size for size in sizes(name) if size not in given), name)
+    return next((size for size in sizes(name) if size not in given and size not in decided), name)

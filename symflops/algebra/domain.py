@@ -70,6 +70,8 @@ def sizes_behind(value: Any) -> list[str]:
         return [value.name]
     if isinstance(value, Choice):
         return [name for case, item in value.cases for name in (*sizes_behind(case.expr), *sizes_behind(item))]
+    if isinstance(value, tuple):
+        return [name for item in value for name in sizes_behind(item)]
     value = value.expr if isinstance(value, Truth) else value
     return fn.sizes_in(value) if isinstance(value, Expr) else []
 

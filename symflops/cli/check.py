@@ -35,6 +35,7 @@ configure = arguments_of(
     argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all specs of the library"),
     argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too"),
     argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too"),
+    argument("--config", action="append", default=[], metavar="PATH", help="a config whose structure to derive, too"),
     argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)"),
     argument("--roles", action="store_true", help="show what each module is for, and whether the spec says so"),
     argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop"),
@@ -46,10 +47,12 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         return explain(args.explain)
     from symflops.catalog.library import chosen_specs
+    from symflops.catalog.lookup import read_config
     from symflops.commands.check import findings
 
     files = chosen_specs(args.specs)
-    found = [findings(file, args.regime, args.convention) for file in files]
+    configs = [read_config(path) for path in args.config]
+    found = [findings(file, args.regime, args.convention, configs) for file in files]
     everything = list(dict.fromkeys(finding for one in found for finding in one))
     failures = [any(finding.severity == "error" for finding in one) for one in found]
     roles = roles_of([file for file, failed in zip(files, failures, strict=True) if not failed]) if args.roles else None

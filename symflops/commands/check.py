@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from symflops.api import Model, convention_of, regime_of
 from symflops.build.build import build_through
 from symflops.catalog.library import SpecFile
 from symflops.commands.roles import notes_or_none
+from symflops.commands.structures import findings_of
 from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, in_order
 from symflops.frontend.read import read_through
 from symflops.frontend.unused import unused
@@ -22,11 +24,17 @@ UNSURE = ("structural-size", "alternating-repeat", "bad-pattern", "bad-expressio
 """Findings that may follow from a mistake of form already reported, such as a size without its default."""
 
 
-def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: Iterable[str | Path] = ()) -> list[Diagnostic]:
+def findings(
+    file: SpecFile,
+    regimes: Iterable[str | Path] = (),
+    conventions: Iterable[str | Path] = (),
+    configs: Sequence[Mapping[str, Any]] = (),
+) -> list[Diagnostic]:
     """The findings about a spec, in the order of the file; warnings and notes only if there is no error.
 
-    Builds the structure of the defaults and of each variant, applies ``regimes`` to the model, and reads ``conventions`` and
-    the list of inexact records beside the spec.
+    Derives the structures of the defaults, of each variant, of ``configs`` and of other values of the sizes that decide the
+    structure (:mod:`symflops.commands.structures`), applies ``regimes`` to the model, and reads ``conventions`` and the list of
+    inexact records beside the spec.
 
     Raises:
         SymflopsError: a file cannot be read.
@@ -37,10 +45,12 @@ def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: It
     except SpecError as error:
         return in_order(error.diagnostics)
     _keep(report, reading.report.diagnostics)
-    model = Model(file, reading.spec)
+    model = Model(file, replace(reading.spec, reading=file.reading()))
     for variant in ("", *model.variants) if reading.buildable else ():
         found = _findings_of(_build, model, variant)
         _keep(report, [each for each in found if not reading.report.failed or each.code not in UNSURE])
+    if not report.failed:
+        _keep(report, findings_of(model, configs))
     if not report.failed:
         _keep(report, pages(model, regimes, conventions))
     if not report.failed:

@@ -65,7 +65,7 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
 
 def _sizes(spec: Spec) -> Iterator[Diagnostic]:
     words = {name for expression in expressions(spec.graph) for name, _ in names(expression)}
-    words |= {name for expression in _headers(spec) for name, _ in names(expression)}
+    words |= {name for expression in headers(spec) for name, _ in names(expression)}
     words |= {word for item in spec.inputs if item.layout for text in item.layout.axes for word in WORD.findall(text)}
     for size in (*(size.name for size in (*spec.sizes, *spec.decided)), *(name for name, _ in spec.derived)):
         if size.text not in words:
@@ -73,7 +73,7 @@ def _sizes(spec: Spec) -> Iterator[Diagnostic]:
             yield Diagnostic("unused-size", f"nothing reads the size '{size}'", size.span, hint, "warning")
 
 
-def _headers(spec: Spec) -> Iterator[Expression]:
+def headers(spec: Spec) -> Iterator[Expression]:
     """The expressions of a spec outside of its graph."""
     yield from (formula for size in spec.sizes for formula in (size.default, size.null) if formula is not None)
     yield from (expression for _, expression in spec.derived)

@@ -94,10 +94,15 @@ def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping
 
 def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
     """The part of a config that a variant fixes."""
+    return config_with(sizes, {name.text: value for name, value in variant.sizes})
+
+
+def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """A config with ``values`` of sizes by letter, and ``more`` fields."""
     keys = {size.name.text: size.keys[0] for size in sizes}
-    config: dict[str, Any] = {}
-    for name, value in variant.sizes:
-        *outer, last = keys[name.text].split(".")
+    config: dict[str, Any] = dict(more)
+    for letter, value in values.items():
+        *outer, last = keys[letter].split(".")
         inner = config
         for word in outer:
             inner = inner.setdefault(word, {})

@@ -219,7 +219,7 @@ class _Lowering:
             name=spec.name, title=spec.title, references=spec.alike,
             model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
-            fields=size_fields(spec, self.formulas, repeat_letters(graph)),
+            fields=size_fields(spec, self.formulas, repeat_letters(graph), dict(graph.fixed)),
             definitions=definition_infos(graph, self.formulas),
             streams=stream_infos(graph, self.formulas, self.measures),
             inputs=input_infos(graph, self.formulas),

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from sympy import Expr
 
-from symflops.algebra.domain import plain
+from symflops.algebra.domain import Choice, Setting, plain, sizes_behind
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import (
     CeilDiv,
@@ -22,13 +23,13 @@ from symflops.algebra.functions import (
     Longest,
     Most,
     Together,
-    flag_symbol,
-    position_symbol,
-    size_symbol,
     unpadded,
 )
 from symflops.algebra.polynomial import Monomial, Polynomial, sorted_atoms
 from symflops.algebra.truth import Truth
+from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.build.build import size_names
+from symflops.diagnostics.findings import Diagnostic
 from symflops.lower.formulas import Formulas
 from symflops.model.derivation import Work
 from symflops.model.formula import Formula, symbols
@@ -141,10 +142,12 @@ def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
     return "_plus_".join(sorted(words))
 
 
-def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) -> tuple[Field, ...]:
+def size_fields(
+    spec: Spec, formulas: Formulas, counts: Collection[str] = (), fixed: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Field, ...]:
     """The sizes with their names in code: the last word of the config field, or the whole field if two would be equal.
 
-    ``counts`` are the letters that count iterations, so that their values are small.
+    ``counts`` are the letters that count iterations, so that their values are small; ``fixed`` are known sizes.
     """
     words = [size.keys[0].split(".") for size in spec.sizes]
     names = [word[-1] for word in words]
@@ -155,6 +158,7 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
             names[position] = "_".join(part.removesuffix("_config") for part in word)
             uses[names[position]] += 1
     known: dict[str, Any] = {}
+    values = size_names(spec, fixed)
     found = []
     for size, name in zip(spec.sizes, names, strict=True):
         attribute = name if uses[name] == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
@@ -166,9 +170,7 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
         found.append(Field(
             letter, attribute, size.keys, kind, default, required, size.doc, latex, size.optional, null, size.items, size.part
         ))  # fmt: skip
-        makers = {"flag": flag_symbol, "position": position_symbol}
-        symbol = makers.get(size.kind, size_symbol)(letter)
-        known[letter] = Truth.of(symbol) if size.kind == "flag" else symbol
+        known[letter] = values[letter]
     return tuple(found)
 
 
@@ -177,6 +179,11 @@ def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formula
     if text is None:
         return None
     value = evaluate(text, known)
+    if isinstance(value, (Choice, tuple)) and (sizes := sizes_behind(value)):
+        message, hint = f"which value '{text.text}' is must be known here", f"'{sizes[0]}' decides that"
+        raise UnknownSizeError(sizes[0], Diagnostic("structural-size", message, text.span, hint))
+    if isinstance(value, Setting):
+        return formulas.of(value.symbol)
     if isinstance(value, Truth):
         return formulas.of(value.expr) if value.expr not in (0, 1) else bool(value.expr)
     if isinstance(value, Expr):

@@ -25,7 +25,7 @@ VALIDATOR = Draft7Validator(json.loads(schema("spec")))
 def test_a_start_like_each_shipped_spec_is_valid_and_commented(tmp_path, like):
     assert main(["new", "mine", "--like", like, "-o", str(tmp_path)]) == 0
     text = (tmp_path / "mine.yaml").read_text("utf-8")
-    assert not findings(find_spec(tmp_path / "mine.yaml"))
+    assert {finding.severity for finding in findings(find_spec(tmp_path / "mine.yaml"))} <= {"note"}
     assert text.startswith("# yaml-language-server: $schema=schema.json\n# mine, begun like ")
     assert json.loads((tmp_path / "schema.json").read_text("utf-8"))["title"] == "symflops spec"
     document = YAML(typ="safe", pure=True).load(text)

@@ -1,0 +1,137 @@
+"""Finds the structures that the configs of a spec have, and derives each, so that ``check`` speaks for all of them.
+
+A structure depends on few sizes; the stages name those that they must know. Beginning with the defaults, the classes and the
+variants, each of these sizes takes another value of its type, and the stages run again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from symflops.api import Model, program_in
+from symflops.commands.other_values import other_values
+from symflops.compiler import Goal, next_size
+from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
+from symflops.emit.page.typical_values import typical_batch
+from symflops.frontend.classes import view
+from symflops.frontend.variants import config_with
+from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize
+from symflops.runtime.classes import class_name
+from symflops.runtime.interpreted import InterpretedEstimator
+
+MOST_STRUCTURES, MOST_OPERATORS = 64, 3_000
+"""Bounds on the structures beside the defaults, classes and variants: their number, and that of their operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A structure by a config that has it, or by the name of a variant; ``changed`` are the sizes that were changed for it."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
+    changed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """Which configs have it, in words; empty for the defaults."""
+        return f"variant '{self.variant}'" if self.variant else f"config {self.config}" if self.config else ""
+
+
+def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list[Diagnostic]:
+    """The findings about the structures of a model and of ``configs``; if there are none, a note on what is not closed."""
+    queue = deque([*roots(model), *map(Structure, configs)])
+    found: list[Diagnostic] = []
+    tried, operators, seen = 0, 0, {"[]"}
+    while queue and (not queue[0].changed or (tried < MOST_STRUCTURES and operators < MOST_OPERATORS)):
+        one = queue.popleft()
+        try:
+            graph = derived(model, one)
+        except SpecError as error:
+            found += [_in_structure(each, one) for each in error.diagnostics if not (one.changed and _refuses(each))]
+            continue
+        if graph is None:
+            continue
+        if one.changed:
+            tried, operators = tried + 1, operators + sum(1 for _ in graph.operators())
+        for other in neighbours(model, one, graph):
+            key = repr(sorted(other.changed.items()))
+            if key not in seen:
+                seen.add(key)
+                queue.append(other)
+    return found or list(open_sizes(model, tried, not queue))
+
+
+def roots(model: Model) -> Iterator[Structure]:
+    """The structures that a spec names: that of the defaults, those of its classes and of its variants."""
+    yield Structure()
+    known = {view(model.spec, "").constants}
+    for row in model.spec.classes:
+        constants = view(model.spec, class_name(row.name)).constants
+        if constants not in known:
+            known.add(constants)
+            yield Structure({"architectures": [class_name(row.name)]})
+    yield from (Structure(variant=name) for name in model.variants)
+
+
+def derived(model: Model, one: Structure) -> Graph | None:
+    """The graph of a structure, after all stages and an estimate at its config; None if the model refuses the config.
+
+    Raises:
+        SpecError: a stage cannot derive it.
+    """
+    config = None if one.variant else one.config
+    try:
+        compiled = model.required(Goal.PROGRAM, ["full"], ["symflops"], config, one.variant)
+        program = program_in(compiled)
+        if not one.variant:
+            estimator = InterpretedEstimator(program, one.config)
+            estimator.total(estimator.moments(**typical_batch(program)))
+    except SpecError:
+        raise
+    except SymflopsError:
+        return None if one.changed else compiled.graph
+    return compiled.graph
+
+
+def neighbours(model: Model, one: Structure, graph: Graph) -> Iterator[Structure]:
+    """The structures with another value of one size, or other lengths of all lists, among the sizes that decide ``graph``."""
+    if one.variant:
+        return
+    for changed in other_values(model.spec, dict(graph.fixed), one.changed):
+        together = {**one.changed, **changed}
+        yield Structure(config_with(model.spec.sizes, together, one.config), changed=together)
+
+
+def _refuses(diagnostic: Diagnostic) -> bool:
+    """Whether a config does not fit the model: a list of it lacks an entry that the model reads."""
+    return diagnostic.code == "bad-expression" and diagnostic.message.startswith("index ")
+
+
+def _in_structure(diagnostic: Diagnostic, one: Structure) -> Diagnostic:
+    """A finding about a structure that is not that of the defaults."""
+    if not one.words:
+        return diagnostic
+    return replace(diagnostic, note="; ".join(text for text in (diagnostic.note, f"in the structure of {one.words}") if text))
+
+
+def open_sizes(model: Model, tried: int, whole: bool) -> Iterator[Diagnostic]:
+    """A note on the sizes that decide the structure of a spec: its closed forms are of one structure each."""
+    sizes: dict[str, Any] = {}
+    reasons: dict[str, NeedsSize] = {}
+    fixed = dict(model.graph({}).fixed)
+    while isinstance(made := model.compiled(Goal.PROGRAM, ["full"], ["symflops"], sizes=sizes), NeedsSize):
+        name = next_size(model.spec, made.size, sizes)
+        if name in sizes or name not in fixed:
+            break
+        sizes[name] = fixed[name]
+        reasons[name] = made
+    if reasons:
+        first = next(iter(reasons.values())).diagnostic
+        names = ", ".join(f"'{name}'" for name in reasons)
+        message = f"the structure depends on {names}, so its closed forms hold for one structure each"
+        told = f"{first.message}; checked with {tried} other value{'' if tried == 1 else 's'}"
+        yield Diagnostic("structural-size", message, first.span, "", "note", note=told if whole else f"{told}, not with all")

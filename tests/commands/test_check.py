@@ -1,0 +1,119 @@
+"""``symflops check`` speaks for all configs: it derives the structures that sizes of the declared types decide."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symflops.api import load
+from symflops.cli.main import main
+from symflops.commands.check import findings
+from symflops.diagnostics.findings import Diagnostic
+
+HEAD = """language: 2
+name: small
+sizes:
+  D: {key: width, default: 4}
+  E: {key: other, default: 8}
+  L: {key: layers, default: 3}
+  flag: {key: flag, default: false}
+  maybe: {key: maybe, type: int, optional: true}
+  word: {key: word, default: "'a'"}
+  kinds: {key: kinds, type: ints, default: [1]}
+streams: {text: [x], words: [y]}
+inputs: {h: {stream: text, width: D}, t: {stream: words, width: D}}
+graph:
+"""
+TAIL = "outputs: [h]\n"
+PICK = "  - kinds: {repeat: kinds, item: k, graph: [{up: {op: linear, from: h, width: D, to: h}}]}\n"
+
+
+def found_in(folder: Path, graph: str, head: str = HEAD, **more: object) -> list[Diagnostic]:
+    """The findings about a graph, without warnings on sizes that it does not read."""
+    path = folder / "small.yaml"
+    path.write_text(head + graph + TAIL, "utf-8")
+    return [one for one in findings(load(path).file, **more) if one.code != "unused-size"]  # type: ignore[arg-type]
+
+
+def repeated(width: str, count: str = "kinds") -> str:
+    """A repeat over the list, whose body carries a value out with ``width``."""
+    return f"  - kinds: {{repeat: {count}, graph: [{{up: {{op: linear, from: h, width: D, add_to: h, when: '{width}'}}}}]}}\n"
+
+
+WRONG = {  # each is right with the defaults
+    "a flag": ("  - a: {op: linear, from: h, width: '[D, E][flag]', to: a}\n  - b: {op: add, from: [h, a], to: h}\n", "width-mismatch", "'flag': True"),
+    "a word": ("  - a: {op: linear, from: h, width: \"[E, D][word == 'a']\", to: a}\n  - b: {op: add, from: [h, a], to: h}\n", "width-mismatch", "'word': 'other'"),
+    "null": ("  - a: {op: linear, from: h, width: '[E, D][maybe == null]', to: a}\n  - b: {op: add, from: [h, a], to: h}\n", "width-mismatch", "'maybe': 2"),
+    "the length of a list": (
+        "  - a: {op: linear, from: h, width: '[D, E, E][len(kinds[:]) - 1]', to: a}\n  - b: {op: add, from: [h, a], to: h}\n",
+        "width-mismatch", "'kinds': (1, 2)",
+    ),
+    "a flag beside a list": (PICK + "  - a: {op: linear, from: h, width: '[D, E][flag]', to: a}\n  - b: {op: add, from: [h, a], to: h}\n", "width-mismatch", "'flag': True"),
+    "a flag behind a flag": (
+        "  - a: {op: linear, from: h, width: '[D, [D, E][maybe != null]][flag]', to: a}\n  - b: {op: add, from: [h, a], to: h}\n",
+        "width-mismatch", "'flag': True, 'maybe': 2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_with_other_values_is_found(tmp_path: Path, case: str) -> None:
+    """A structure that the defaults do not have is derived, and the finding says which config has it."""
+    graph, code, config = WRONG[case]
+    told = [one for one in found_in(tmp_path, graph) if one.severity == "error"]
+    assert [one.code for one in told] == [code], told
+    fields = {"flag": "'flag'", "maybe": "'maybe'", "word": "'word'", "kinds": "'kinds'"}
+    assert all(field in told[0].note for name, field in fields.items() if field in config) and config in told[0].note, told[0].note
+
+
+def test_the_other_classes_are_derived(tmp_path: Path) -> None:
+    """A mistake in the structure of a class that is not the first."""
+    head = HEAD.replace("sizes:\n", "reference: {'a:One': {}, 'a:Two': {head: two}}\nsizes:\n  head: {type: text, default: \"'one'\"}\n")
+    graph = "  - a: {op: linear, from: h, width: D, when: head == 'one', to: a}\n  - b: {op: linear, from: a, width: D, to: h}\n"
+    (told,) = [one for one in found_in(tmp_path, graph, head) if one.severity == "error"]
+    assert told.code == "absent-value" and "Two" in told.note
+
+
+def test_lengths_of_a_batch_that_fill_a_stack(tmp_path: Path) -> None:
+    """What only a late stage refuses."""
+    graph = "  - a: {repeat: {axis: x}, graph: [{op: push, from: t, stack: s}]}\n  - b: {repeat: {axis: y, of: t}, graph: [{op: pop, stack: s, to: u}]}\n"
+    (told,) = [one for one in found_in(tmp_path, graph) if one.severity == "error"]
+    assert told.code == "stack-left" and "batch" in told.message
+
+
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [("len(kinds)", 1), ("sum(kinds) + D", 5), ("kinds[0]", 1), ("maybe if maybe != null else 7", 7), ("E if flag else D", 4), ("D if word == 'a' else E", 4)],
+)
+def test_a_default_may_read_any_size_above_it(tmp_path: Path, default: str, value: int) -> None:
+    """Lists, words, flags and nullable sizes."""
+    head = HEAD.replace("streams:", f"  K: {{key: count, default: \"{default}\"}}\nstreams:")
+    told = found_in(tmp_path, "  - a: {op: linear, from: h, width: K, bias: false, to: h}\n", head)
+    assert not [one for one in told if one.severity == "error"], told
+    assert load(tmp_path / "small.yaml").estimator({}).parameters == 4 * value
+
+
+def test_sizes_that_decide_the_structure_are_noted(tmp_path: Path) -> None:
+    """What is not closed, and why; nothing is noted where every config has one closed form."""
+    (told,) = found_in(tmp_path, PICK)
+    assert (told.code, told.severity) == ("structural-size", "note") and told.span is not None and told.span.text == "kinds"
+    assert "depends on 'kinds'" in told.message and "the list 'kinds' decides how often this repeats; checked with 1 other value" in told.note
+    assert found_in(tmp_path, "  - a: {repeat: L, index: i, graph: [{b: {op: linear, from: h, width: D, to: h, when: i % 2 == 1 or flag}}]}\n") == []
+
+
+def test_a_config_is_derived_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--config`` derives the structure of a config that is several changes away."""
+    graph = "  - a: {op: linear, from: h, width: '[D, E][maybe == 7]', to: a}\n  - b: {op: add, from: [h, a], to: h}\n"
+    assert not [one for one in found_in(tmp_path, graph) if one.severity == "error"]
+    (tmp_path / "config.json").write_text(json.dumps({"maybe": 7}))
+    assert main(["check", str(tmp_path / "small.yaml"), "--config", str(tmp_path / "config.json")]) == 1
+    assert "width-mismatch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["SwinBackbone", "ConvNextBackbone"])
+def test_a_class_whose_size_decides_a_derived_one(name: str) -> None:
+    """A derived size is made of one that the class decides and of one of the config: the latter is what must be known."""
+    model = load({"SwinBackbone": "swin", "ConvNextBackbone": "convnext"}[name])
+    assert dict(model.graph({"architectures": [name]}).fixed)["depths"]
