@@ -39,6 +39,9 @@ TALL = "It breaks across pages: place it in no other environment, where there is
 RAGGED = r">{\raggedright\arraybackslash}p"
 
 
+LONG, PART = re.compile(r"\\text\{([A-Za-z0-9]{12,})\}"), re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+FLOATS = 4
+"""Floats after which a page is cleared: LaTeX holds only so many."""
 WIDTHS = ("page", "column")
 COLUMN = 229.5
 """Points of one of two columns in ``article``."""
@@ -75,6 +78,10 @@ class LatexFragment(LatexPage):
         text = math_text(node, self.printer)
         return f"${self.breakable(text) if width(text) > NARROW else text}$"
 
+    def breakable(self, text: str) -> str:
+        """Math that breaks between factors, and within the long name of a class."""
+        return LONG.sub(lambda found: PART.sub(r"\\text{\g<0>}\\penalty500 ", found[1]), super().breakable(text))
+
     def equation_link(self, number: int) -> str:
         return rf"\eqref{{eq:{self.name}-{number}}}"
 
@@ -90,7 +97,7 @@ class LatexFragment(LatexPage):
         (_, remark), *rest = blocks
         spaced = [f"\n{text}" if isinstance(node, Heading) and not text.startswith("%") else text for node, text in rest]
         if any(isinstance(node, Paragraph) for node, _ in rest) and len(rest) == 1:
-            return "\n".join([remark, MATH + ".", r"{\emergencystretch=3em", *spaced, r"\par}"])
+            return "\n".join([remark, MATH + ".", r"{\sloppy", *spaced, r"\par}"])
         if not any(isinstance(node, Equation) for node, _ in rest):
             return "\n".join([remark, *spaced])
         needs = f"{MATH}. Rows fit a text that is at least {self.least:g}pt wide."
@@ -187,6 +194,7 @@ class ColumnFragment(LatexFragment):
             label = f"tab:{self.name}-{node.caption.lower()}" + (f"-{number}" if count else "")
             caption = rf"\caption{{{escape(node.caption)} of {escape(self.name)}{count}}}\label{{{label}}}"
             found += [r"\begin{table*}[tp]\centering", text, caption, r"\end{table*}"]
+            found += [r"\clearpage"] if number % FLOATS == 0 else []
         return "\n".join(found)
 
 

@@ -10,6 +10,8 @@ from symflops.model.formula import Formula, Sym
 from symflops.model.program import Field
 
 NONE: Words = ("—",)
+MOST = 8
+"""Entries of a list that a page shows whole."""
 
 
 def math(*parts: str | Formula) -> Math:
@@ -71,6 +73,8 @@ def default(field: Field) -> Words:
             return ("true" if field.default else "false",)
         case str():
             return (Code(field.default),)
+        case tuple() if len(field.default) > MOST:
+            return Code(json.dumps(list(field.default[:3]), default=str)), f" and {len(field.default) - 3} more"
         case tuple():
             return (Code(json.dumps(list(field.default), default=str)),)
     return (Math((field.default,)),)
