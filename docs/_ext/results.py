@@ -16,6 +16,7 @@ from symflops.api import convention_of, load
 from symflops.cli.main import main
 
 COLUMNS = "100"
+DEFINITION = re.compile(r"\$([A-Z]_\{\d+\}) = (.*)\$")
 EQUATION = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.MULTILINE | re.DOTALL)
 
 
@@ -33,11 +34,36 @@ def who_says_what(spec: str, conventions: str, batch: str) -> str:
     return "\n".join(["| Convention | FLOPs of a step | Ratio | What it counts |", "|:--|--:|--:|:--|", *rows])
 
 
-def closed_form(spec: str, kind: str, convention: str = "symflops") -> str:
-    """The closed form of one pass of full training, as the spec's page has it."""
-    page = printed("render", spec, "--format", "markdown", "--regime", "full", "--convention", convention)
-    found = next(one for one in EQUATION.findall(page) if rf"\mathrm{{{kind}}} =" in one)
-    return "```math\n" + re.sub(r" \\tag\{\d+\}", "", found) + "\n```"
+def closed_form(spec: str, kind: str) -> str:
+    """The closed form of one pass of full training, useful work, with what its letters stand for."""
+    form, sentence = equation(spec, kind, "symflops")
+    first, *clauses = re.split(r";\s+", sentence.removesuffix("."))
+    defined = [found.groups() for clause in clauses if (found := DEFINITION.fullmatch(clause))]
+    text = " \\cr\n".join([form, *(f"{name} ={{}}& {value}" for name, value in defined if occurs(name, form))])
+    letters = [part for part in re.split(r",\s+|\s+and\s+(?=\$)", first) if occurs(symbol(part), text)]
+    kept = [clause for clause in clauses if not DEFINITION.fullmatch(clause) and occurs(symbol(clause), text)]
+    return f"```math\n\\begin{{aligned}}\n{text}\n\\end{{aligned}}\n```\n\n{'; '.join([', '.join(letters), *kept])}."
+
+
+def equation(spec: str, kind: str, convention: str) -> tuple[str, str]:
+    """The rows of the closed form of one pass, and the sentence about the symbols, as a fragment has them."""
+    page = printed("render", spec, "--format", "markdown", "--fragment", "--regime", "full", "--convention", convention)
+    form = next(one for one in EQUATION.findall(page) if rf"\mathrm{{{kind}}} =" in one)
+    rows = re.sub(r"\\(?:begin|end)\{aligned\}\n?| \\tag\{\d+\}", "", form).strip()
+    return rows, next(line for line in page.splitlines() if line.startswith("Here "))
+
+
+def symbol(clause: str) -> str:
+    """The first formula of a clause, without what it equals; all of what has none."""
+    found = re.search(r"\$([^$=]*)", clause)
+    return found[1].strip() if found else "]"
+
+
+def occurs(name: str, text: str) -> bool:
+    """Whether a symbol is in a formula."""
+    if "(a)" in name:
+        return ")^{+}" in text
+    return bool(re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_])", text))
 
 
 def shell(*command: str) -> str:

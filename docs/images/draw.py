@@ -31,12 +31,12 @@ PAGE = r"""\documentclass[10pt]{article}
 \definecolor{head}{RGB}{30,90,150}
 \newcommand{\panel}[2]{{\sffamily\bfseries\color{head}#1}\\[2pt]\rule{\linewidth}{0.6pt}\\[6pt]#2}
 \begin{document}
-\setbox0\vbox{\begin{minipage}[t]{0.43\linewidth}
+\setbox0\vbox{\begin{minipage}[t]{0.41\linewidth}
 \panel{What you write: the model}{%%
 \fontsize{8.5}{11}\selectfont\ttfamily
 %(spec)s}
 \end{minipage}\hfill
-\begin{minipage}[t]{0.30\linewidth}
+\begin{minipage}[t]{0.31\linewidth}
 \panel{What is derived: closed forms}{%%
 \small $\begin{aligned}
 %(forward)s
@@ -103,9 +103,9 @@ def typed(line: str) -> str:
 
 
 def equation(kind: str) -> str:
-    """The closed form of one pass, as PyTorch's counter sees it, in the lines that a page has."""
-    fence = results.closed_form("llama", kind, "torch")
-    return re.sub(r"```(?:math)?\n?|\\(?:begin|end)\{aligned\}\n?", "", fence).strip()
+    """The closed form of one pass, as PyTorch's counter sees it, with a line for each moment."""
+    form, _ = results.equation("llama", kind, "torch")
+    return re.sub(r"(\\bar\{S\}_\{\w+\}) \+", r"\1 \\cr\n&{}+", form)
 
 
 def measured() -> str:
