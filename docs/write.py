@@ -23,6 +23,7 @@ sys.path[:0] = [str(HERE / "_ext"), str(ROOT)]
 
 import api  # noqa: E402
 import blocks  # noqa: E402
+import masks  # noqa: E402
 import operators  # noqa: E402
 import reference  # noqa: E402
 import results  # noqa: E402
@@ -32,6 +33,7 @@ WRITERS: Mapping[str, Callable[..., str]] = {
     "operators": operators.operators,
     "common-fields": operators.common,
     "forms": operators.forms,
+    "masks": masks.masks,
     "keys": reference.keys,
     "functions": reference.functions,
     "commands": reference.commands,

@@ -139,8 +139,17 @@ def described(item: Work) -> Iterator[str]:
 
 
 def written(expression: Any) -> str:
-    """An expression in the syntax of specs."""
-    return re.sub(r"FloorDiv\((\w+), (\w+)\)", r"(\1//\2)", str(expression))
+    """An expression in the syntax of specs, multiplied out if that is shorter."""
+    texts = [str(one) for one in (expression, expression.expand())]
+    return min((as_spec(text) for text in texts), key=len)
+
+
+def as_spec(text: str) -> str:
+    """An expression's text with the functions of specs."""
+    text = re.sub(r"Modulo\((\w+), (\w+)\)", r"(\1 % \2)", re.sub(r"FloorDiv\((\w+), (\w+)\)", r"(\1//\2)", text))
+    for name, function in (("Excess(", "max(0, "), ("AtLeast(", "max("), ("Least(", "min(")):
+        text = text.replace(name, function)
+    return text
 
 
 def sentence(text: str) -> str:

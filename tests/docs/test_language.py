@@ -54,7 +54,32 @@ def test_streams_build(tmp_path):
     assert str(operator.contractions[0].extent.executed) == "f*h*w"
 
 
+def example(start: str, tmp_path, name: str):
+    (block,) = [block for block in EXAMPLES if block.text.startswith(start)]
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(block.text if start.startswith("language") else FRAME.replace("graph:\n", block.text) + "outputs: [h]\n", "utf-8")
+    return load(path)
+
+
+def test_a_block_of_a_spec_is_called(tmp_path):
+    operators = list(example("blocks:", tmp_path, "example").graph().operators())
+    assert [str(operator.path) for operator in operators if operator.kind == "linear"] == ["mlp.w12", "mlp.w3"]
+
+
+def test_a_spec_that_extends_another_one_differs_as_the_page_says(tmp_path):
+    found = list(example("language: 2\nname: windowed", tmp_path, "windowed").graph().operators())
+    parameters = {str(one.path) for operator in found for one in operator.parameters}
+    assert "model.layers.*.self_attn.q_norm.weight" in parameters and "model.layers.*.mlp.up_proj.bias" not in parameters
+    assert {contraction.extent.mask for operator in found if operator.kind == "attention" for contraction in operator.contractions} == {"sliding", "causal"}
+
+
+def test_a_variant_has_another_structure(tmp_path):
+    model = example("language: 2\nname: levels", tmp_path, "levels")
+    assert model.variants == {"large": {"block_out_channels": (320, 640, 1280)}}
+    assert [len([one for one in (model.graph(variant=name) if name else model.graph({})).operators() if one.kind == "conv"]) for name in ("", "large")] == [2, 3]
+
+
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
-    assert len(ENTRIES) + 2 == len(EXAMPLES)  # two show other parts of a document: classes and streams
+    assert len(ENTRIES) + 5 == len(EXAMPLES)  # the others are whole documents or other parts: classes, streams and blocks
     assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))

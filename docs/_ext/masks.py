@@ -1,0 +1,43 @@
+"""The masks, windows and folds of attention as Markdown, with the pairs that are derived from an example of each."""
+
+from __future__ import annotations
+
+from operators import load_example, written
+
+from symflops.model.regime import Regime
+
+SELF = {"inputs": {"q": ["text", "D"], "k": ["text", "D"], "v": ["text", "D"]}, "streams": {"text": ["x"]}}
+CROSS = {
+    "inputs": {"q": ["text", "D"], "k": ["prompt", "D"], "v": ["prompt", "D"]},
+    "streams": {"text": ["x"], "prompt": ["y"]},
+}
+IMAGE = {"inputs": {"q": ["image", "D"], "k": ["image", "D"], "v": ["image", "D"]}, "streams": {"image": ["i", "j"]}}
+VIDEO = {"inputs": {"q": ["video", "D"], "k": ["video", "D"], "v": ["video", "D"]}, "streams": {"video": ["f", "i", "j"]}}
+EXAMPLES = (
+    (SELF, "", "every query sees every key of its item"),
+    (CROSS, "", "keys of another stream"),
+    (SELF, "mask: causal", "a query sees the keys up to its own place"),
+    (CROSS, "mask: causal", "queries are the last of the keys, as in decoding over a cache"),
+    (SELF, "mask: prefix, prefix: P", "everybody sees the first P keys, and the rest is causal"),
+    (SELF, "sliding: W", "the last W keys, with the query's own"),
+    (SELF, "local: W", "keys at most W away, on both sides"),
+    (SELF, "chunked: C", "keys of the same chunk of C tokens"),
+    (SELF, "mask: causal, chunked: C", "bounds combine: both must hold"),
+    (IMAGE, "window: {i: W, j: W}", "windows of W by W, smaller at the edges"),
+    (VIDEO, "fold: f", "within a frame: the folded axis becomes batch"),
+    (VIDEO, "fold: [i, j]", "along time, at each place of the frame"),
+)
+
+
+def masks() -> str:
+    """One row for each kind of mask: how it is written, what it means, and its pairs in one item."""
+    rows = []
+    for frame, fields, meaning in EXAMPLES:
+        entry = ", ".join(filter(None, ("a: {op: attention, heads: H", fields, "query: q, key: k, value: v, to: a}")))
+        model = load_example(frame | {"graph": [entry]})
+        (work, *_) = model.derivation(Regime("example"), "torch", {}).work
+        extent = work.contraction.extent
+        computed, useful = written(extent.executed), written(extent.useful)
+        cells = (f"`{fields}`" if fields else "", meaning, f"`{computed}`", "all" if useful == computed else f"`{useful}`")
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(["| Fields | Meaning | Pairs computed | Useful pairs |", "|:--|:--|:--|:--|", *rows])
