@@ -80,6 +80,7 @@ def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
     """Add one micro-batch to the meter, and return its FLOPs as far as the host knows them; 0 for an unknown model."""
     phase = next(iter(meter.phases.values()), None)
     if phase is None:
+        meter.add()  # so that other processes know of it
         return 0
     one: Any = phase.estimator
     try:

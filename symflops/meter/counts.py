@@ -70,7 +70,6 @@ class Counts:
         found = self.phases.get(self._current if phase is None else phase)
         self._unread += not self.phases
         if found is not None:
-            found.broken = reason
             found.sums.spoil()
         self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
 
@@ -86,7 +85,7 @@ class Counts:
         try:
             state, found = sums_of_all(self.phases, unread, self.group, self.scope == "global")
         except Exception as error:  # a process has died, or did not come in time
-            self._broken = True
+            self._broken, self.phases = True, {}
             self._warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
             return
         if self.phases:
@@ -96,12 +95,14 @@ class Counts:
                 phase.wait()
                 continue
             phase.drop()
-            if name in found:
-                sums, earlier = found[name]
-                phase.held = sums if phase.held is None else phase.held + sums
-                for part in (sums, earlier):
-                    if not part.faults:
-                        self._guarded(self._count, phase, part)
+            if name not in found:
+                phase.partial = True
+                continue
+            sums, earlier = found[name]
+            phase.held = sums if phase.held is None else phase.held + sums
+            for part in (sums, earlier):
+                if not part.faults:
+                    self._guarded(self._count, phase, part)
 
     def _tell(self, state: State) -> None:
         """Warn of what keeps the sums of the group from being used, and of streams that no batch has."""

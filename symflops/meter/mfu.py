@@ -76,8 +76,8 @@ class MFUMeter(Counts):
         self.peak: Peak = peak(
             name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
         )
-        self._start = self._paused = clock()
-        self._pauses = 0
+        self._start = self._stopped = clock()
+        self._pauses, self._idle = 0, 0.0
         if not self.phases:
             self._warn(f"no MFU: {reason or 'no estimator was given'}")
         elif self.peak.tflops is None:
@@ -148,7 +148,11 @@ class MFUMeter(Counts):
 
     def start(self) -> None:
         """Start the first window; call it after set-up and compilation."""
-        self._start = self.clock()
+        self._start = self._now()
+
+    def _now(self) -> float:
+        """The clock, without the time that it was paused."""
+        return (self._stopped if self._pauses else self.clock()) - self._idle
 
     @contextmanager
     def paused(self) -> Iterator[MFUMeter]:
@@ -160,26 +164,26 @@ class MFUMeter(Counts):
             self.resume()
 
     def pause(self) -> None:
-        """Stop the clock of the window, until as many calls of ``resume``."""
+        """Stop the clock, until as many calls of ``resume``."""
+        if not self._pauses:
+            self._stopped = self.clock()
         self._pauses += 1
-        if self._pauses == 1:
-            self._paused = self.clock()
 
     def resume(self) -> None:
-        """Let the clock of the window go on."""
+        """Let the clock go on."""
+        if self._pauses == 1:
+            self._idle += self.clock() - self._stopped
         self._pauses = max(self._pauses - 1, 0)
-        if not self._pauses:
-            self._start += self.clock() - self._paused
 
     @contextmanager
     def phase(self, name: str) -> Iterator[MFUMeter]:
         """Time a phase and count the batches added inside; on a device, leave it after a synchronisation."""
-        before, begun = self._current, self.clock()
+        before, begun = self._current, self._now()
         self._current = name
         try:
             yield self
         finally:
-            self.spent(name, self.clock() - begun)
+            self.spent(name, self._now() - begun)
             self._current = before
 
     def spent(self, name: str, seconds: float) -> None:
@@ -197,7 +201,7 @@ class MFUMeter(Counts):
             seconds: The window's wall time, by default that since the last step.
             steps: The training steps that the window has.
         """
-        now = self.clock()
+        now = self._now()
         window, self._start = (now - self._start if seconds is None else seconds), now
         shown = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
         self.steps += steps
@@ -206,8 +210,8 @@ class MFUMeter(Counts):
         self.settle()
         for phase in self.phases.values():
             seconds, sums = phase.seconds if phase.timed else window, phase.held
-            phase.seconds, phase.broken, phase.held = 0.0, "", None
-            values = {} if sums is None else self._guarded(self._values, phase, sums, seconds) or {}
+            values = {} if sums is None or phase.partial else self._guarded(self._values, phase, sums, seconds) or {}
+            phase.seconds, phase.held, phase.partial = 0.0, None, False
             if phase.surfaced and values:
                 found.update(metrics(self.keys, phase.name, values))
                 line.append(line_of(phase.name, values, seconds / max(steps, 1)))

@@ -43,7 +43,8 @@ class Phase:
     """One kind of run within a step: its estimator, whether it is logged, its sums and its time.
 
     While the estimator is ``awaited``, ``estimator`` reads batches in its place, and the sums are ``Waiting``. ``before`` has
-    the sums of windows in which not every process had it. ``held`` are the sums of this window that the group has added up.
+    the sums of windows in which not every process had it. ``held`` are the sums of this window that the group has added up;
+    if some are lost, the window is ``partial`` and has no rate.
     """
 
     name: str
@@ -52,11 +53,11 @@ class Phase:
     sums: Any
     seconds: float = 0.0
     timed: bool = False
-    broken: str = ""
     awaited: Any = None
     device: Any = None
     before: Any = None
     held: Sums | None = None
+    partial: bool = False
     given: set[str] = field(default_factory=set)
 
     @classmethod
@@ -90,7 +91,7 @@ class Phase:
 
     def wait(self) -> None:
         """End a window in which not every process has its estimator: its FLOPs count later, and it has no rate."""
-        self.seconds = 0.0
+        self.partial = True
         if self.awaited is None:
             self.before.absorb(self.sums)
         else:

@@ -29,7 +29,8 @@ def reduced(distributed: Any, vector: Any, group: Any) -> Any:
     if f"{vector.device.type}:" not in supported:
         import torch
 
-        accelerator = torch.accelerator.current_accelerator()
+        known = getattr(torch, "accelerator", None)  # since torch 2.6
+        accelerator = known.current_accelerator() if known is not None else torch.device("cuda")
         vector = vector.to("cpu" if "cpu:" in supported or accelerator is None else accelerator)
     distributed.all_reduce(vector, group=group)
     return vector

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
 import warnings
@@ -163,6 +165,32 @@ def test_a_checkpoint_without_counts_or_with_damaged_ones(tmp_path):
             trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
         assert any("counts of FLOPs are damaged" in str(warning.message) for warning in seen) == (damage is not None)
         assert meter.steps == 6 and 0 < meter.flops < flops(range(4, 16)) and counts(tmp_path / "next" / "checkpoint-6")["flops"] == meter.flops
+
+
+def test_a_trainer_on_two_processes(tmp_path):
+    """Every text has other lengths: what two ranks count is all of it, also after a resume; a rank without an estimator takes MFU from all."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    words = [sys.executable, str(Path(__file__).with_name("trainer_loop.py")), str(tmp_path)]
+    started = [subprocess.Popen(words, env={**variables, "RANK": rank, "LOCAL_RANK": rank}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in "01"]
+    found = []
+    try:
+        for process in started:
+            out, error = process.communicate(timeout=300)
+            assert process.returncode == 0, error[-2000:]
+            found.append(json.loads(out.rpartition("RESULT")[2]))
+    finally:
+        for process in started:
+            process.kill()
+    total = flops(range(4, 28))
+    for one in found:
+        for case in ("whole", "resumed"):
+            assert one[case]["flops"] == one[case]["own"] == one[case]["logged"][-1] == total and one[case]["step"] == 6 and not one[case]["told"]
+        assert one["half"]["flops"] == 0 and not one["half"]["logged"] and one["half"]["step"] == 6 and len(one["half"]["told"]) >= 1
+    assert [line.partition(":")[0] for line in found[0]["whole"]["lines"] if LINE.search(line)][-2:] == ["step 3", "step 6"]
+    assert not found[1]["whole"]["lines"] and "processes that have no estimator" in found[0]["half"]["told"][0]
 
 
 def test_evaluation_is_no_training_time(tmp_path):

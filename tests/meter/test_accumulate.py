@@ -142,6 +142,30 @@ def test_faults_are_counted_where_they_cannot_be_raised():
         sums(estimator("lumina2"), latent=same(1, 5, 3), prompt=same(1, 3))
 
 
+class Divides:
+    """An estimator with two index sets, both of whose lengths the model divides; one remainder is not 0 at length 0."""
+
+    sets = {"samples": (("text", ("x",), 0),), "images": (("images", ("h", "w"), 0),)}
+    streams = {"text": False, "images": True}
+    moment_sets = {"x": "samples", "hw": "images"}
+    whole, padded, padded_sums, coefficients = (), False, (), {"total": (1, 1), "recomputed": (0, 0)}
+
+    def terms(self, x, h, w):
+        return x // 4, h * w // 2
+
+    def rests(self, x, h, w):
+        return x % 4, (h * w + 1) % 2
+
+    def moments(self, **batch):
+        raise ValueError("not on the host")
+
+
+@pytest.mark.parametrize(("images", "faults"), [(torch.tensor([[3, 5]]), 0), (torch.tensor([[3, 4], [3, 5]]), 2), (torch.zeros((0, 2), dtype=torch.int64), 0), (same(1, 3, 4), 2), (same(0, 3, 4), 0), (None, 0)])
+def test_remainders_of_several_index_sets(images, faults):
+    assert sums(Divides(), text=of_position_ids(torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3]])), images=images).faults == faults
+    assert sums(Divides(), text=torch.tensor([4, 6]), images=images).faults == faults + 2
+
+
 def test_micro_batches_add_and_a_read_starts_anew():
     accumulator = Accumulator(LLAMA)
     accumulator.add(text=[10, 20])

@@ -109,6 +109,33 @@ def test_token_ids_and_what_stands_beside_them():
     assert read(input_ids=nested) == [4, 2]
 
 
+@pytest.mark.parametrize("name", ["t5", "bart"])
+def test_tokens_of_a_decoder_have_a_mask_of_their_own(name):
+    """The mask of the encoder says nothing of the decoder; labels alone become the decoder's tokens, without those that are ignored."""
+    one = estimator(name)
+    source, target = (one.inputs()[argument][0] for argument in ("input_ids", "decoder_input_ids"))
+    batch = {"input_ids": torch.zeros(2, 6), "attention_mask": torch.tensor([[1, 1, 1, 0, 0, 0], [1] * 6])}
+
+    def read(**more):
+        found = streams_of(one, batch | more)
+        assert found[source].axes[0].tolist() == [3, 6]
+        return found[target].axes[0].tolist() if hasattr(found[target].axes[0], "tolist") else found[target].axes[0], found[target].padded
+
+    decoded = torch.zeros(2, 4)
+    assert read(decoder_input_ids=decoded) == (4, None)
+    assert read(decoder_input_ids=decoded, decoder_attention_mask=torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0]])) == ([1, 2], (4,))
+    assert read(labels=torch.tensor([[5, 5, -100, -100], [5, 5, 5, 5]])) == ([2, 4], (4,))
+    assert read(labels=[[5, 5, -100], [5, 5, 5]]) == ([2, 3], (3,))
+    with pytest.raises(LengthError, match="nothing"):
+        read(labels=torch.tensor([0, 1]))
+
+
+def test_videos_alone():
+    one = estimator("qwen2_vl")
+    found = streams_of(one, {"input_ids": torch.zeros(1, 50), "video_grid_thw": torch.tensor([[2, 4, 8]])})
+    assert [axis.tolist() for axis in found["images"].axes] == [[2], [4], [8]]
+
+
 def test_images_and_videos():
     one = estimator("qwen2_vl")
     batch = {"input_ids": torch.zeros(1, 50), "image_grid_thw": torch.tensor([[1, 4, 4]]), "video_grid_thw": torch.tensor([[2, 4, 8]])}

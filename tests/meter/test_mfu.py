@@ -219,3 +219,85 @@ def test_importing_the_meter_imports_neither_sympy_nor_torch():
 
     text = "import sys; import symflops.meter.mfu, symflops.meter.batches; print([name for name in ('sympy', 'torch', 'jinja2', 'ruamel', 'numpy') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_pauses_are_no_training_time():
+    one = meter({"actor": estimator(), "ref": estimator("forward")}, keys="verl", hidden=())
+    with one.phase("actor"):
+        one.add(text=[100])
+        one.clock.now += 1
+        with one.paused(), one.paused():
+            one.clock.now += 1000
+        one.clock.now += 1
+    one.pause()
+    one.add(text=[100], phase="ref")
+    one.clock.now += 500
+    one.resume()
+    one.resume()  # one too many changes nothing
+    one.clock.now += 2
+    found = one.step()
+    assert found["perf/mfu/actor"] == pytest.approx(flops([100]) / 2 / 2e9)
+    assert found["perf/mfu/ref"] == pytest.approx(flops([100], "forward") / 4 / 2e9)
+
+
+class Later:
+    """An estimator that arrives at the third look."""
+
+    looks = 0
+
+    def __init__(self):
+        self.estimator = estimator()
+
+    def poll(self):
+        self.looks += 1
+        return self.estimator if self.looks > 2 else None
+
+
+def test_a_window_that_was_settled_in_part_before_the_estimator_came_has_no_rate():
+    one = meter(Later())
+    one.add(text=[100])
+    one.step(seconds=1)
+    one.add(text=[100])
+    one.settle()
+    one.add(text=[100])
+    assert one.step(seconds=1) == {} and one.flops == 3 * flops([100])
+    one.add(text=[100])
+    assert one.step(seconds=1)["tflops_per_device"] == pytest.approx(flops([100]) / 2e12)
+
+
+def test_a_settled_window_has_the_rate_of_all_of_it():
+    one = meter()
+    for _ in range(3):
+        one.add(text=[100])
+        one.settle()
+    assert one.flops == 3 * flops([100])
+    assert one.step(seconds=1)["tflops_per_device"] == pytest.approx(3 * flops([100]) / 2e12) and one.flops == 3 * flops([100])
+    assert one.step(seconds=1) == {}
+
+
+def test_streams_that_no_batch_has_are_told_once():
+    vision = lookup.estimator(lookup.by_name("qwen2_vl"), "qwen2_vl", {})[1]
+    one = meter(vision, peak_tflops=1e6)
+    with pytest.warns(UserWarning, match="no batch so far has 'images', which this config implies"):
+        one.add(text=[100])
+        one.step(seconds=1)
+    other = meter(vision, peak_tflops=1e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one.add(text=[100])
+        assert "mfu" in one.step(seconds=1)
+        other.add(text=[100])
+        other.add(text=[100], images=[[1, 4, 4]])
+        assert "mfu" in other.step(seconds=1)  # mixed micro-batches are nothing to tell
+        other.add(text=[100])
+        assert "mfu" in other.step(seconds=1)
+
+
+def test_whole_batches():
+    one = meter()
+    one.add_batch({"input_ids": torch.zeros(2, 6), "attention_mask": torch.tensor([[1, 1, 1, 0, 0, 0], [1] * 6])}, passes=2)
+    one.step(seconds=1)
+    assert one.flops == 2 * flops([3, 6])
+    with pytest.warns(UserWarning, match="could not be read: LengthError: nothing in the batch"):
+        one.add_batch({"labels": 1})
+    assert one.step(seconds=1) == {}
