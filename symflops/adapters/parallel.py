@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from symflops.runtime.lengths import LengthError, Lengths, of_cu_seqlens
+from symflops.runtime.at_hand import LengthError
+from symflops.runtime.lengths import Lengths, of_cu_seqlens
 
 
 def aligned(length: int, multiple: int) -> int:

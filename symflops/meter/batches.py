@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from symflops.runtime.at_hand import LengthError
 from symflops.runtime.layouts import shape_of
-from symflops.runtime.lengths import LengthError, Lengths, joined, of_cu_seqlens, of_mask, of_nested, of_position_ids, same
+from symflops.runtime.lengths import Lengths, joined, of_cu_seqlens, of_mask, of_nested, of_position_ids, same
 from symflops.runtime.shapes import read
 
 BOUNDARIES = ("cu_seqlens", "cu_seq_lens_q", "cu_seqlens_q")

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from symflops.model.index_sets import ONCE
-from symflops.runtime.lengths import LengthError
+from symflops.runtime.at_hand import LengthError, at_hand
 
 Vector = tuple[list[int], Any]
 """The sums of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
@@ -61,6 +61,9 @@ def first_below(one: Any, two: Any) -> int | None:
     """The first item whose length in ``one`` is below that in ``two``, or None; for columns on the host."""
     if isinstance(one, int) and isinstance(two, int):
         return 0 if one < two else None
+    if hasattr(one, "dtype") or hasattr(two, "dtype"):
+        below = one < two if hasattr(one, "dtype") or isinstance(one, int) else two > one
+        return int(below.argmax()) if below.any() else None
     count = len(two if isinstance(one, int) else one)
     pairs = zip(listed(one, count, None), listed(two, count, None), strict=True)
     return next((place for place, (first, second) in enumerate(pairs) if first < second), None)
@@ -79,13 +82,25 @@ def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
                 raise LengthError(f"item {place} of '{name}' is padded to less than its length")
 
 
-def tokens(rows: Iterable[Row], counts: Mapping[str, int], marks: Mapping[str, Any]) -> list[int]:
-    """The tokens of each stream on the host: the sum of its lengths, or of their products if it has several axes."""
-    found = []
-    for items, _, axes, mine in rows:
-        if all(isinstance(column, int) for column in mine):
-            found.append(prod(mine) * counts[items] if axes else 0)
-        else:
-            lists = [listed(column, counts[items], marks[items]) for column in mine]
-            found.append(sum(map(prod, zip(*lists, strict=True))))
-    return found
+def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: Any) -> Any:
+    """A stream's columns on the host as an estimator takes them, without fillers: an array if they are arrays, or a list."""
+    if axes and all(hasattr(column, "dtype") for column in columns):
+        kept = columns if mark is None else [column[at_hand(mark) != 0] for column in columns]
+        return kept[0] if len(axes) == 1 else rows_of(kept)
+    mine = [listed(column, count, mark) for column in columns]
+    return len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
+
+
+def rows_of(columns: Sequence[Any]) -> Any:
+    """Columns on the host as an array of one row per item."""
+    import numpy
+
+    return numpy.stack([numpy.asarray(column) for column in columns], -1)
+
+
+def tokens(entries: Any, axes: Sequence[str]) -> int:
+    """The tokens of a stream on the host, as an estimator takes it: the sum of its lengths, or of their products."""
+    if not axes:
+        return 0
+    found = entries.tolist() if hasattr(entries, "tolist") else entries
+    return sum(found) if len(axes) == 1 else sum(map(prod, found))

@@ -113,8 +113,8 @@ def unpacked(phases: Mapping[str, Phase], numbers: list[int]) -> dict[str, tuple
     for name, phase in phases.items():
         pair = []
         for one in (phase.sums, phase.before):
-            pair.append(one.decoded(numbers[first : first + 4 * one.width]))
-            first += 4 * one.width
+            pair.append(one.decoded(numbers[first : first + 4 * one.layout.width]))
+            first += 4 * one.layout.width
         found[name] = (pair[0], pair[1])
     return found
 
@@ -124,7 +124,7 @@ def digests(phases: Mapping[str, Phase]) -> tuple[int, int]:
     rows = []
     for name, phase in phases.items():
         one = phase.estimator
-        sums = tuple(one.moment_sets.items()), tuple(one.streams), phase.sums.always, one.padded, unit_of(one)
+        sums = tuple(one.moment_sets.items()), tuple(one.streams), phase.sums.layout.always, one.padded, unit_of(one)
         rows.append((name, *sums, *(tuple(one.coefficients[kind]) for kind in ("total", "recomputed"))))
     digest = int.from_bytes(blake2b(repr(rows).encode(), digest_size=8).digest())
     return digest % 2**BITS, (digest >> BITS) % 2**BITS

@@ -1,20 +1,18 @@
 """Reads lengths from what frameworks pass around: cu_seqlens, masks, position ids, nested tensors, grids, latents, shapes.
 
 Each function returns :class:`Lengths`, which an accumulator adds up. They take lists, numpy arrays and torch tensors on any
-device. None reads a tensor's values on the host: the shape of every result is known beforehand. If only the device knows the
-number of items, fillers follow the items, and ``real`` marks the items.
+device; lengths in tensors of the host become arrays. None waits for a device: the shape of every result is known beforehand. If
+only the device knows the number of items, fillers follow the items, and ``real`` marks the items.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-
-class LengthError(ValueError):
-    """The input has no form from which lengths can be read."""
+from symflops.runtime.at_hand import LengthError, at_hand, numpy_here, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +68,32 @@ def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Le
 def _steps(cu: Any, valid: int | None) -> tuple[Any, Any]:
     """Differences of boundaries, and a mark for those before the first boundary that falls; None if all count."""
     if not hasattr(cu, "dtype"):
-        cu = [int(value) for value in cu]
+        cu = _boundaries(cu)
     elif len(cu.shape) == 2 and cu.shape[0] == 1:
         cu = cu[0]
     cu = cu if valid is None else cu[:valid]
     if len(cu) == 0:
         raise LengthError("cu_seqlens without a boundary")
-    if isinstance(cu, list):
-        found: list[int] = []
-        for before, after in pairwise(cu):
-            if after < before:
-                break
-            found.append(after - before)
-        return found, None
-    cu = _wide(cu)
+    cu = at_hand(cu)
+    places = wide(cu)
+    steps = places[1:] - places[:-1]
     if valid is not None:
-        return cu[1:] - cu[:-1], None
-    top = cu.cummax(0).values if hasattr(cu, "cummax") else _numpy().maximum.accumulate(cu)
-    rising = (cu == top) * 1  # a value that falls back is below what came before, and so is what follows it
-    return (cu[1:] - cu[:-1]) * rising[1:], rising[1:]
+        return steps, None
+    if not hasattr(cu, "cummax"):
+        falls = steps < 0
+        return steps[: int(falls.argmax())] if falls.any() else steps, None
+    rising = (
+        places == places.cummax(0).values
+    ) * 1  # a value that falls back is below what came before, and so is what follows it
+    return steps * rising[1:], rising[1:]
+
+
+def _boundaries(cu: Any) -> Any:
+    """Boundaries in a list as an array."""
+    try:
+        return numpy_here().frombuffer(array("q", cu), "int64")
+    except (TypeError, OverflowError):
+        return numpy_here().array([int(value) for value in cu], object)
 
 
 def of_mask(mask: Any) -> Lengths:
@@ -103,7 +108,14 @@ def of_mask(mask: Any) -> Lengths:
         return Lengths(([sum(1 for value in row if value) for row in rows],), len(rows), (width,))
     if len(mask.shape) != 2:
         raise LengthError(f"an attention mask has two dimensions (samples, positions), not shape {tuple(mask.shape)}")
-    return Lengths(((mask != 0).sum(-1),), int(mask.shape[0]), (int(mask.shape[1]),))
+    present = mask if str(mask.dtype).rpartition(".")[2] == "bool" else mask != 0
+    if hasattr(present, "long"):
+        import torch
+
+        lengths = at_hand(present.view(torch.uint8).sum(-1, dtype=torch.int32).long())  # four times as fast as of booleans
+    else:
+        lengths = present.sum(-1)
+    return Lengths((lengths,), int(mask.shape[0]), (int(mask.shape[1]),))
 
 
 def of_position_ids(positions: Any) -> Lengths:
@@ -127,21 +139,22 @@ def of_position_ids(positions: Any) -> Lengths:
         return Lengths((found,), len(found))
     if len(positions.shape) not in (1, 2):
         raise LengthError(f"position ids have one or two dimensions, not shape {tuple(positions.shape)}")
-    return _between_starts(positions.reshape(-1, positions.shape[-1]))
+    return _between_starts(at_hand(positions.reshape(-1, positions.shape[-1])))
 
 
 def _between_starts(rows: Any) -> Lengths:
-    """The sequences in an array of position ids; fillers follow them up to the number of positions."""
-    starts = rows != rows
-    starts[:, 1:] = rows[:, 1:] != rows[:, :-1] + 1
-    starts[:, :1] = True
-    flat = _wide(starts.reshape(-1))
-    numbers, lengths = flat.cumsum(0) - 1, flat * 0
-    if hasattr(lengths, "scatter_add_"):
-        lengths = lengths.scatter_add_(0, numbers, flat * 0 + 1)
-    else:
-        _numpy().add.at(lengths, numbers, 1)
-    return Lengths((lengths,), int(flat.shape[0]), None, (lengths > 0) * 1)
+    """The sequences in an array of position ids; on a device, fillers follow them up to the number of positions."""
+    later = rows[:, 1:] != rows[:, :-1] + 1
+    if not hasattr(rows, "scatter_add"):
+        numpy = numpy_here()
+        places = numpy.insert(later, 0, True, axis=1).reshape(-1).nonzero()[0]
+        return Lengths((numpy.diff(places, append=rows.size),), len(places))
+    import torch
+
+    starts = torch.nn.functional.pad(later, (1, 0), value=True).reshape(-1)
+    lengths = torch.zeros_like(starts, dtype=torch.int64)
+    lengths = lengths.scatter_add_(0, starts.cumsum(0) - 1, torch.ones_like(lengths))
+    return Lengths((lengths,), int(starts.shape[0]), None, lengths > 0)
 
 
 def of_nested(nested: Any) -> Lengths:
@@ -154,7 +167,7 @@ def of_nested(nested: Any) -> Lengths:
         raise LengthError("not a nested tensor")
     try:
         lengths = nested.lengths() if hasattr(nested, "lengths") else None
-        found = _wide(nested.offsets()).diff() if lengths is None else _wide(lengths)
+        found = at_hand(wide(nested.offsets()).diff() if lengths is None else wide(lengths))
     except (AttributeError, RuntimeError, TypeError):
         try:
             found = [int(row[0]) for row in nested._nested_tensor_size().tolist()]  # strided layout, on the host
@@ -172,8 +185,8 @@ def of_rows(rows: Any, axes: int) -> Lengths:
     if hasattr(rows, "dtype"):
         if rows.shape[0] and (len(rows.shape) != 2 or rows.shape[1] != axes):
             raise LengthError(f"rows of {axes} lengths, not shape {tuple(rows.shape)}")
-        wide = _wide(rows if rows.shape[0] else rows.reshape(0, axes))
-        return Lengths(tuple(wide[:, axis] for axis in range(axes)), int(rows.shape[0]))
+        columns = wide(at_hand(rows if rows.shape[0] else rows.reshape(0, axes)))
+        return Lengths(tuple(columns[:, axis] for axis in range(axes)), int(rows.shape[0]))
     found = [[int(value) for value in row] for row in rows]
     if any(len(row) != axes for row in found):
         raise LengthError(f"rows of {axes} lengths, not {found[0]}")
@@ -194,6 +207,8 @@ def _spread(column: Any, count: int) -> Any:
 
 def _joined(columns: Sequence[Any]) -> Any:
     device = next((column.device for column in columns if hasattr(column, "unsqueeze")), None)
+    if device is None and any(hasattr(column, "dtype") for column in columns):
+        return numpy_here().concatenate([numpy_here().asarray(column) for column in columns])
     if device is None:
         return [int(value) for column in columns for value in column]
     import torch
@@ -244,8 +259,8 @@ def _of_array(given: Any, axes: Sequence[str], name: str) -> Lengths:
     shape, count = tuple(given.shape), len(axes)
     if shape[1:] != ((count,) if count > 1 else ()):
         raise LengthError(f"'{name}' must have {_wanted(axes)} per item, which an array of shape {shape} does not have")
-    wide = _wide(given, name)
-    return Lengths((wide,) if count == 1 else tuple(wide[:, axis] for axis in range(count)), shape[0])
+    found = wide(at_hand(given), name)
+    return Lengths((found,) if count == 1 else tuple(found[:, axis] for axis in range(count)), shape[0])
 
 
 def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
@@ -271,21 +286,3 @@ def _is_integer(value: Any) -> bool:
         return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() is not None
     except (AttributeError, TypeError):
         return False
-
-
-def _wide(column: Any, name: str = "") -> Any:
-    """A column as 64-bit integers, because squares of lengths do not fit into 32 bits.
-
-    Raises:
-        LengthError: of another type than integers.
-    """
-    kind = str(column.dtype).rpartition(".")[2]
-    if not kind.startswith(("int", "uint", "bool")) and len(column):
-        raise LengthError(f"{f'{name!r} must be' if name else 'lengths are'} whole numbers, not of type {kind}")
-    return column.long() if hasattr(column, "long") else column.astype("int64")
-
-
-def _numpy() -> Any:
-    import numpy
-
-    return numpy

@@ -85,8 +85,13 @@ class ModelEstimator(BoundEstimator[S, M]):
     def _costs(self, batch: dict[str, Any]) -> dict[str, Any]:
         """FLOPs of each item, per index set: lists of ints, or integer arrays for arrays."""
         self._not_whole()
-        found = self._costs_by_side(*self._read(self.sizes, batch))
-        return {items: costs if hasattr(costs, "dtype") else list(map(total_of, costs)) for items, costs in found.items()}
+        real, padded = self._read(self.sizes, batch)
+        found = self._costs_by_side(real, padded)
+        if any(hasattr(column, "dtype") for column in (*real, *padded)):
+            return found
+        return {
+            items: costs.tolist() if hasattr(costs, "dtype") else list(map(total_of, costs)) for items, costs in found.items()
+        }
 
     def _costs_by_side(self, real: Columns, padded: Columns) -> dict[str, Any]:
         """FLOPs of each item: of real lengths, of padded ones, or of both."""
@@ -103,7 +108,8 @@ class ModelEstimator(BoundEstimator[S, M]):
         """FLOPs of each item, as ``total`` says per moment."""
         if self._inner_sets:
             self._check(self.sizes, columns)
-        found = vectors_here() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
+        many = any(hasattr(column, "dtype") or len(column) > 99 for column in columns)
+        found = vectors_here() if many and "numpy" in sys.modules else None
         if found is not None:
             of = self._terms, self._rests, self.sizes, self.sets, self.moment_sets
             return dict(found.per_item(*of, columns, total))

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from symflops.runtime.at_hand import LengthError
 from symflops.runtime.layouts import shape_of
-from symflops.runtime.lengths import LengthError, Lengths, joined, of_nested, of_rows, same
+from symflops.runtime.lengths import Lengths, joined, of_nested, of_rows, same
 
 
 def read(

@@ -13,9 +13,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from symflops.catalog import lookup
 from symflops.meter.accumulate import Accumulator
+from symflops.runtime import at_hand
 from symflops.runtime.lengths import LengthError, of_cu_seqlens, of_mask, of_nested, of_position_ids, of_rows, same
 
 PEER = json.loads((Path(__file__).resolve().parents[1] / "data" / "peers" / "megatron_bridge_accumulate.json").read_text())
+
+
+@pytest.fixture(autouse=True, params=["cpu", "none"])
+def host(request, monkeypatch):
+    """Tensors of the host are read at once; with another name of it they are treated as those of a device are."""
+    monkeypatch.setattr(at_hand, "HOST", request.param)
+    return request.param == "cpu"
 
 
 def estimator(name, **options):
@@ -132,7 +140,11 @@ def test_several_streams_and_index_sets():
             sums(image, **wrong)
 
 
-def test_faults_are_counted_where_they_cannot_be_raised():
+def test_faults_are_counted_where_they_cannot_be_raised(host):
+    if host:
+        with pytest.raises(ValueError, match="-1"):
+            sums(text=torch.tensor([-1, 5]))
+        return
     assert sums(text=torch.tensor([-1, 5])).faults == 2  # as a real and as a padded length
     assert sums(text=torch.tensor([2**40])).faults == 2
     assert sums(estimator("lumina2"), latent=torch.tensor([[5, 3]]), prompt=torch.tensor([3])).faults > 0
@@ -233,7 +245,8 @@ def micro_batches():
     yield wan, lambda: {"latent": frames, "prompt": lengths}
 
 
-def test_adding_never_waits_for_a_device():
+def test_adding_never_waits_for_a_device(monkeypatch):
+    monkeypatch.setattr(at_hand, "HOST", "none")
     for one, batch in micro_batches():
         accumulator = Accumulator(one)
         accumulator.add(**batch())
@@ -242,6 +255,49 @@ def test_adding_never_waits_for_a_device():
         assert watched.seen == []
         once, twice = sums(one, **batch()), accumulator.read()
         assert twice.real == tuple(2 * value for value in once.real) and not twice.faults
+
+
+class Kernels(TorchDispatchMode):
+    """Counts what runs on a device; views run nothing."""
+
+    views = ("view", "select", "slice", "detach", "alias", "unsqueeze", "expand", "t.default", "transpose", "as_strided", "narrow")
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if not any(str(func).startswith(f"aten.{name}") for name in self.views):
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_adding_runs_at_most_eight_kernels(monkeypatch):
+    monkeypatch.setattr(at_hand, "HOST", "none")
+    for one, batch in micro_batches():
+        accumulator = Accumulator(one)
+        with Kernels() as read:
+            given = batch()
+        with Kernels() as added:
+            accumulator.add(**given)
+        assert len(added.seen) <= 8 and len(read.seen) <= 14, (read.seen, added.seen)
+
+
+def test_what_is_kept_for_a_device_is_summed_before_it_grows(monkeypatch):
+    monkeypatch.setattr(at_hand, "HOST", "none")
+    monkeypatch.setattr("symflops.meter.on_device.MOST_KEPT", 6)
+    accumulator = Accumulator(LLAMA)
+    for lengths in ([1, 2], [3, 4, 5], [6, 7], [8]):
+        accumulator.add(text=torch.tensor(lengths))
+        assert accumulator._device.elements <= 6
+    assert accumulator.read().real == moments([1, 2, 3, 4, 5, 6, 7, 8])
+
+
+def test_tensors_may_change_once_they_were_added(monkeypatch, host):
+    accumulator, lengths = Accumulator(LLAMA), torch.tensor([5, 7])
+    accumulator.add(text=lengths)
+    lengths += 1
+    assert accumulator.read().real == moments([5, 7])
 
 
 def test_the_watch_sees_what_waits():
