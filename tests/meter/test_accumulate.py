@@ -173,7 +173,8 @@ class Divides:
 
 
 @pytest.mark.parametrize(("images", "faults"), [(torch.tensor([[3, 5]]), 0), (torch.tensor([[3, 4], [3, 5]]), 2), (torch.zeros((0, 2), dtype=torch.int64), 0), (same(1, 3, 4), 2), (same(0, 3, 4), 0), (None, 0)])
-def test_remainders_of_several_index_sets(images, faults):
+def test_remainders_of_several_index_sets(images, faults, monkeypatch):
+    monkeypatch.setattr(at_hand, "HOST", "none")
     assert sums(Divides(), text=of_position_ids(torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3]])), images=images).faults == faults
     assert sums(Divides(), text=torch.tensor([4, 6]), images=images).faults == faults + 2
 
