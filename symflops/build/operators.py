@@ -58,6 +58,8 @@ class Operators:
         services.binder.combine(entry, frame, call)
         services.stacks.counts = services.graph.counts
         kind.apply(call)
+        for warning in call.warnings:
+            services.report.add(warning)
         if call.sequence is not None:
             results = self._handed(call, frame)
         elif call.moved is None:

@@ -32,6 +32,8 @@ class Streams:
         self.lengths: dict[str, Length] = {}
         self.variables: dict[str, Symbol] = {}
         self.sizes = sizes
+        self.report = report
+        self.introduced: set[tuple[str, Expr]] = set()  # axes that are called as a batch variable and have another length
         for stream in spec.streams:
             try:
                 self.declared[stream.name.text] = self.declare(stream)
@@ -62,6 +64,7 @@ class Streams:
                         self.variables[name] = size_symbol(name)
                         self.lengths[name] = Length(self.variables[name], spec.over, spec.name.text, axis.text)
                 axes.append((axis.text, self.length(expression, {})))
+                self.introduce(*axes[-1])
                 if spec.over == ONCE and self.of_items(axes[-1][1]):
                     message = f"'{expression.text}' is of one item, and stream '{spec.name}' is there once per batch"
                     raise _error("length-of-items", message, expression.span, "longest(...) is that of the longest item")
@@ -71,6 +74,21 @@ class Streams:
     def of_items(self, length: Expr) -> bool:
         """Whether a length differs between the items of a batch."""
         return any(map(self.measures, length.replace(Longest, lambda _: Integer(0)).free_symbols))
+
+    def introduce(self, axis: str, length: Expr, before: Expr | None = None) -> None:
+        """Note an axis that hides a batch variable of its name, because it has another length.
+
+        One that was there ``before`` and is resized (``h: h//2``) goes on to mean its current length.
+        """
+        if axis in self.variables and length != self.variables[axis] and (before is None or self.is_product(length)):
+            self.introduced.add((axis, length))
+
+    def is_product(self, length: Expr) -> bool:
+        """Whether a length is a product of lengths, or a sum with one."""
+        return any(
+            sum(exponent for atom, exponent in term if any(map(self.measures, atom.free_symbols))) > 1
+            for term in Polynomial.of(length).terms
+        )
 
     def measures(self, symbol: Symbol) -> bool:
         """Whether a symbol is a batch variable."""
@@ -90,9 +108,15 @@ class Streams:
             walker.fail("index-set-mismatch", f"these are lengths of {' and '.join(sorted(sets))}", node)
         return self.longest(length)
 
-    def length(self, expression: Expression, axes: Mapping[str, Expr], sizes: MutableMapping[str, Any] | None = None) -> Expr:
-        """A length as an expression of sizes, batch variables and the axes in scope."""
+    def length(
+        self, expression: Expression, axes: Mapping[str, Expr], sizes: MutableMapping[str, Any] | None = None, axis: str = ""
+    ) -> Expr:
+        """The length of an ``axis`` as an expression of sizes, batch variables and the axes in scope."""
         scope = ChainMap[str, Any]({**axes}, self.variables, self.sizes if sizes is None else sizes)
+        for name, span in names(expression):
+            if name != axis and (name, axes.get(name)) in self.introduced:
+                message = f"'{name}' is the axis here, of length {axes[name]}, and not the '{name}' of the batch"
+                self.report.error("shadowed-length", message, span, "give the axis another name", severity="warning")
         value = evaluate(expression, scope, {"longest": self.evaluate_longest})
         if not isinstance(value, Expr):
             raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
@@ -119,7 +143,10 @@ class StreamScope:
             return self.named(field.text, call)
         further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
         scope = {**further, **axes_of(old), "tokens": old.rows}
-        return Stream(old.items, tuple(self.part(part, scope) for part in field))
+        parts = tuple(self.part(part, scope) for part in field)
+        for name, length in (axis for part in parts for axis in part.axes):
+            self.streams.introduce(name, length, axes_of(old).get(name))
+        return Stream(old.items, parts)
 
     def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
         """A list of sizes in which the axes of ``stream`` name their lengths, and ``tokens`` their product.
@@ -145,7 +172,8 @@ class StreamScope:
                 if name.text not in axes:
                     known = ", ".join(axes)
                     call.fail("unknown-axis", f"the stream has no axis '{name}'", "axes", f"it has {known}")
-                axes[name.text] = self.streams.length(expression, dict(part.axes), self.sizes)
+                axes[name.text] = self.streams.length(expression, dict(part.axes), self.sizes, name.text)
+                self.streams.introduce(name.text, axes[name.text], dict(part.axes)[name.text])
             parts.append(Part(tuple(axes.items())))
         return Stream(old.items, tuple(parts))
 
@@ -163,7 +191,7 @@ class StreamScope:
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
         """One part, with its lengths evaluated in ``scope``."""
-        return Part(tuple((name.text, self.streams.length(value, scope, self.sizes)) for name, value in spec.axes))
+        return Part(tuple((name.text, self.streams.length(value, scope, self.sizes, name.text)) for name, value in spec.axes))
 
 
 def axes_of(*streams: Stream) -> dict[str, Expr]:

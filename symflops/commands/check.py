@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ def findings(
     except SpecError as error:
         return in_order(error.diagnostics)
     _keep(report, reading.report.diagnostics)
-    model = Model(file, replace(reading.spec, reading=file.reading()))
+    warnings = Reporter()
+    model = Model(file, replace(reading.spec, reading=file.reading()), partial(_built_with, warnings))
     for variant in ("", *model.variants) if reading.buildable else ():
         found = _findings_of(_build, model, variant)
         _keep(report, [each for each in found if not reading.report.failed or each.code not in UNSURE])
@@ -54,7 +56,15 @@ def findings(
     if not report.failed:
         _keep(report, pages(model, regimes, conventions))
     if not report.failed:
-        _keep(report, [*unused(reading.spec), *_findings_of(known_inexact, file.root), *notes_or_none(model, conventions)])
+        _keep(
+            report,
+            [
+                *warnings.diagnostics,
+                *unused(reading.spec),
+                *_findings_of(known_inexact, file.root),
+                *notes_or_none(model, conventions),
+            ],
+        )
     return in_order(report.diagnostics)
 
 
@@ -63,6 +73,17 @@ def _build(model: Model, variant: str) -> None:
     fixed = model.graph({} if not variant else None, variant).fixed
     if variant and needless_sizes(model.variant(variant), fixed):
         model.published(variant)
+
+
+def _built_with(report: Reporter, *given: Any) -> Graph | NeedsSize:
+    """The graph of a spec, whose warnings go to ``report``."""
+    built = build_through(*given)
+    if isinstance(built, NeedsSize):
+        return built
+    graph, found = built
+    found.check()
+    _keep(report, found.diagnostics)
+    return graph
 
 
 def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnostic]:

@@ -36,7 +36,8 @@ class Inputs:
     def when_absent(self, stream: str, variables: Sequence[str]) -> tuple[int, bool]:
         """The length of a stream that a batch leaves out (0 if it has no default), and whether a batch may leave it out."""
         inputs = self.streams.get(stream, [])
-        if variables and all(has_default(item.layout, variables) for item in inputs if item.layout):
+        layouts = [item.layout for item in inputs if item.layout]
+        if variables and layouts and all(has_default(layout, variables) for layout in layouts):
             return 1, True
         needed = (item.when is None or (item.needed and self.present.get(item.name.text) is YES) for item in inputs)
         return 0, bool(inputs) and not any(needed)

@@ -61,6 +61,7 @@ class Call:
         self.caption = ""
         self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values passed on unchanged
         self.sequence: Any = None  # what a value joins or leaves
+        self.warnings: list[Diagnostic] = []
         self._lists: dict[str, tuple[Expr, ...]] = {}
 
     # read by the kind
@@ -76,6 +77,10 @@ class Call:
         if about is not None:
             place = self.places.get(operand_place(field, about), place)
         raise SpecError([Diagnostic(code, message, place, hint, **more)])
+
+    def warn(self, code: str, message: str, field: str, hint: str, also: tuple[Label, ...] = ()) -> None:
+        """Report what is allowed at ``field`` of the entry, and most often a mistake."""
+        self.warnings.append(Diagnostic(code, message, self.places.get(field, self.span), hint, "warning", also=also))
 
     def too_wide(
         self,

@@ -27,6 +27,11 @@ def scan(call: Call) -> None:
     u, dt, write = call.operand(), call.operand("dt"), call.operand("write")
     for other, field in ((dt, "dt"), (write, "write")):
         rows_match(call.fail, u, other, field)
+    axes = [name for part in u.stream.parts for name, length in part.axes if length != 1]
+    if len(u.stream.parts) == 1 and len(axes) > 1:
+        message = f"a recurrence runs over all tokens of '{u.name}', which has the axes {', '.join(axes)}"
+        hint = "first make one axis of them, such as 'reshape' with 'stream: {n: tokens}': convolutions run along the last one"
+        call.warn("several-axes", message, "from", hint, u.long)
     size = call.width(u) * call.number("state")
     items, rows = u.stream.items, u.stream.rows
     decays = tuple(value.id for value in (dt, *call.values.get("decay", ())))

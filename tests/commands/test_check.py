@@ -11,6 +11,7 @@ from symflops.api import load
 from symflops.cli.main import main
 from symflops.commands.check import findings
 from symflops.diagnostics.findings import Diagnostic
+from symflops.runtime.batch import BatchError
 
 HEAD = """language: 2
 name: small
@@ -117,3 +118,38 @@ def test_a_class_whose_size_decides_a_derived_one(name: str) -> None:
     """A derived size is made of one that the class decides and of one of the config: the latter is what must be known."""
     model = load({"SwinBackbone": "swin", "ConvNextBackbone": "convnext"}[name])
     assert dict(model.graph({"architectures": [name]}).fixed)["depths"]
+
+
+NUMBERED = """language: 2
+name: small
+sizes: {D: {key: width, default: 4}}
+streams: {text: [x], steps: [s]}
+inputs: {h: {stream: text, width: D}, num_steps: {stream: steps%s}}
+graph:
+  - core: {repeat: {axis: s}, shared: true, graph: [{up: {op: linear, from: h, width: D, bias: false, to: h}}]}
+outputs: [h]
+"""
+
+
+@pytest.mark.parametrize("layout", ["", ", layout: b s"])
+def test_a_batch_says_every_stream_without_a_default(tmp_path: Path, layout: str) -> None:
+    """Nothing is counted as 1 unless the spec says so."""
+    (tmp_path / "small.yaml").write_text(NUMBERED % layout, "utf-8")
+    estimator = load(tmp_path / "small.yaml").estimator({})
+    with pytest.raises(BatchError, match="lacks the stream 'steps'"):
+        estimator.moments(text=[10])
+    assert estimator.forward(estimator.moments(text=[10], steps=[3])) == 3 * 2 * 16 * 10
+
+
+@pytest.mark.parametrize(("views", "told"), [
+    ("  - {op: slice, from: t, axes: {k: k - 1}, to: h}\n", []), ("  - {op: slice, from: t, stream: {m: k}, to: h}\n", []),
+    ("  - {op: expand, from: t, stream: {k: k*k}, to: u}\n  - {op: slice, from: u, stream: {m: k - 1}, to: h}\n", ["k"]),
+    ("  - {op: slice, from: t, axes: {k: k//2}, to: u}\n  - {op: slice, from: u, stream: {m: k}, to: h}\n", []),
+    ("  - {op: slice, from: t, stream: {m: k}, to: u}\n  - {op: expand, from: u, stream: {k: 2*k}, to: u}\n  - {op: slice, from: u, axes: {k: k - 1}, to: h}\n", []),
+    ("  - {op: slice, from: t, stream: {m: k}, to: u}\n  - {op: expand, from: u, stream: {k: 2*k}, to: u}\n  - {op: slice, from: u, stream: {m: k}, to: h}\n", ["k"]),
+])  # fmt: skip
+def test_an_axis_that_hides_a_batch_variable(tmp_path: Path, views: str, told: list[str]) -> None:
+    """An axis that is resized goes on to mean its length; one that is made by a formula of its own name hides the variable."""
+    head = "language: 2\nname: small\nsizes: {D: {key: width, default: 4}}\nstreams: {text: [k]}\ninputs: {t: {stream: text, width: D}}\ngraph:\n"
+    found = [one for one in found_in(tmp_path, views, head) if one.code == "shadowed-length"]
+    assert [one.span.text for one in found if one.span] == told, [one.render() for one in found]

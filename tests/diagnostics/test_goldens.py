@@ -13,7 +13,7 @@ from symflops.diagnostics.codes import kinds
 from tests.diagnostics.cases import CASES, FOLDER, shown
 
 PACKAGE = Path(__file__).resolve().parents[2] / "symflops"
-REPORTING = {"fail", "_fail", "refuse", "error", "_error", "Diagnostic"}
+REPORTING = {"fail", "warn", "_fail", "refuse", "error", "_error", "Diagnostic"}
 CODE = re.compile(r"[a-z]+(-[a-z]+)*")
 HEAD = re.compile(r"^(?:[\w./]+:\d+:\d+: )?(error|warning|note)\[([a-z-]+)\]: (.*)$", re.MULTILINE)
 
