@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
 from itertools import combinations
 
@@ -21,7 +22,7 @@ NAMES = [name for name in FILES if len(lookup.by_name(name).specs[name]["streams
 
 @cache
 def estimators(name):
-    """An estimator of a spec for each set of streams and divisions that its defaults and its live cases have."""
+    """An estimator for each set of streams and divisions that a spec's defaults and live cases have; its module's, if a batch may leave out something."""
     found = {}
     for config in ({}, *(dict(case.config) for case in cases_of(FILES[name]))):
         try:
@@ -31,6 +32,10 @@ def estimators(name):
         except SymflopsError:
             continue
         found.setdefault(str((one.streams, one.sets, one.implied, list(one.moment_sets))), one)
+    one = next(iter(found.values()), None)
+    if one is not None and len(subsets(one)[0]) > 1:
+        module = importlib.import_module(f"symflops.generated.{FILES[name].group}.{name}")
+        return (*found.values(), module.Estimator(module.Sizes.from_config({})))
     return tuple(found.values())
 
 
