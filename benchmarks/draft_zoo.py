@@ -144,16 +144,17 @@ def page(results: dict[str, dict[str, Any]], others: dict[str, dict[str, Any]]) 
     """The page of the documentation."""
     parts = [
         "# How drafts go",
-        "`benchmarks/draft_zoo.py` wrote this page: `symflops draft` on every class with measured records, from one small "
-        "config each. A draft is *exact* when parameters (by name, shape and number), forward, and backward under full "
-        "training, LoRA and two random choices of frozen parts are equal to PyTorch's counter at the given config, at five or "
-        "more that the fit never saw, at a published size where a record of it has the same inputs, and at the class's own "
-        "defaults; when every field of the config is followed, without effect, or guarded by the census of the draft; and "
-        "nothing is unsolved. All else is *partial*, and says what differs.",
+        "`benchmarks/draft_zoo.py` wrote this page. It ran `symflops draft` on every class with measured records, from one "
+        "small config each. A draft is *exact* if nothing is unsolved, if every field of the config is followed, without "
+        "effect, or guarded by the draft's census, and if these agree with PyTorch's counter: parameters by name, shape and "
+        "number, the forward pass, and the backward pass under full training, LoRA and two random choices of frozen parts. "
+        "They are compared at the given config, at five or more that the fit never saw, at the class's own defaults, and at a "
+        "published size if a record of it has the same inputs. Everything else is *partial*, with the difference.",
         summary(results),
         "\n".join(table(results)),
         "## Classes without records",
-        "Written down before any of them was tried, to see whether the mechanisms fit more than what they were made with.",
+        "This list was written down before any class on it was tried. It shows whether drafting works beyond the classes "
+        "that it was built with.",
         summary(others),
         "\n".join(table(others)),
     ]

@@ -43,6 +43,13 @@ def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += "\n".join(["\n\n```{toctree}", ":hidden:", f":caption: {title}", "", *dict.fromkeys(pages), "```\n"])
 
 
+def name_sources(app: Sphinx, name: str, source: list[str]) -> None:
+    """Turn links to Markdown outside of this folder, which is not built, into the names of the files."""
+    outside = "../" * (name.count("/") + 1)
+    source[0] = re.sub(rf"\[([^]]*)\]\({re.escape(outside)}([\w/]+\.md)\)", r"\1 (`\2`)", source[0])
+
+
 def setup(app: Sphinx) -> None:
-    """Register the reader of the index."""
+    """Register what reads the sources of pages."""
     app.connect("source-read", add_contents)
+    app.connect("source-read", name_sources)

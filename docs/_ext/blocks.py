@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -50,8 +51,8 @@ def section(path: Path) -> str:
     parts = [
         f"## `{path.stem}`",
         comment(path.read_text("utf-8")),
-        f"{link(path)} takes {listed(block['inputs'])} and gives {listed(block['outputs'])}.",
-        parameters(block.get("params", {})),
+        f"{link(path)} takes {listed(block['inputs'])} and gives {listed(block['outputs'])}. "
+        + parameters(block.get("params", {})),
         f"A call in {link(call.file)}:",
         f"```yaml\n- {call.line}\n```",
     ]
@@ -151,9 +152,10 @@ def walked(entries: list[Any], around: str) -> Iterator[tuple[str, str, str]]:
 
 
 def written(path: Any, fields: Mapping[str, Any]) -> str:
-    """An entry on one line."""
-    inside = ", ".join(f"{key}: {flow(value)}" for key, value in fields.items() if key not in ("after", "before"))
-    return f"{path}: {{{inside}}}" if path != "" else f"{{{inside}}}"
+    """An entry; long ones go on below their first field."""
+    inside = [f"{key}: {flow(value)}" for key, value in fields.items() if key not in ("after", "before")]
+    start = f"{path}: {{" if path != "" else "{"
+    return textwrap.fill(", ".join(inside) + "}", 96, initial_indent=start, subsequent_indent=" " * (len(start) + 2))
 
 
 def flow(value: Any) -> str:

@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from symflops.cli.main import COMMANDS
 from tests.docs import test_drafting, test_integrations, test_language, test_tutorial
@@ -114,6 +115,24 @@ def test_the_shells_of_the_conventions_page(tmp_path):
                 assert same(shown, printed) if shown.strip() else printed.strip(), f"conventions.md:{block.line}\n{printed}"
                 ran += 1
     assert ran == 2
+
+
+def test_examples_of_blocks_are_calls():
+    text = (DOCS / "reference" / "blocks.md").read_text("utf-8")
+    sections = re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert {name for name, _ in sections} == {path.stem for path in (ROOT / "specs" / "blocks").glob("*.yaml")}
+    for name, body in sections:
+        (example,) = re.findall(r"^```yaml\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
+        ((_, fields),) = [(path, fields) if isinstance(fields, dict) else ("", entry) for entry in YAML(typ="safe").load(example) for path, fields in [next(iter(entry.items()))]]
+        assert fields["block"] == name
+        required = re.search(r"It needs ([^.]*?)(?: and has|\.)", body)
+        assert not required or set(re.findall(r"`(\w+)`", required[1])) <= set(fields)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), (named(page), link)
 
 
 def test_json_that_is_shown_is_json():
