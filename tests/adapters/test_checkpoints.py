@@ -1,10 +1,11 @@
-"""Accelerate's own checkpoints hold the counts of a meter, up to the last micro-batch."""
+"""Checkpoints of Accelerate and of Lightning's Fabric hold the counts of a meter."""
 
 from __future__ import annotations
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from lightning_fabric import Fabric
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import symflops
@@ -35,3 +36,14 @@ def test_a_state_that_is_saved_within_a_step(tmp_path):
     accelerator, _, resumed = made()
     accelerator.load_state(str(tmp_path))
     assert (resumed.flops, resumed.executed, resumed.steps) == (meter.flops, meter.executed, 1)
+
+
+def test_fabric_saves_a_meter_as_it_is(tmp_path):
+    fabric = Fabric(accelerator="cpu", devices=1)
+    config = LlamaConfig(architectures=["LlamaForCausalLM"], **SIZES)
+    meter, resumed = (symflops.MFUMeter.of_config(config, devices=1, peak_tflops=1.0) for _ in range(2))
+    meter.add(text=[10])
+    meter.step(seconds=1.0)
+    fabric.save(tmp_path / "state", {"meter": meter})
+    fabric.load(tmp_path / "state", {"meter": resumed})
+    assert resumed.state_dict() == meter.state_dict() and resumed.flops > 0
