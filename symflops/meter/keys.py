@@ -1,7 +1,7 @@
 """The keys and units under which each framework logs the quantities of a meter.
 
 Sources: verl ``perf/mfu/<phase>``, in supervised training ``train/mfu``; torchtitan ``mfu(%)``, ``tflops``,
-``throughput(tps)``; Lightning ``device/mfu`` and ``device/flops_per_sec``; Composer ``throughput/device/mfu``; HF logs are
+``throughput(tps)``; Fabric ``device/mfu``, Lightning's Trainer ``train/device/mfu``; Composer ``throughput/device/mfu``; HF logs are
 flat. Units are the frameworks' own.
 """
 
@@ -50,6 +50,13 @@ PRESETS: Mapping[str, Mapping[str, tuple[str, float]]] = {
         "flops_per_second": ("device/flops_per_sec", 1),
         "tokens_per_device": ("device/items_per_sec", 1),
         "flops": ("flops_total", 1),
+    },
+    "lightning-trainer": {
+        "mfu": ("train/device/mfu", 1),
+        "hfu": ("train/device/hfu", 1),
+        "flops_per_second": ("train/device/flops_per_sec", 1),
+        "tokens_per_device": ("train/device/items_per_sec", 1),
+        "flops": ("train/flops_total", 1),
     },
     "hf": {
         "mfu": ("mfu", 1),

@@ -1,0 +1,89 @@
+"""TRL's trainers on tiny models: each training step beside PyTorch's counter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+
+from symflops.adapters.huggingface import attach
+from symflops.meter.mfu import MFUMeter
+from symflops.runtime.lengths import same
+from tests.clients.loops import SIZES, Seen, counting, derived, model_of
+
+WORDS = [f"w{place}" for place in range(58)]
+FIXED = {"report_to": [], "use_cpu": True, "bf16": False, "disable_tqdm": True, "save_strategy": "no", "logging_steps": 1, "per_device_train_batch_size": 2, "num_train_epochs": 1, "gradient_checkpointing": False}
+
+
+def tokenizer():
+    words = {word: place for place, word in enumerate(["<pad>", "<eos>", "<unk>", *WORDS])}
+    found = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    found.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=found, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
+
+
+def sft(kind, folder, **options):
+    texts = [" ".join(WORDS[: 4 + 3 * place]) for place in range(7)]
+    arguments = SFTConfig(output_dir=str(folder), **{"max_length": 32, **FIXED, **options})
+    trainer = counting(SFTTrainer)(model=model_of(kind), args=arguments, train_dataset=Dataset.from_dict({"text": texts}), processing_class=tokenizer())
+    trainer.seen = Seen()
+    return trainer
+
+
+@pytest.mark.parametrize("kind", ["full", "lora", "lora checkpointed"])
+@pytest.mark.parametrize("way", [{}, {"packing": True, "packing_strategy": "wrapped"}], ids=["padded", "wrapped"])
+def test_sft(kind, way, tmp_path):
+    """TRL fuses head and loss: it leaves out the last token of each row, and the counter does not see the gradient of the head's
+    weight, which is added to in place. All else is equal to the last FLOP.
+    """
+    derived(kind)
+    checkpointing = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}} if "checkpointed" in kind else {}
+    trainer = sft(kind, tmp_path, **way, **checkpointing)
+    meter = attach(trainer, devices=1, convention="torch", peak_tflops=0.5, log=lambda line: None)
+    trainer.train()
+    head = 2 * SIZES["hidden_size"] * SIZES["vocab_size"]
+    count = sum(batch for batch, _ in trainer.seen.shapes)
+    predicted = sum(batch * (length - 1) for batch, length in trainer.seen.shapes)
+    missing = 2 * head * count if "lora" in kind else 3 * head * count + head * predicted
+    assert meter.executed == trainer.seen.flops + missing
+    assert all("mfu" in row for row in trainer.state.log_history if "loss" in row)
+
+
+@pytest.mark.parametrize("way", [{"packing": True}, {"padding_free": True, "max_length": None}], ids=["packed", "padding-free"])
+def test_sft_without_padding(way, tmp_path):
+    """``cu_seq_lens_q`` separates the texts of a pack: the witness is the bare module on each text by itself."""
+    one = derived("full")
+    trainer = sft("full", tmp_path, **way)
+    meter = attach(trainer, devices=1, convention="torch", peak_tflops=0.5, log=lambda line: None)
+    trainer.train()
+    bare, model = Seen(), model_of("full")
+    lengths = [5 + 3 * place for place in range(7)]  # the words of each text, and its end
+    for length in lengths:
+        with bare.step():
+            ids = torch.ones(1, length, dtype=torch.int64)
+            model(input_ids=ids, labels=ids).loss.backward()
+    assert meter.executed == bare.flops == one.total(one.moments(text=lengths))
+
+
+def test_dpo_has_two_phases(tmp_path):
+    """The policy trains on chosen and rejected texts; the reference model runs forward on the same, in a phase of its own."""
+    derived("full"), derived("full", regime="forward")
+    texts = {"prompt": ["w1 w2 w3"] * 6, "chosen": [" w4 w5 w6"] * 6, "rejected": [" w7"] * 6}
+    models = {"model": model_of("full"), "ref_model": model_of("full")}
+    arguments = DPOConfig(output_dir=str(tmp_path), max_length=32, **FIXED)
+    trainer = counting(DPOTrainer)(args=arguments, train_dataset=Dataset.from_dict(texts), processing_class=tokenizer(), **models)
+    trainer.seen = Seen()
+    meter = attach(trainer, devices=1, convention="torch", peak_tflops=0.5, log=lambda line: None)
+    reference = MFUMeter.of_model(trainer.ref_model, devices=1, convention="torch", peak_tflops=0.5, regimes="forward", log=lambda line: None)
+    trainer.train()
+    for batch, length in trainer.seen.shapes:
+        reference.add(text=same(batch, length))
+    reference.step(seconds=1.0)
+    head = 2 * SIZES["hidden_size"] * SIZES["vocab_size"]
+    count = sum(batch for batch, _ in trainer.seen.shapes)
+    predicted = sum(batch * (length - 1) for batch, length in trainer.seen.shapes)
+    missing = 3 * head * count + head * predicted + head * count  # of the policy's fused head as above, and of the reference's
+    assert meter.executed + reference.executed == trainer.seen.flops + missing
