@@ -1,8 +1,8 @@
 """The keys and units under which each framework logs the quantities of a meter.
 
 Sources: verl ``perf/mfu/<phase>``, in supervised training ``train/mfu``; torchtitan ``mfu(%)``, ``tflops``,
-``throughput(tps)``; Fabric ``device/mfu``, Lightning's Trainer ``train/device/mfu``; Composer ``throughput/device/mfu``; HF logs are
-flat. Units are the frameworks' own.
+``throughput(tps)``; Fabric ``device/mfu``, Lightning's Trainer ``train/device/mfu``; Composer ``throughput/device/mfu``; HF
+logs are flat. Units are the frameworks' own.
 """
 
 from __future__ import annotations

@@ -64,4 +64,4 @@ def test_a_run(kind, tmp_path, monkeypatch):
     assert sum(module.counts) == module.seen.flops > 0
     logged = [row for row in logger.logged if "train/device/mfu" in row]  # Fabric's own key has no prefix
     assert logged and all(0 < row["train/device/mfu"] < 1 for row in logged)
-    assert set(logged[0]) > set(PRESETS["lightning-trainer"][quantity][0] for quantity in ("mfu", "flops_per_second"))
+    assert set(logged[0]) > {PRESETS["lightning-trainer"][quantity][0] for quantity in ("mfu", "flops_per_second")}

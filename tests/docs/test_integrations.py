@@ -1,4 +1,7 @@
-"""The blocks of the page on integrations, run one after another; frameworks that are not installed are stood in for."""
+"""The blocks of the page on integrations, run one after another.
+
+verl and VeRL-Omni are stood in for: they need Ray, which no extra brings. ``tests/clients`` runs inside of the real ones.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,12 @@ def test_the_page_runs(frameworks, capsys):
 
 
 def test_what_is_only_shown_exists():
-    """The Trainer's block needs a trainer, and Megatron's last line needs Megatron: their names are right."""
+    """The Trainer's block needs a trainer, and Megatron's last lines need Megatron: their names are right; tests/clients runs them."""
     from symflops.adapters import accelerate, huggingface, lightning, megatron
 
     page = (DOCS / "integrations.md").read_text("utf-8")
     assert "huggingface.attach(trainer, devices=world_size)" in page and callable(huggingface.attach)
-    assert "megatron.patch(megatron.training.training, estimator)" in page and callable(megatron.patch)
+    assert "megatron.patch(training, estimator)" in page and callable(megatron.patch)
+    assert "megatron.patch_bridge(flop_utils, estimator)" in page and callable(megatron.patch_bridge)
     assert "accelerate.attach(accelerator, " in page and callable(accelerate.attach) and "lightning.callback(lambda module: " in page and callable(lightning.callback)
     assert "lightning.flops_of_batch(estimator, batch)" in page and callable(lightning.flops_of_batch)
