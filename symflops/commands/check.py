@@ -50,7 +50,8 @@ def findings(
     model = Model(file, replace(reading.spec, reading=file.reading()), partial(_built_with, warnings))
     for variant in ("", *model.variants) if reading.buildable else ():
         found = _findings_of(_build, model, variant)
-        _keep(report, [each for each in found if not reading.report.failed or each.code not in UNSURE])
+        unsure = UNSURE if reading.report.failed else ("structural-size",) if configs else ()
+        _keep(report, [each for each in found if each.code not in unsure])
     if not report.failed:
         _keep(report, findings_of(model, configs))
     if not report.failed:

@@ -46,15 +46,22 @@ def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list
     queue = deque([*roots(model), *map(Structure, configs)])
     found: list[Diagnostic] = []
     tried, operators, seen = 0, 0, {"[]"}
+    first: Graph | None = None
     while queue and (not queue[0].changed or (tried < MOST_STRUCTURES and operators < MOST_OPERATORS)):
         one = queue.popleft()
         try:
             graph = derived(model, one)
         except SpecError as error:
-            found += [_in_structure(each, one) for each in error.diagnostics if not (one.changed and _refuses(each))]
+            given = configs and not one.words  # a config says what the defaults lack
+            found += [
+                _in_structure(each, one)
+                for each in error.diagnostics
+                if not (one.changed and _refuses(each)) and not (given and each.code == "structural-size")
+            ]
             continue
         if graph is None:
             continue
+        first = first or graph
         if one.changed:
             tried, operators = tried + 1, operators + sum(1 for _ in graph.operators())
         for other in neighbours(model, one, graph):
@@ -62,7 +69,7 @@ def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list
             if key not in seen:
                 seen.add(key)
                 queue.append(other)
-    return found or list(open_sizes(model, tried, not queue))
+    return found or list(open_sizes(model, first, tried, not queue))
 
 
 def roots(model: Model) -> Iterator[Structure]:
@@ -118,11 +125,11 @@ def _in_structure(diagnostic: Diagnostic, one: Structure) -> Diagnostic:
     return replace(diagnostic, note="; ".join(text for text in (diagnostic.note, f"in the structure of {one.words}") if text))
 
 
-def open_sizes(model: Model, tried: int, whole: bool) -> Iterator[Diagnostic]:
-    """A note on the sizes that decide the structure of a spec: its closed forms are of one structure each."""
+def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> Iterator[Diagnostic]:
+    """A note on the sizes that decide the structure ``graph`` of a spec: its closed forms are of one structure each."""
     sizes: dict[str, Any] = {}
     reasons: dict[str, NeedsSize] = {}
-    fixed = dict(model.graph({}).fixed)
+    fixed = dict(graph.fixed) if graph else {}
     while isinstance(made := model.compiled(Goal.PROGRAM, ["full"], ["symflops"], sizes=sizes), NeedsSize):
         name = next_size(model.spec, made.size, sizes)
         if name in sizes or name not in fixed:

@@ -17,6 +17,7 @@ from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError
 from symflops.model.spec import Name, SizeSpec, Spec, VariantSpec
 from symflops.runtime.config import as_read, checked, is_null, look_up
+from symflops.syntax.expression import names
 from symflops.syntax.identifiers import VARIANT
 from symflops.syntax.plain_values import frozen
 from symflops.syntax.plain_values import plain as value_of_node
@@ -131,6 +132,15 @@ def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) ->
     return [Diagnostic("needless-size", f"the structure does not depend on '{name}'", name.span, hint) for name in names]
 
 
+def read_for(sizes: Sequence[SizeSpec], wanted: str) -> set[str]:
+    """The letters of the sizes that the default of ``wanted`` may read, and its own."""
+    found = {wanted}
+    for size in reversed(sizes):
+        if size.name.text in found:
+            found.update(name for formula in (size.default, size.null) if formula is not None for name, _ in names(formula))
+    return found
+
+
 def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], reading: Mapping[str, Any] = NOTHING) -> Any:
     """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it.
 
@@ -140,6 +150,7 @@ def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], 
         ConfigError: the config holds a value of another type.
     """
     config = as_read({"reading": reading}, config)
+    read = read_for(sizes, wanted)
     scope: dict[str, Any] = {}
     for size in sizes:
         value = look_up(config, size.keys)
@@ -149,7 +160,7 @@ def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], 
         formula = size.null if null and size.null is not None else size.default
         if null and size.null is None and reading and size.kind == "flag" and not size.optional:
             value = False
-        elif value is None and formula is not None and not (null and size.optional):
+        elif value is None and formula is not None and size.name.text in read and not (null and size.optional):
             value = plain(evaluate(formula, scope))
         if size.name.text == wanted:
             return value

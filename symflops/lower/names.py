@@ -158,7 +158,8 @@ def size_fields(
             names[position] = "_".join(part.removesuffix("_config") for part in word)
             uses[names[position]] += 1
     known: dict[str, Any] = {}
-    values = size_names(spec, fixed)
+    lacking = {size.name.text for size in spec.sizes if not size.optional and fixed.get(size.name.text, ()) is None}
+    values = size_names(spec, {letter: value for letter, value in fixed.items() if letter not in lacking})
     found = []
     for size, name in zip(spec.sizes, names, strict=True):
         attribute = name if uses[name] == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"

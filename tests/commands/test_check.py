@@ -113,6 +113,17 @@ def test_a_config_is_derived_on_request(tmp_path: Path, capsys: pytest.CaptureFi
     assert "width-mismatch" in capsys.readouterr().err
 
 
+def test_a_config_says_what_the_defaults_lack(tmp_path: Path) -> None:
+    """A spec whose structure needs a list without a default is checked with configs; other sizes may lack defaults, too."""
+    head = HEAD.replace("kinds: {key: kinds, type: ints, default: [1]}", "kinds: {key: kinds, type: ints}").replace("default: 8", "default: missing//2")
+    head = head.replace("sizes:\n", "sizes:\n  missing: {key: missing}\n")
+    (told,) = [one for one in found_in(tmp_path, PICK, head) if one.severity == "error"]
+    assert told.code == "structural-size" and "'kinds'" in told.hint
+    config = {"kinds": [1, 2], "missing": 4}
+    assert not [one for one in found_in(tmp_path, PICK, head, configs=[config]) if one.severity == "error"]
+    assert load(tmp_path / "small.yaml").estimator(config).parameters == 2 * 20
+
+
 @pytest.mark.parametrize("name", ["SwinBackbone", "ConvNextBackbone"])
 def test_a_class_whose_size_decides_a_derived_one(name: str) -> None:
     """A derived size is made of one that the class decides and of one of the config: the latter is what must be known."""
