@@ -9,8 +9,8 @@ from math import ceil
 
 from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.lines import width
-from symflops.emit.page.alignments import math_text
+from symflops.emit.math.lines import fold, width
+from symflops.emit.page.alignments import extent, head_text, math_text
 from symflops.emit.page.fragments import fragments
 from symflops.emit.page.sections_pieces import letters_of, pieces
 from symflops.emit.page.tree import (
@@ -24,10 +24,12 @@ from symflops.emit.page.tree import (
     Math,
     Paragraph,
     Row,
+    Scaled,
     Section,
     Table,
     Words,
 )
+from symflops.model.formula_writer import sum_of
 from symflops.model.program import Program
 
 NARROW = 70.0  # points of a formula beyond which it may break in a cell
@@ -69,6 +71,8 @@ class LatexFragment(LatexPage):
 
     line = 220.0  # beside a head and a number
     least = 345.0
+    end = r"\cr"  # of a case; what ends a row of an alignment has a label or none
+    cases = 290.0  # points of a row with cases, its head included
 
     def __init__(self, letters: Mapping[str, str], name: str) -> None:
         super().__init__(letters, r"\,\penalty900")
@@ -116,14 +120,20 @@ class LatexFragment(LatexPage):
         """All lines as one alignment, each with a label."""
         rows = []
         for line in lines:
-            label = rf"\label{{eq:{self.name}-{line.number or line.head}}}"
+            head = line.head if isinstance(line.head, str) else re.sub(r"\W|_", "", math_text(line.head, self.printer))
+            label = rf"\label{{eq:{self.name}-{line.number or head}}}"
             rows.append(" \\notag \\\\\n".join(self.line_rows(line)) + f" {label}")
         body = " \\\\\n".join(rows)
         return f"\\begin{{align}}\n{body}\n\\end{{align}}"
 
     def line_rows(self, line: Line) -> list[str]:
-        """The rows of one line of an alignment."""
-        return self.rows([line])
+        """The rows of one line of an alignment; a definition whose cases are too wide has brackets in their place."""
+        rows = self.rows([line])
+        if all("cases" not in row or extent(row) <= self.cases for row in rows):
+            return rows
+        formula = sum_of(term.formula for term in line.terms if isinstance(term, Scaled))
+        first, *rest = fold(self.printer.text(formula), self.line)
+        return [rf"{head_text(line, self.printer)} ={{}}& {first}", *(rf"&\qquad {{}}{text}" for text in rest)]
 
     def table(self, node: Table) -> str:
         tall = self.is_long(node)
@@ -165,10 +175,11 @@ class ColumnFragment(LatexFragment):
 
     line = 168.0  # beside an indent and a number
     least = COLUMN
+    cases = 200.0
 
     def line_rows(self, line: Line) -> list[str]:
         """Rows from the left edge on, the head in a row of its own if the first one is long."""
-        first, *rest = self.rows([line])
+        first, *rest = super().line_rows(line)
         head, _, text = first.partition(" ={}& ")
         if width(head) + width(text) > self.line:
             return [f"&{head} ={{}}", f"&\\quad {text}", *map(indented, rest)]

@@ -28,7 +28,7 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, series
 from symflops.model.formula import Sym
 from symflops.model.formula import symbols as symbols_in
-from symflops.model.program import Field
+from symflops.model.program import Definition, Field
 from symflops.model.sums import StreamInfo
 
 
@@ -56,23 +56,41 @@ def forms(found: Fragments) -> Iterator[Block]:
     for regime, group in found.groups:
         yield Heading(("Regime ", Code(regime), ", convention ", *names(group.conventions), *other_unit(found.page, group)))
         yield from closed_forms(group.forms, found.page.unit_of(group.conventions[0]))
+    lines = tuple(Line(letter(one.letter), (Scaled(one.formula),)) for one in defined(found) if is_made(one))
+    if lines:
+        yield Paragraph(("where",))
+        yield Equation(lines)
 
 
-def where(found: Fragments) -> Paragraph:
-    """What the symbols of the closed forms stand for, in one sentence."""
+def used_in_forms(found: Fragments) -> set[str]:
+    """The letters of the closed forms, and those of their definitions."""
     program = found.page.program
     forms = [form for _, group in found.groups for form in group.forms]
     used = {name for form in forms for _, formula in form.terms for name in symbols_in(formula)}
     used |= {*symbols_in(program.parameters), *(moment for form in forms for moment in form.moments)}
-    defined = []
     for one in reversed(program.definitions):
-        if one.letter in used:
-            used.update(symbols_in(one.formula))
-            defined.append(one)
+        used.update(symbols_in(one.formula) if one.letter in used else ())
+    return used
+
+
+def defined(found: Fragments) -> list[Definition]:
+    """The definitions that the closed forms need."""
+    used = used_in_forms(found)
+    return [one for one in found.page.program.definitions if one.letter in used]
+
+
+def is_made(one: Definition) -> bool:
+    """Whether a letter was made to shorten formulas, and is none of the spec."""
+    return "@" in one.letter
+
+
+def where(found: Fragments) -> Paragraph:
+    """What the symbols of the closed forms stand for, in one sentence."""
+    program, used = found.page.program, used_in_forms(found)
     fields = [field for field in program.fields if field.letter in used]
     sizes: list[Words] = [(letter(field.letter), " for ", meaning(field)) for field in fields if field.kind != "flag"]
     flags: list[Words] = [(letter(field.letter), " says whether ", meaning(field)) for field in fields if field.kind == "flag"]
-    derived: list[Words] = [(math(Sym(one.letter), " = ", one.formula),) for one in reversed(defined)]
+    derived: list[Words] = [(math(Sym(one.letter), " = ", one.formula),) for one in defined(found) if not is_made(one)]
     sums: list[Words] = []
     for (sign, *_), definition, over in moment_rows(program, letters_of(found)):
         first, *rest = definition
