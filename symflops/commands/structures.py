@@ -52,12 +52,8 @@ def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list
         try:
             graph = derived(model, one)
         except SpecError as error:
-            given = configs and not one.words  # a config says what the defaults lack
-            found += [
-                _in_structure(each, one)
-                for each in error.diagnostics
-                if not (one.changed and _refuses(each)) and not (given and each.code == "structural-size")
-            ]
+            lacking = bool(configs) and not one.words  # a config says what the defaults lack
+            found += [_in_structure(each, one) for each in error.diagnostics if not _is_refusal(each, one, lacking)]
             continue
         if graph is None:
             continue
@@ -113,9 +109,11 @@ def neighbours(model: Model, one: Structure, graph: Graph) -> Iterator[Structure
         yield Structure(config_with(model.spec.sizes, together, one.config), changed=together)
 
 
-def _refuses(diagnostic: Diagnostic) -> bool:
-    """Whether a config does not fit the model: a list of it lacks an entry that the model reads."""
-    return diagnostic.code == "bad-expression" and diagnostic.message.startswith("index ")
+def _is_refusal(diagnostic: Diagnostic, one: Structure, lacking: bool) -> bool:
+    """Whether a changed config does not fit the model, since a list lacks an entry, or the defaults are ``lacking`` a size."""
+    if lacking and diagnostic.code == "structural-size":
+        return True
+    return bool(one.changed) and diagnostic.code == "bad-expression" and diagnostic.message.startswith("index ")
 
 
 def _in_structure(diagnostic: Diagnostic, one: Structure) -> Diagnostic:

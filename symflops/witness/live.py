@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,7 +207,7 @@ def run(
     """
     torch = needed("torch")
     try:
-        with torch.set_grad_enabled(train), plain_attention(), counter(modules) as forward:
+        with torch.set_grad_enabled(train), frozen(model, not train), plain_attention(), counter(modules) as forward:
             summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
         with plain_attention(), counter(modules) as backward:
             if summed:
@@ -218,6 +219,19 @@ def run(
     finally:
         model.zero_grad(set_to_none=True)
     return counted(forward, model), counted(backward, model)
+
+
+@contextmanager
+def frozen(model: Any, whole: bool) -> Iterator[None]:
+    """Freeze the ``whole`` model for a pass without gradients: the counter's hooks fail on views of parameters that train."""
+    trained = [tensor for tensor in model.parameters() if whole and tensor.requires_grad]
+    try:
+        for tensor in trained:
+            tensor.requires_grad_(False)
+        yield
+    finally:
+        for tensor in trained:
+            tensor.requires_grad_(True)
 
 
 def counted(mode: Any, model: Any) -> Counts:

@@ -74,6 +74,38 @@ def test_parameters_and_both_passes_are_exact(spec: Path, capsys: pytest.Capture
     assert "1 cases, 0 not exact, 0 defaults differ" in found.err
 
 
+RETURNS = {
+    "a dict": "{'extra': [a], 'out': b}", "a dict with a tuple": "{'out': (b,), 'extra': a}", "a tuple": "(b, a, x.detach())",
+    "a tuple with a list": "(b, [a])", "a list of dicts": "[{'one': b}, {'two': a}]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RETURNS)
+def test_all_outputs_are_in_the_loss(spec: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
+    """By name in an object or a dict, by position in a tuple; a module may return a view of its parameter."""
+    more = "  - tokens: {graph: [{p: {op: parameter, shape: [1, 3, D], to: _}}]}\n  - {op: zeros, stream: once, width: D, to: _}\n"
+    graph = SPEC.replace("  - outer:", more + "  - second: {op: linear, from: h, width: D, to: extra}\n  - outer:").replace("[out]", "[out, extra]")
+    spec.write_text(graph, "utf-8")
+    text = MODULE.replace("        return self.outer(x)\n", f"        self.tokens()\n        a, b = self.second(x), self.outer(x)\n        return {RETURNS[case]}\n", 1)
+    text = text.replace("        self.blocks =", "        self.second, self.tokens = nn.Linear(width, width), Tokens(width)\n        self.blocks =", 1)
+    tokens = """import torch
+
+class Tokens(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.p = nn.Parameter(torch.zeros(1, 3, width))
+
+    def forward(self):
+        return self.p.expand(2, -1, -1)
+
+"""
+    (spec.parent / "networks.py").write_text(text.replace("class Block", tokens + "class Block", 1), "utf-8")
+    code = main(["verify", str(spec)])
+    assert code == 0, capsys.readouterr()
+    backward = 2 * 10 * (6 * 8 + 2 * 3 * 64 + 2 * 64 + 2 * 6 * 8)  # the weights of all, and the inputs of all but the first
+    assert f"{backward:,} backward FLOPs" in capsys.readouterr().out
+
+
 def test_a_class_that_takes_a_config(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it takes is its ``config_class``, whose defaults are those that the spec is held to."""
     whole = MODULE + """
