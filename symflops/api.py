@@ -78,7 +78,7 @@ class Model:
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:
-        """The variants by name, each with what its config says that makes its structure another one."""
+        """The variants by name, each with the config fields that make its structure differ from that of the defaults."""
         return {variant.name.text: config_of(variant, self.spec.sizes) for variant in self.spec.variants}
 
     def variant(self, name: str) -> VariantSpec:
@@ -188,7 +188,7 @@ class Model:
         return found
 
     def typical(self, regimes: Sequence[AnyRegime] = REGIMES, conventions: Sequence[AnyConvention] = CONVENTIONS) -> Program:
-        """The program of all configs; if a config decides the structure, that of the structure of the defaults."""
+        """The program for all configs; if a config decides the structure, the program for the defaults."""
         return program_in(self.structure("", regimes, conventions))
 
     def published(
