@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,20 +18,26 @@ from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html
 from symflops.emit.html import resources
 from symflops.emit.html.calculator import Preset, Setting
-from symflops.emit.html.drawing import drawing
+from symflops.emit.html.drawing import pictures
 from symflops.emit.html.index import Entry
 from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document
-from symflops.emit.page.worked_figures import ConventionFigures
+from symflops.emit.page.typical_values import default_sizes
+from symflops.emit.page.worked_figures import ConventionFigures, Worked
 from symflops.model.program import Program
+from symflops.records.checkpoints import FILE as CHECKPOINTS
+from symflops.records.checkpoints import checkpoints
 from symflops.records.published import FILE as PUBLISHED
-from symflops.records.published import Published, published
+from symflops.records.published import published
 from symflops.records.verified import verifications
+from symflops.runtime.per_token import per_token
 from symflops.system.digests import digest, package_digest
 from symflops.system.reading import read_bytes
 from symflops.witness.cases import cases_of
 
 INDEX, ASSETS = "index.html", "assets"
+PUBLISHED_NAME, CLASS_DEFAULT = "pub-", "pub-default"
+"""How records of published models are called, and the one that has the defaults of the class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,12 @@ def compile_page(file: SpecFile) -> Output:
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    derivation = document(page_of(program, verifications(file), conventions=compared_figures(model, program, compared())))
+    page = page_of(program, verifications(file), conventions=compared_figures(model, program, compared()))
+    derivation = document(page)
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
-    return Output(program.name, file.group, files, entry_of(file, program), sources, verified_digest(file))
+    return Output(program.name, file.group, files, entry_of(file, program, page.worked), sources, verified_digest(file))
 
 
 def standalone(model: Model, program: Program | None = None, against: Sequence[str] = ()) -> str:
@@ -108,10 +114,11 @@ def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], script
     """The parts of a page beside the derivation."""
     return Setting(
         family=file.group,
-        presets=tuple(presets(published(file), model, found[0].program)),
-        drawing=drawing(model.graph(config_of(found[0].program)).to_networkx()),
+        presets=tuple(presets(file, model, found[0].program)),
+        drawing=pictures(model.graph(config_of(found[0].program)).to_networkx()),
         estimators=tuple((structure.key, script) for structure, script in zip(found, scripts, strict=True)),
         home=home,
+        records=tuple(case for item in verifications(file) for case in item.cases),
     )
 
 
@@ -120,23 +127,32 @@ def script_name(program: Program) -> str:
     return f"{javascript.key_of(program).replace('/', '_')}.js"
 
 
-def presets(measured: Iterable[Published], model: Model, program: Program) -> Iterable[Preset]:
-    """The measured models, then the variants without a measured model."""
-    measured = list(measured)
-    if not measured and not model.variants:
-        yield from (Preset(f"example {number}", case.config, case.batch) for number, case in enumerate(cases_of(model.file), 1))
-    for item in measured:
-        label = re.sub(r"^pub-", "", item.name)
-        class_name = item.reference.rpartition(".")[2]
-        yield Preset(f"{label} ({class_name})" if len(program.references) > 1 else label, item.config, item.batch)
-    batch = measured[0].batch if measured else {}
+def presets(file: SpecFile, model: Model, program: Program) -> Iterable[Preset]:
+    """Published models: those that were measured, other checkpoints, and variants; examples if a size has no default."""
+    measured = published(file)
+    known = [item for item in measured if item.name.startswith(PUBLISHED_NAME) and item.name != CLASS_DEFAULT]
+    batch = known[0].batch if known else {}
+    for item in known:
+        label, class_name = item.name.removeprefix(PUBLISHED_NAME), item.reference.rpartition(".")[2]
+        label = f"{label} ({class_name})" if len(program.references) > 1 else label
+        yield Preset(label, item.config, item.batch, f"measured: record {item.name} of {class_name}", item.name)
+    for checkpoint in checkpoints(file):
+        yield Preset(checkpoint.name, checkpoint.config, batch, checkpoint.source)
     for name, config in model.variants.items():
         if not any(name in item.name for item in measured):
-            yield Preset(name, config, batch)
+            yield Preset(name, config, batch, "a variant of the spec")
+    if default_sizes(program) is None:
+        rest = [item for item in measured if item not in known]
+        yield from (Preset(f"record {item.name}", item.config, item.batch, "a measured record", item.name) for item in rest)
+        cases = () if measured else cases_of(file)
+        for number, case in enumerate(cases, 1):
+            yield Preset(f"example {number}", case.config, case.batch, "a case for verification")
 
 
-def entry_of(file: SpecFile, program: Program) -> dict[str, Any]:
+def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[str, Any]:
     """The entry of a model in the index."""
+    first = figures.regimes[0] if figures else None
+    step = first.forward + first.backward if first else None
     return {
         "name": program.name,
         "group": file.group,
@@ -146,6 +162,8 @@ def entry_of(file: SpecFile, program: Program) -> dict[str, Any]:
         "model_types": list(program.model_types),
         "parameters": html.default_parameters(program),
         "verified": sum(len(item.cases) for item in verifications(file)),
+        "step": step,
+        "token": per_token(step, first.tokens) if first and step else None,
     }
 
 
@@ -163,5 +181,5 @@ def resource_files() -> Iterable[tuple[str, bytes]]:
 
 def code_digest(root: Path) -> str:
     """One digest of what all pages depend on: the package and the records of published models."""
-    path = root / PUBLISHED
-    return digest(package_digest() + (digest(read_bytes(path)) if path.is_file() else ""))
+    paths = (root / name for name in (PUBLISHED, CHECKPOINTS))
+    return digest(package_digest() + "".join(digest(read_bytes(path)) for path in paths if path.is_file()))

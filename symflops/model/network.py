@@ -7,6 +7,7 @@ from typing import Protocol
 import networkx
 
 from symflops.algebra.truth import Truth
+from symflops.algebra.words import words_of
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
 
 Makers = dict[int | str, set[str]]
@@ -75,7 +76,7 @@ def _region(graph: Drawable, nodes: tuple[Node, ...], loops: tuple[str, ...], dr
 
 
 def _loop(graph: Drawable, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
-    inside = (*loops, f"{loop.path} x {loop.count}")
+    inside = (*loops, f"{loop.path} x {words_of(loop.count)}")
     for (_, body), carries in zip(loop.classes, loop.carries, strict=True):
         for carry in carries:
             makers[carry.argument] = set(makers.get(carry.initial, ()))

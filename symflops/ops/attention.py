@@ -11,6 +11,7 @@ from symflops.algebra.domain import Setting, is_null
 from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
+from symflops.algebra.words import words_of
 from symflops.diagnostics.findings import did_you_mean
 from symflops.model.contraction import Extent, Operand, Pairs
 from symflops.model.nodes import Part, Value
@@ -61,7 +62,7 @@ def attention(call: Call) -> None:
     p = Operand("p", tuple(value.id for value in bias), inner=("scores = qk",))
     call.contract("scores = qk", q, k, inner, items, extent, "attention")
     call.contract("mix = pv", p, v, mixed, items, extent, "attention")
-    call.caption = f"{heads} heads"
+    call.caption = f"{words_of(heads)} heads"
     for query in queries:
         call.result(query.stream, mixed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.algebra.words import words_of
 from symflops.model.contraction import Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import Field, Form
@@ -31,5 +32,5 @@ def bilinear(call: Call) -> None:
     items, rows = stream.items, stream.rows
     call.contract("u = W x2", whole(right), table, out * first * second, items, rows, "product", seen=False)
     call.contract("y = x1 u", whole(left), inner, out * first, items, rows, "product", seen=False)
-    call.caption = f"{first}, {second} -> {out}"
+    call.caption = f"{words_of(first)}, {words_of(second)} -> {words_of(out)}"
     call.result(stream, out)

@@ -8,9 +8,10 @@ from sympy import Dummy, Expr, Integer, Mul, expand
 from sympy.core.symbol import Str
 
 from symflops.algebra.domain import Setting
-from symflops.algebra.functions import Each, Equal, FloorDiv, Reading, text_of
+from symflops.algebra.functions import Each, Equal, FloorDiv, Reading
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.words import words_of
 from symflops.model.contraction import Operand
 from symflops.model.nodes import Need, Part, Stream, Value
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
@@ -57,7 +58,7 @@ def conv(call: Call) -> None:
     size = Mul(inner, per_group_out, *kernel)
     side = Operand("W", parameters=weight, counted=call.number("groups"))  # PyTorch's counter takes the full width twice
     call.contract("y = xW", whole(x), side, size, x.stream.items, rows, "conv")
-    call.caption = f"{text_of(inner)} -> {text_of(outer)}, {' x '.join(map(text_of, kernel))}"
+    call.caption = f"{words_of(inner)} -> {words_of(outer)}, {' x '.join(map(words_of, kernel))}"
     call.result(stream, outer)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Add, Integer
 
-from symflops.algebra.functions import text_of
+from symflops.algebra.words import words_of
 from symflops.model.contraction import Operand
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
@@ -40,7 +40,7 @@ def linear(call: Call) -> None:
     weight = call.parameter("weight", shape, field="weight")
     call.parameter("bias", (rows,), when=call.truth("bias"), field="bias_name")
     call.contract("y = xW", whole(x), Operand("W", parameters=weight), inner * outer, x.stream.items, x.stream.rows)
-    call.caption = f"{text_of(inner)} -> {text_of(outer)}"
+    call.caption = f"{words_of(inner)} -> {words_of(outer)}"
     widths = call.numbers("split") if call.has("split") else (outer,)
     if not call.definitions.equal(Add(*widths), outer):
         total = Add(Integer(0), *widths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sympy import Integer
 
+from symflops.algebra.words import words_of
 from symflops.ops.fields import FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind
 
@@ -21,7 +22,7 @@ def embedding(call: Call) -> None:
     """No contraction: a look-up moves data."""
     rows, width = call.number("rows"), call.number("width")
     call.parameter("weight", (rows, width), field="weight")
-    call.caption = f"{rows} rows of {width}"
+    call.caption = f"{words_of(rows)} rows of {words_of(width)}"
     call.result(call.operand().stream, width)
 
 

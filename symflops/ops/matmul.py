@@ -5,6 +5,7 @@ from __future__ import annotations
 from sympy import Integer, Mul
 
 from symflops.algebra.truth import NO, YES
+from symflops.algebra.words import words_of
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
@@ -40,7 +41,7 @@ def matmul(call: Call) -> None:
     if broadcast not in (YES, NO):
         call.fail("bad-field", "how a product is written depends on no size", "broadcast", "write true or false")
     call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=broadcast is NO)
-    call.caption = " x ".join(str(size) for size in dims)
+    call.caption = " x ".join(map(words_of, dims))
     target = call.values["like"][0].stream if call.values.get("like") else call.stream(base.stream, streams)
     call.result(target, call.number("width") if call.has("width") else Integer(1))
 

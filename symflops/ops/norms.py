@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.algebra.functions import text_of
+from symflops.algebra.words import words_of
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, Kind
 
@@ -30,5 +30,5 @@ def normalise(call: Call) -> None:
     shape = call.numbers("shape") if call.has("shape") else (dim,)
     call.parameter("weight", shape, when=affine, field="weight")
     call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
-    call.caption = f"over {text_of(dim)}"
+    call.caption = f"over {words_of(dim)}"
     call.result(x.stream, x.width)

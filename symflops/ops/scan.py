@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.algebra.words import words_of
 from symflops.model.contraction import Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
@@ -38,5 +39,5 @@ def scan(call: Call) -> None:
     call.contract("b = dt B u", whole(u), Operand("B", (write.id, dt.id)), size, items, rows, "scan", seen=False)
     inner = Operand("b", inner=("b = dt B u",))
     call.contract("h = a h + b", Operand("a", decays), inner, size, items, rows, "scan", seen=False)
-    call.caption = f"{call.number('state')} per channel"
+    call.caption = f"{words_of(call.number('state'))} per channel"
     call.result(u.stream, size)

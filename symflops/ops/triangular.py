@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Rational
 
+from symflops.algebra.words import words_of
 from symflops.model.contraction import Extent, Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
@@ -46,7 +47,7 @@ def triangular_solve(call: Call) -> None:
     matrix = Operand("A", (a.id,), seen=True)
     solution = Operand("x", (b.id, a.id))
     call.contract("Ax = b", matrix, solution, size, a.stream.items, extent, "product", seen=False)
-    call.caption = f"order {order}, {size} wide"
+    call.caption = f"order {words_of(order)}, {words_of(size)} wide"
     call.result(a.stream, size)
 
 
@@ -66,5 +67,5 @@ def triangular_inverse(call: Call) -> None:
     extent = Extent(rows * (order - 1) * (2 * order - 1) * third, rows * (order - 1) * (order - 2) * third, mask="triangular")
     left, right = whole(a, "A"), whole(a, "T")
     call.contract("AT = 1", left, right, systems(call), a.stream.items, extent, "product", seen=False)
-    call.caption = f"order {order}"
+    call.caption = f"order {words_of(order)}"
     call.result(a.stream, a.width)

@@ -88,7 +88,7 @@ def test_an_index_finds_by_name_class_and_family():
     text = html_index.render([entry], "0.1.0", resources.linked("assets", resources.SEARCH))
     assert Elements(text).found.count("script") == Elements(html_index.render([], "0.1.0", resources.linked("assets", resources.SEARCH))).found.count("script")
     assert {"transformers.xforcausallm", "xpipeline", "language", "x"} <= set(entry.shown["words"].split())
-    assert "12,345 parameters" in text and "2 verified cases" in text and 'href="language/x.html"' in text
+    assert 'data-value="12345">12,345<' in text and 'data-value="2">2<' in text and 'href="language/x.html"' in text
 
 
 @pytest.mark.parametrize(("title", "head", "rest"), [

@@ -6,6 +6,10 @@ import importlib
 import json
 import random
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -43,6 +47,41 @@ SOUND = """() => {
 }"""
 
 
+CUT = """() => {
+  // texts that a box or the page cuts at a side, and numbers of equations that stand on their formula
+  const found = new Set(), say = (what, e) => found.add(`${what}: ${e.tagName}.${e.className} ${e.textContent.trim().slice(0, 40)}`);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let node; (node = walker.nextNode());) {
+    const e = node.parentElement;
+    if (!node.textContent.trim() || !e.checkVisibility() || e.closest(".visually-hidden, .skip, .katex-mathml, script, option, svg, .filters legend, thead")) continue;
+    let left = -scrollX, right = document.documentElement.clientWidth - scrollX;
+    for (let box = e; box && box !== document.body; box = box.parentElement) {
+      const style = getComputedStyle(box), rect = box.getBoundingClientRect();
+      if (style.overflowX !== "visible" && style.display !== "inline") { left = Math.max(left, rect.left); right = Math.min(right, rect.right); }
+    }
+    range.selectNodeContents(node);
+    for (const rect of range.getClientRects()) if (rect.width >= 1 && rect.height >= 1 && (rect.left < left - 1.5 || rect.right > right + 1.5)) say("cut", e);
+  }
+  for (const number of document.querySelectorAll(".formula .number")) {
+    const own = number.getBoundingClientRect();
+    for (const base of number.parentElement.querySelectorAll(".katex-base")) {
+      const rect = base.getBoundingClientRect();
+      if (rect.right > own.left && rect.left < own.right && rect.bottom > own.top && rect.top < own.bottom) say("on its formula", number);
+    }
+  }
+  return [...found].slice(0, 9);
+}"""
+
+INTERNAL = r"\b(?:Excess|Given|FloorDiv|CeilDiv|Least|Most|AtLeast|Equal|Contains|Item|Each|Occurrences|Total|Tally|Modulo|Together|Longest|Sym|Num|Prod)\(|_modulo|_over_|\bat_least\b|-\)|\bNone\b"
+"""Names of our own functions and data, which no page says."""
+
+LEAKED = """(pattern) => {
+  const known = new RegExp(pattern), found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) if (!node.parentElement.closest("script, style, .katex-mathml") && known.test(node.textContent)) found.push(node.textContent.slice(0, 90));
+  return found;
+}"""
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_every_page_is_sound(name: str, site: Site, watched: Watched) -> None:
     page = watched.open(site.address(name))
@@ -50,8 +89,12 @@ def test_every_page_is_sound(name: str, site: Site, watched: Watched) -> None:
     assert not wrong and not watched.problems, (wrong, watched.problems)
     assert page.locator("#out-parameters").get_attribute("data-exact").isdecimal()
     assert page.locator("#by-part tr").count() >= 1 or page.locator("#modules tbody tr").count() == 0
+    assert page.evaluate(LEAKED, INTERNAL) == []
+    assert page.evaluate(CUT) == []
     page.set_viewport_size({"width": 375, "height": 800})
+    page.wait_for_timeout(300)  # formulas are set anew a moment after the width changes
     assert page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth]") == [375, 375]
+    assert page.evaluate(CUT) == []
     for link in page.locator("a[href]").evaluate_all("found => found.map((a) => a.getAttribute('href'))"):
         if not link.startswith(("#", "http")):
             assert (Path(unquote(page.url.removeprefix("file://"))).parent / link).is_file(), link
@@ -93,8 +136,10 @@ def written(given: Any) -> str:
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_calculator_gives_the_integers_of_the_python_estimator(name: str, site: Site, watched: Watched) -> None:
     page, draw, group = watched.open(site.address(name)), random.Random(name), find_spec(name).group
-    models = published(find_spec(name))
-    for number, item in enumerate(models):
+    models = {item.name: item for item in published(find_spec(name))}
+    offered = [(number, models[preset["record"]]) for number, preset in enumerate(data(page)["presets"]) if preset["record"] in models]
+    assert offered or name == "sd3"
+    for number, item in offered:
         page.select_option("#preset", str(number))
         regime, convention = (draw.choice(page.locator(f"#{id} option").evaluate_all("o => o.map((e) => e.value)")) for id in ("regime", "convention"))
         page.select_option("#regime", regime)
@@ -117,6 +162,8 @@ def test_the_calculator_gives_the_integers_of_the_python_estimator(name: str, si
             # a page has one row per regime and convention, of which the chosen one is the calculation
             chosen = page.locator("#by-regime tr.chosen td").evaluate_all("cells => cells.map((c) => c.textContent.replaceAll(',', ''))")
             assert chosen[1:5] == [str(one.trainable_parameters), *map(str, expected[1:4])]
+            tokens = one.tokens(m) if hasattr(one, "tokens") else None
+            assert tokens is None or int(page.locator("#out-token").get_attribute("data-exact")) == (2 * expected[4] + tokens) // (2 * tokens)
     assert not watched.problems
 
 
@@ -124,6 +171,12 @@ def ragged(given: list[Any], items: int, draw: random.Random) -> list[Any]:
     """As many entries as asked for, each a multiple of the first one's lengths, or half of them where they are many."""
     first = given[0]
     return [[draw.randint(1, 3) * part for part in first] if isinstance(first, list) else draw.randint(0, 2 * first) for _ in range(items)]
+
+
+def data(page: Page) -> dict[str, Any]:
+    """The data of a page's script."""
+    found: dict[str, Any] = json.loads(page.locator("#model").text_content())
+    return found
 
 
 def structure(group: str, name: str, config: Any) -> Any:
@@ -145,6 +198,8 @@ def structure(group: str, name: str, config: Any) -> Any:
 def test_a_calculation_is_shared_by_its_address(site: Site, watched: Watched) -> None:
     page = watched.open(site.address("llama"))
     page.fill("#stream-text", "4096, 17*3")
+    for field, text in (("seconds", "2.5"), ("devices", "8"), ("peak", "H100 SXM")):
+        page.fill(f"#{field}", text)
     page.fill("#size-num_hidden_layers", "5")
     page.check("#size-tie_word_embeddings")
     page.select_option("#regime", "lora")
@@ -156,6 +211,7 @@ def test_a_calculation_is_shared_by_its_address(site: Site, watched: Watched) ->
     again = watched.open(address)
     assert exact(again) == first
     assert again.input_value("#stream-text") == "4096, 17*3"
+    assert [again.input_value(f"#{field}") for field in ("seconds", "devices", "peak")] == ["2.5", "8", "H100 SXM"]
     assert again.is_checked("#size-tie_word_embeddings")
     again.click("#reset")
     settle(again)
@@ -165,7 +221,8 @@ def test_a_calculation_is_shared_by_its_address(site: Site, watched: Watched) ->
     page.fill("#stream-text", "99")
     settle(page)
     page.click("#share")
-    expect(page.locator("#shared")).not_to_be_empty()
+    expect(page.locator("#shared")).to_contain_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
 
 
 @pytest.mark.parametrize(
@@ -219,6 +276,192 @@ def test_the_crossover_is_where_attention_does_half_of_the_work(site: Site, watc
     for scale in ("flops", "share"):
         page.select_option("#scale", scale)
         assert page.locator("#plot-box path.area").count() >= 2
+    assert not watched.problems
+
+
+@pytest.mark.parametrize("name", ["llama", "deepseek_v3", "unet_2d_condition"])
+def test_anchors_land_below_the_bar(name: str, site: Site, browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = Watched(context.new_page()).open(site.address(name))
+    anchors = page.locator(".contents a").evaluate_all("found => found.map((a) => a.hash)")
+    landed = """(hash) => {
+      const target = document.querySelector(hash), seen = target.querySelector("h2") ?? target;
+      return seen.getBoundingClientRect().top - document.querySelector(".bar").getBoundingClientRect().bottom;
+    }"""
+    there = f"(hash) => {{ const top = ({landed})(hash); return -1 <= top && top <= 40 && hash; }}"
+    for anchor in anchors[:-3:3]:
+        page.evaluate("(hash) => { location.hash = hash; }", anchor)
+        page.wait_for_function(there, arg=anchor, timeout=20_000)
+    again = Watched(context.new_page()).open(f"{site.address(name)}#forms")
+    again.wait_for_function(there, arg="#forms", timeout=20_000)
+    context.close()
+
+
+def test_every_figure_leads_to_its_formula_and_a_published_model_to_its_record(site: Site, watched: Watched) -> None:
+    page = watched.open(site.address("llama"))
+    expect(page.locator("#proof a")).to_have_attribute("href", "#verified")
+    number = next(number for number, preset in enumerate(data(page)["presets"]) if preset["record"] == "pub-llama3-8b")
+    page.select_option("#preset", str(number))
+    settle(page)
+    expect(page.locator("#preset-source")).to_contain_text("pub-llama3-8b")
+    expect(page.locator("#proof")).to_contain_text("0 FLOPs apart")
+    record = page.locator(f"#{page.locator('#proof a').get_attribute('href')[1:]}")
+    expect(record).to_contain_text("8,030,261,248")
+    for regime, convention in (("full", "symflops"), ("full", "torch"), ("forward", "torch")):
+        page.select_option("#regime", regime)
+        page.select_option("#convention", convention)
+        settle(page)
+        equation = page.locator("#of-forward").get_attribute("href")
+        assert equation.startswith("#eq-")
+        assert "forward" in page.locator(f"{equation} .katex-mathml").first.text_content()
+    page.click("#modules-of-batch summary")
+    for row in page.locator("#by-module tr a").all()[::3]:
+        assert row.text_content().rpartition(".")[2] in page.locator(row.get_attribute("href")).text_content()
+    assert not watched.problems
+
+
+def test_checkpoints_name_their_source_and_have_their_parameters(site: Site, watched: Watched) -> None:
+    for name, label, parameters in (("llama", "llama-3.1-405b", 405_853_388_800), ("deepseek_v3", "deepseek-v3", 671_026_404_352)):
+        page = watched.open(site.address(name))
+        page.select_option("#preset", label=label)
+        settle(page)
+        assert exact(page)["parameters"] == parameters
+        expect(page.locator("#preset-source")).to_contain_text("config.json in ai-dynamo/aiconfigurator")
+
+
+def test_utilisation_takes_seconds_devices_and_a_device_by_name(site: Site, watched: Watched) -> None:
+    from symflops.devices.peaks import peak
+
+    page = watched.open(site.address("llama"))
+    page.fill("#seconds", "2")
+    page.fill("#devices", "8")
+    page.fill("#peak", "H100 SXM")
+    settle(page)
+    rate = peak("H100 SXM").tflops
+    expect(page.locator("#out-mfu")).to_have_text(f"{100 * exact(page)['total'] / 2 / 8 / (rate * 1e12):.2f} %")
+    page.fill("#peak", "989")
+    expect(page.locator("#out-mfu")).to_have_text(f"{100 * exact(page)['total'] / 2 / 8 / 989e12:.2f} %")
+    for field, text, told in (("peak", "h100", "H100 SXM"), ("peak", "toaster", "no device"), ("seconds", "-1", "above 0"), ("devices", "1.5", "whole number")):
+        page.fill("#peak", "H100 SXM")
+        page.fill(f"#{field}", text)
+        settle(page)
+        expect(page.locator(f"#{field}-error")).to_contain_text(told)
+        page.click("#reset")
+        settle(page)
+        page.fill("#seconds", "2")
+    assert not watched.problems
+
+
+PUBLISHED = Path(__file__).parents[1] / "data/published_configs/reconstructed"
+READ = """([config, reading]) => {
+  const model = JSON.parse(document.getElementById("model").textContent), text = (_, value) => typeof value === "bigint" ? String(value) : value;
+  try {
+    const read = symflopsReading.read(model, config);
+    for (const [key] of model.estimators) {
+      const found = symflops[key]?.sizes(read);
+      if (found && symflops[key].fits(found)) return JSON.parse(JSON.stringify(found, text));
+    }
+    return "another structure";
+  } catch (error) { return {refused: error.message}; }
+}"""
+
+
+def changes(config: dict[str, Any], draw: random.Random) -> Iterator[dict[str, Any]]:
+    """A config, and configs with one field that is gone, null, or of another kind."""
+    yield config
+    for key in draw.sample(sorted(config), min(8, len(config))):
+        yield {name: value for name, value in config.items() if name != key}
+        yield {**config, key: None}
+        yield {**config, key: draw.choice(("word", 7, [1, 2], True, 2.5, {"a": 1}))}
+
+
+@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.json"))[::4], ids=lambda path: path.stem)
+def test_a_pasted_config_is_read_as_python_reads_it(path: Path, site: Site, watched: Watched) -> None:
+    from symflops.catalog.lookup import by_config
+    from symflops.diagnostics.errors import SymflopsError
+    from symflops.runtime.classes import check_class
+    from symflops.runtime.sizes import Unsaid, sizes_of
+    from symflops.runtime.stored import Stored
+
+    given = json.loads(path.read_text("utf-8"))
+    catalog, name = by_config(given)
+    program, entry = Stored(catalog.program(name)), catalog.specs[name]
+    page = watched.open(site.address(name))
+    agreed = 0
+    for config in changes(given, random.Random(path.stem)):
+        found = page.evaluate(READ, [config, None])
+        try:
+            check_class(name, entry["references"], entry["model_types"], config)
+            sizes = sizes_of(program, config)
+        except SymflopsError as error:
+            assert "refused" in found, (config, str(error), found)
+            continue
+        expected = {field["attribute"]: sizes[field["letter"]] for field in program.document["fields"]}
+        rational = [field["attribute"] for field in program.document["fields"] if field["kind"] == "rational"]
+        expected |= {name: Fraction(expected[name]) for name in rational if expected[name] is not None}
+        if found == "another structure" or any(isinstance(value, Unsaid) for value in expected.values()):
+            continue
+        assert "refused" not in found, (found, config)
+        assert {name: written_size(value) for name, value in expected.items()} == {name: written_size(value) for name, value in found.items()}
+        agreed += 1
+    assert agreed or entry.get("structures")
+
+
+def written_size(value: Any) -> str:
+    """A size as text, with whole numbers as JavaScript writes them."""
+    if isinstance(value, Fraction):
+        return written_size([value.numerator, value.denominator])
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(written_size, value))}]"
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def test_a_pasted_config_fills_the_form_or_says_what_is_missing(site: Site, watched: Watched) -> None:
+    page = watched.open(site.address("llama"))
+    page.click("#paste summary")
+    page.fill("#config", (PUBLISHED / "llama-3.1-405b.json").read_text("utf-8"))
+    settle(page)
+    assert exact(page)["parameters"] == 405_853_388_800
+    expect(page.locator("#config-told")).to_contain_text("sizes read")
+    for text, told in (("{", "not JSON"), ('{"architectures": ["GPT2LMHeadModel"]}', "GPT2LMHeadModel"), ('{"hidden_size": null}', "null"),
+                       ('{"hidden_act": "tangle"}', "tangle"), ('{"num_hidden_layers": "many"}', "num_hidden_layers")):  # fmt: skip
+        page.fill("#config", text)
+        expect(page.locator("#config-error")).to_contain_text(told)
+    page = watched.open(site.address("linear"))
+    page.click("#paste summary")
+    page.fill("#config", "{}")
+    expect(page.locator("#config-error")).to_contain_text("the config has no")
+
+
+def test_a_calculation_is_copied_as_python_and_as_latex(site: Site, watched: Watched) -> None:
+    page = watched.open(site.address("llama"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.fill("#stream-text", "64, 32*2")
+    page.fill("#size-num_hidden_layers", "2")
+    page.check("#size-tie_word_embeddings")
+    settle(page)
+    page.click("#copy-python")
+    expect(page.locator("#shared")).to_contain_text("Python")
+    done = subprocess.run([sys.executable, "-c", page.evaluate("navigator.clipboard.readText()")], capture_output=True, text=True, check=True)
+    figures = exact(page)
+    assert done.stdout.split() == [str(figures[name]) for name in ("parameters", "forward", "backward")]
+    page.click("#copy-latex")
+    expect(page.locator("#shared")).to_contain_text("LaTeX")
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert r"\mathrm{forward} ={}&" in text and f"{figures['forward']:,}".replace(",", "{,}") in text
+    assert text.count(r"\begin{align*}") == text.count(r"\end{align*}") == 1 and page.url in text
+
+
+def test_a_wide_picture_shows_levels_that_open(site: Site, watched: Watched) -> None:
+    page = watched.open(site.address("unet_2d_condition"))
+    boxes = page.locator("#graph > .drawing [data-opens]")
+    assert {"open down_blocks.0", "open mid_block", "open up_blocks.3"} <= set(boxes.evaluate_all("found => found.map((e) => e.getAttribute('aria-label'))"))
+    level = page.locator("#graph details.level").first
+    expect(level).not_to_have_attribute("open", "")
+    page.locator(f'[data-opens="{level.get_attribute("id")}"]').click()
+    expect(level).to_have_attribute("open", "")
+    page.locator(f'[data-opens="{level.get_attribute("id")}"]').press("Enter")
+    expect(level).not_to_have_attribute("open", "")
     assert not watched.problems
 
 
@@ -309,14 +552,14 @@ def test_without_scripts_a_page_is_text(site: Site, browser: Browser) -> None:
 # the index
 
 def shown(page: Page) -> list[str]:
-    return page.locator(".models > li:visible strong").all_text_contents()
+    return page.locator("#models tbody tr:visible th a").all_text_contents()
 
 
 def test_the_index_finds_models(site: Site, watched: Watched) -> None:
     page = watched.open((site.folder / "index.html").as_uri())
     wrong = {what: found for what, found in page.evaluate(SOUND).items() if found}
     assert not wrong, wrong
-    links = page.locator(".models a").evaluate_all("found => found.map((a) => a.getAttribute('href'))")
+    links = page.locator("#models a").evaluate_all("found => found.map((a) => a.getAttribute('href'))")
     assert len(links) == len(set(links)) == len(MODELS)
     assert all((site.folder / link).is_file() for link in links)
     page.keyboard.press("/")
@@ -338,6 +581,27 @@ def test_the_index_finds_models(site: Site, watched: Watched) -> None:
     page.set_viewport_size({"width": 375, "height": 800})
     watched.open((site.folder / "index.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") == 375
+    assert page.evaluate(CUT) == []
+    assert not watched.problems
+
+
+def test_the_index_sorts_by_each_column(site: Site, watched: Watched) -> None:
+    page = watched.open((site.folder / "index.html").as_uri())
+    assert page.evaluate(CUT) == []
+    heads = page.locator("#models thead th").all()
+    for place, head in enumerate(heads):
+        for _ in range(2):
+            head.locator("button").click()
+            number, down = head.get_attribute("data-kind") == "number", head.get_attribute("aria-sort") == "descending"
+            cells = page.locator(f"#models tbody tr > :nth-child({place + 1})").evaluate_all("cells => cells.map((c) => c.dataset.value ?? c.textContent.trim())")
+            if number:
+                assert len([cell for cell in cells if cell]) > 60
+                found = [int(cell) for cell in cells if cell]
+                assert found == sorted(found, reverse=down) and cells[len(found):] == [""] * (len(cells) - len(found))
+            else:
+                assert sorted(cells, key=str.lower)[0 if not down else -1].lower() == cells[0].lower()
+    again = watched.open(page.url)
+    assert again.locator("#models thead th").last.get_attribute("aria-sort")
     assert not watched.problems
 
 
@@ -350,7 +614,7 @@ def test_one_file_is_a_whole_page(tmp_path: Path, watched: Watched) -> None:
     assert not {what: found for what, found in page.evaluate(SOUND).items() if found}
     assert not watched.problems
     assert page.evaluate("document.fonts.ready.then(() => [...document.fonts].some((font) => font.status === 'loaded' && font.family.includes('KaTeX')))")
-    sdxl = next(number for number, item in enumerate(published(find_spec("unet_2d_condition"))) if "sdxl" in item.name)
+    sdxl = next(number for number, preset in enumerate(data(page)["presets"]) if "sdxl" in preset["record"])
     page.select_option("#preset", str(sdxl))
     settle(page)
     assert exact(page)["parameters"] == 2_567_463_684

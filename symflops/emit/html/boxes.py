@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, zip_longest
+from typing import Any
 
 import networkx
 
@@ -14,11 +16,17 @@ from symflops.model.network import STEPS
 MOST = 30
 """The most boxes that read at a glance; the depth of modules in a picture follows from it."""
 
+SPREAD = 3
+"""From how many readers on the edges of a value are not drawn among levels."""
+
 PASSED = (*STEPS, "parameter")
 """Kinds that only pass values on: edges run past them. Sums of several values are kept."""
 
 WORK = {"linear": "linear", "attention": "attention", "conv": "conv", "matmul": "other", "bilinear": "other", "scan": "other"}
 """The kinds of matrix work, with the colour class of each."""
+
+WIDEST = 44
+"""The most characters of a caption in a box; a longer one is left out."""
 
 SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 ENDS = ("input", "output")
@@ -31,22 +39,24 @@ LETTER, SMALL, PAD, LINE, SUM = 7.4, 6.3, 13.0, 16.0, 24.0
 
 @dataclass
 class Group:
-    """A box: the operators of one module within one frame, a tuple of loops."""
+    """A box: the operators of one module within one frame, a tuple of loops; ``opens`` names the picture of its inside."""
 
     name: str
     label: str
     frame: tuple[str, ...]
     kinds: list[str] = field(default_factory=list)
     captions: list[str] = field(default_factory=list)
+    opens: str = ""
 
     @property
     def small(self) -> str:
         """The second line: the operator's kind and caption, or how many operators of each kind."""
         if self.kinds in (["input"], ["output"]):
-            return self.kinds[0]
+            return "" if self.captions[0] else self.kinds[0]
         if len(self.kinds) == 1:
-            kind, caption = self.kinds[0], self.captions[0].replace("->", "→")
-            caption = re.sub(r"\*\*(\d)", lambda found: SUPERSCRIPTS[int(found[1])], caption).replace("*", "·")
+            kind, caption = self.kinds[0], typeset(self.captions[0])
+            if len(caption) > WIDEST:
+                return words(kind)
             between = " " if kind in ("linear", "conv") or caption.startswith("over ") else ", "
             return between.join(filter(None, (words(kind), caption)))
         counts = Counter(kind for kind in self.kinds if kind not in PASSED)
@@ -70,6 +80,13 @@ class Group:
     @property
     def is_sum(self) -> bool:
         return self.kinds == ["add"]
+
+
+def typeset(text: str) -> str:
+    """An expression with arrows, points, signs and superscripts."""
+    text = re.sub(r"\*\*(\d)", lambda found: SUPERSCRIPTS[int(found[1])], text.replace("->", "→")).replace("*", "·")
+    text = re.sub(r"floor\(([^()]*)\)", r"⌊\1⌋", re.sub(r"ceil\(([^()]*)\)", r"⌈\1⌉", text))
+    return text.replace(">=", "≥").replace(" - ", " \u2212 ")
 
 
 def words(kind: str) -> str:
@@ -108,6 +125,19 @@ def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str
     return found
 
 
+def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Group], list[tuple[str, str]]]:
+    """The groups and edges of a part of a graph: as :func:`best`, or however many boxes show more than one."""
+    part = networkx.DiGraph()  # in the order of execution, which a view of a part does not keep
+    part.add_nodes_from((name, graph.nodes[name]) for name in nodes)
+    part.add_edges_from((one, two) for one in nodes for two in graph.successors(one) if two in part)
+    found = best(part)
+    for depth in range(2, 9):
+        if len(found[0]) > 1:
+            break
+        found = grouped(part, depth)
+    return found
+
+
 def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list[tuple[str, str]]]:
     """Modules to ``depth`` below their frame, or below the module that holds frames; as runs if they would form a cycle."""
     keys = without_cycles(graph, module_keys(graph, depth))
@@ -120,8 +150,70 @@ def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list
         group = groups.setdefault(name, Group(name, label or words(data["kind"]), loops))  # a single operator has no path
         group.kinds.append(data["kind"])
         group.captions.append(str(data.get("caption") or ""))
-    edges = dict.fromkeys((names[keys[one]], names[keys[two]]) for one, two in graph.edges if keys[one] != keys[two])
-    return groups, list(edges)
+    return groups, edges_between(graph, {node: names[key] for node, key in keys.items()})
+
+
+def edges_between(graph: networkx.DiGraph, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The edges between groups, each once."""
+    return list(dict.fromkeys((names[one], names[two]) for one, two in graph.edges if names[one] != names[two]))
+
+
+def levels(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]], dict[str, list[str]]]:
+    """A box for each repeat, each numbered module and each other module, edges between them, and the nodes in each.
+
+    What many boxes read, such as the embedding of a timestep, leads to one box that says so.
+    """
+    keys = without_cycles(graph, level_keys(graph))
+    names = {key: f"g{number}" for number, key in enumerate(dict.fromkeys(keys.values()))}
+    groups: dict[str, Group] = {}
+    members: dict[str, list[str]] = {}
+    for node, data in graph.nodes(data=True):
+        loops, path, _ = keys[node]
+        label = str(data["label"]) if data["kind"] in ENDS else ".".join(path)
+        times = loops[0].rpartition(" x ")[2] if loops else ""
+        name = names[keys[node]]
+        title = f"{label} \u00d7 {typeset(times)}" if times else label or words(data["kind"])
+        group = groups.setdefault(name, Group(name, title, ()))
+        group.kinds.append(data["kind"])
+        group.captions.append(str(data.get("caption") or ""))
+        members.setdefault(name, []).append(node)
+    edges = edges_between(graph, {node: names[key] for node, key in keys.items()})
+    readers = Counter(one for one, _ in edges)
+    spread = [name for name, group in groups.items() if readers[name] >= SPREAD and group.work in ("", "linear")]
+    for name in spread:
+        end = groups[f"{name}-all"] = Group(f"{name}-all", f"to {readers[name]} modules", (), ["output"], ["read by many"])
+        edges = [edge for edge in edges if edge[0] != name] + [(name, end.name)]
+    return groups, edges, members
+
+
+def level_keys(graph: networkx.DiGraph) -> dict[str, Key]:
+    """The level of each node: its outermost repeat, else its module, down to the number of one in a list."""
+    holders = {str(loop).partition(".")[0] for _, data in graph.nodes(data=True) for loop in data["loops"] if "." in loop}
+    return merged(graph, {name: level(number, data, holders) for number, (name, data) in enumerate(graph.nodes(data=True))})
+
+
+def level(number: int, data: Mapping[str, Any], holders: Container[str]) -> Key:
+    """The level of a node; modules in ``holders`` are too large for one, and inputs, outputs and loose sums have their own."""
+    if data["loops"]:
+        return data["loops"][:1], tuple(data["loops"][0].rpartition(" x ")[0].split(".")), -1
+    path = () if data["kind"] in ENDS else tuple(str(data["label"]).split("."))
+    alone = data["kind"] in ENDS or path == ("",)
+    depth = 2 if path[:1] and (path[0] in holders or (path[1:2] and path[1].isdecimal())) else 1
+    return (), path[:depth], number if alone else -1
+
+
+def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
+    """The groups with those of a cycle taken together, as the module that holds them all."""
+    quotient = networkx.DiGraph()
+    quotient.add_nodes_from(keys.values())
+    quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
+    into: dict[Key, Key] = {}
+    for part in networkx.strongly_connected_components(quotient):
+        paths = [path for loops, path, _ in part if not loops]
+        if len(part) > 1 and len(paths) == len(part):
+            same = next(place for place, words in enumerate(zip_longest(*paths)) if len(set(words)) > 1)
+            into |= dict.fromkeys(part, ((), paths[0][: max(1, same)], -1))
+    return {name: into.get(key, key) for name, key in keys.items()}
 
 
 def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:

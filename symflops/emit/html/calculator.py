@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 from symflops.emit.page.sections_results import convention_doc
 from symflops.emit.page.typical_values import typical_batch
@@ -13,6 +13,7 @@ from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import symbols
 from symflops.model.program import Field, Program
 from symflops.model.sums import StreamInfo
+from symflops.model.verification import VerifiedCase
 from symflops.runtime.units import NAMES
 
 TIMES = " \u00d7 "
@@ -20,11 +21,16 @@ TIMES = " \u00d7 "
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Sizes and a batch that the calculator offers: a config, and one entry per item and stream."""
+    """Sizes and a batch that the calculator offers: a config, and one entry per item and stream.
+
+    ``source`` says where the config was published, ``record`` is the name of the measured case that has it.
+    """
 
     label: str
     config: Mapping[str, Any]
     batch: Mapping[str, Any]
+    source: str = ""
+    record: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Setting:
     drawing: str
     estimators: tuple[tuple[str, str], ...]
     home: str = ""
+    records: tuple[VerifiedCase, ...] = ()
 
 
 def embedded(value: object) -> str:
@@ -60,9 +67,16 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
         "conventions": dict(conventions),
         "units": words,
         "streams": {stream.name: [stream.variables, stream.counts, stream.optional] for stream, _ in streams},
-        "presets": [{"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets],
+        "presets": [asdict(preset) for preset in setting.presets],
         "batch": whole_batch(program, setting.presets[0].batch if setting.presets else {}),
-        "fields": {field.attribute: [field.keys[0], field.kind, field.nullable] for field in program.fields},
+        "fields": {
+            field.attribute: [field.keys[0], field.kind, field.nullable or field.null is not None] for field in program.fields
+        },
+        "reading": program.reading,
+        "census": checks(program),
+        "references": program.references,
+        "types": program.model_types,
+        "records": {case.name: [str(case.parameters), str(case.forward), str(case.backward)] for case in setting.records},
     }
     return {
         "data": embedded(data),
@@ -74,6 +88,13 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
         "axes": any(len(stream.variables) > 1 for stream, _ in streams),
         "inputs": [(field, size_note(field, program)) for field in program.fields],
     }
+
+
+def checks(program: Program) -> dict[str, Any]:
+    """The parts of the census of classes by which a config is refused."""
+    kept = ("guarded", "words", "unrun")
+    census: Mapping[str, Any] = cast(Any, program.census) or {}
+    return {name: {part: entry[part] for part in kept if part in entry} for name, entry in census.items()}
 
 
 def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from symflops.emit.html.calculator import Setting, calculator
 from symflops.emit.page.alignments import math_text
 from symflops.emit.page.printing import PagePrinter
-from symflops.emit.page.tree import Block, Document, Figure, Group, Line, Math, Section, Table
+from symflops.emit.page.tree import Block, Code, Document, Figure, Group, Line, Math, Section, Table, Words
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.rendering import template
 from symflops.model.formula import evaluate
@@ -24,6 +24,12 @@ FAMILIES = {
     "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",
     "multimodal": "Multimodal",
 }  # fmt: skip
+
+
+KEPT = 24
+"""The most characters of a cell that never breaks."""
+
+LONG = "-" * (KEPT + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +153,36 @@ class HtmlPage(PagePrinter):
                 heading = f'<tr class="group"><th colspan="{count}" scope="colgroup">{self.words(row.words)}</th></tr>'
                 lines.append(heading if row.words else "</tbody><tbody>")
                 continue
-            wide = ["" for _ in row[:-1]] + ([f' colspan="{count - len(row) + 1}"'] if len(row) < count else [""])
-            first, *rest = (f"{span}{kind}>{self.words(cell)}" for cell, span, kind in zip(row, wide, aligned, strict=False))
+            spans = ["" for _ in row[:-1]] + ([f' colspan="{count - len(row) + 1}"'] if len(row) < count else [""])
+            heads = [each.number for each in node.columns]
+            first, *rest = (self.cell(*each) for each in zip(row, spans, heads, strict=False))
             lines.append(f'<tr><th scope="row"{first}</th>{"".join(f"<td{cell}</td>" for cell in rest)}</tr>')
         return "\n".join([*lines, "</tbody>", "</table>", "</div>"])
+
+    def cell(self, words: Words, span: str, number: bool) -> str:
+        """The rest of a cell after the name of its element: numbers to the right, short words on one line."""
+        kind = "n" if number else "k" if len(plain(words)) <= KEPT else ""
+        name = f' class="{kind}"' if kind else ""
+        return f"{span}{name}>{self.words(words)}"
 
     def display(self, lines: Sequence[Line]) -> str:
         number = lines[-1].number
         body = " \\\\\n".join(self.rows(lines))
-        text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}" + (rf"\tag{{{number}}}" if number else ""))
+        text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}")
         name = f' id="eq-{number}"' if number else ""
-        box = f'<div class="scroll formula"{name} tabindex="0" role="group" aria-label="formula">'
-        return f'{box}<div class="tex display">{text}</div></div>'
+        beside = f'<a class="number" href="#eq-{number}">({number})</a>' if number else ""
+        return (
+            f'<div class="formula"{name} role="group" aria-label="formula"><div class="tex display">{text}</div>{beside}</div>'
+        )
 
     def figure(self, node: Figure) -> str:
         return self.figures.get(node.id, "")
+
+
+def plain(words: Words) -> str:
+    """Words without what they look like; a formula has no length that is known here."""
+    texts = (node if isinstance(node, str) else node.text if isinstance(node, Code) else LONG for node in words)
+    return "".join(texts)
 
 
 def capital(text: str) -> str:

@@ -3,41 +3,74 @@
 from __future__ import annotations
 
 import html
-import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import networkx
 
-from symflops.emit.html.boxes import LETTER, PAD, Group, best, without_steps
+from symflops.emit.html.boxes import LETTER, PAD, Group, best, inside, levels, typeset, without_steps
 from symflops.emit.html.layered_layout import Layout, Point, layered
-
-FUNCTIONS = (
-    (re.compile(r"CeilDiv\(([^(),]+), ([^(),]+)\)"), "\u2308\\1/\\2\u2309"),
-    (re.compile(r"FloorDiv\(([^(),]+), ([^(),]+)\)"), "\u230a\\1/\\2\u230b"),
-    (re.compile("Least"), "min"), (re.compile("Most"), "max"), (re.compile(r"\*\*"), "^"), (re.compile(r"\*"), "\u00b7"),
-)  # fmt: skip
-"""Functions in iteration counts, with their mathematical notation."""
 
 HEAD = 30.0
 """The height of the title of a frame."""
 
 
+WIDE = 960.0
+"""The width above which a picture does not read at a glance: its blocks are collapsed to levels."""
+
+
 def drawing(graph: networkx.DiGraph) -> str:
     """The picture (SVG) of a graph from :func:`symflops.model.network.network`; empty if it has fewer than two boxes."""
-    groups, edges = best(without_steps(graph))
-    if len(groups) < 2:
+    found = _frame(*best(without_steps(graph)))
+    return _svg(found, graph.name, "graph") if found else ""
+
+
+def pictures(graph: networkx.DiGraph) -> str:
+    """The picture of a graph as HTML; of a wide one its levels, and the picture of each level, which opens on a click."""
+    steps = without_steps(graph)
+    whole = _frame(*best(steps))
+    if whole is None:
         return ""
-    frame = _Frame((), groups, edges)
+    groups, edges, members = levels(steps)
+    top = _frame(groups, edges) if whole.size[0] > WIDE else None
+    if top is None or len(groups) < 3:
+        return _box(_svg(whole, graph.name, "graph"), graph.name)
+    inner = {name: _frame(*inside(steps, nodes)) for name, nodes in members.items() if len(nodes) > 1}
+    details = []
+    for number, (name, frame) in enumerate(((name, frame) for name, frame in inner.items() if frame), 1):
+        group = groups[name]
+        group.opens = f"level-{number}"
+        body = _box(_svg(frame, f"{graph.name}, {group.label}", f"graph-{number}"), group.label)
+        details.append(
+            f'<details class="level" id="{group.opens}"><summary>{html.escape(group.label)}</summary>{body}</details>'
+        )
+    return "\n".join([_box(_svg(top, graph.name, "graph"), graph.name), *details])
+
+
+def _box(picture: str, name: str) -> str:
+    """A picture in its box, which scrolls if the picture is wide."""
+    label = html.escape(f"Graph of {name}")
+    return f'<div class="scroll drawing" tabindex="0" role="region" aria-label="{label}">\n{picture}\n</div>'
+
+
+def _frame(groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> _Frame | None:
+    """The outermost frame of a picture; None if that has fewer than two boxes, or its edges make a cycle."""
+    drawn = len(groups) > 1 and networkx.is_directed_acyclic_graph(networkx.DiGraph(edges))
+    return _Frame((), groups, edges) if drawn else None
+
+
+def _svg(frame: _Frame, name: str, key: str) -> str:
+    """A picture, whose identifiers begin with ``key``."""
     width, height = frame.size
-    described = html.escape(f"{graph.name}: {frame.in_words()}")
+    described = html.escape(f"{name}: {frame.in_words()}")
     body = "\n".join(frame.svg((1.0, 1.0)))
     return (
         f'<svg viewBox="0 0 {width + 2:.0f} {height + 2:.0f}" width="{width + 2:.0f}" height="{height + 2:.0f}" role="img" '
-        f'aria-labelledby="graph-title graph-said">\n<title id="graph-title">Graph of {html.escape(graph.name)}</title>\n'
-        f'<desc id="graph-said">{described}</desc>\n<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" '
+        f'aria-labelledby="{key}-title {key}-said">\n<title id="{key}-title">Graph of {html.escape(name)}</title>\n'
+        f'<desc id="{key}-said">{described}</desc>\n<defs><marker id="{key}-arrow" viewBox="0 0 8 8" refX="7" refY="4" '
         f'markerWidth="7" markerHeight="7" orient="auto"><path class="arrow" d="M0 0.8 8 4 0 7.2z"/></marker></defs>\n'
-        f"{body}\n</svg>"
+        f"{body.replace('url(#arrow)', f'url(#{key}-arrow)')}\n</svg>"
     )
 
 
@@ -64,7 +97,14 @@ class _Frame:
         exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
         sizes = {name: group.size for name, group in self.groups.items()}
         sizes |= {name: frame.size for name, frame in self.frames.items()}
-        return layered(sizes | dict.fromkeys((*entries, *exits), (2.0, 0.0)), list(self.wires), entries, exits)
+        anchors = {name: frame.port(frame.entry) for name, frame in self.frames.items()}
+        return layered(sizes | dict.fromkeys((*entries, *exits), (2.0, 0.0)), list(self.wires), entries, exits, anchors)
+
+    @property
+    def entry(self) -> str:
+        """The port through which values come in that most boxes read; empty without one."""
+        count = Counter(one for one, _ in self.wires if one.startswith("in:"))
+        return max(count, key=count.__getitem__, default="")
 
     def connect(self, one: str, two: str) -> None:
         """Add the edge from box ``one`` to box ``two`` as far as it runs in this frame."""
@@ -86,9 +126,7 @@ class _Frame:
     def title(self) -> str:
         """The title of the frame: path and iteration count."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
-        for pattern, written in FUNCTIONS:
-            times = pattern.sub(written, times)
-        return f"{path} \u00d7 {times}"
+        return f"{path} \u00d7 {typeset(times)}"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -176,4 +214,9 @@ def box(group: Group, x: float, y: float) -> str:
         parts.append(
             f'<text class="small" x="{x:.1f}" y="{first + 15:.1f}" text-anchor="middle">{html.escape(group.small)}</text>'
         )
+    if group.opens:
+        opens = (
+            f' class="opens" data-opens="{group.opens}" tabindex="0" role="button" aria-label="open {html.escape(group.label)}"'
+        )
+        return f"<g{opens}>{''.join(parts)}</g>"
     return f"<g>{''.join(parts)}</g>"

@@ -1,14 +1,16 @@
 """Layered layout of a directed acyclic graph: places of its boxes and routes of its edges, from top to bottom.
 
 The method of Sugiyama, Tagawa and Toda: ranks by longest paths, bends where edges cross a rank, an order within each rank by
-barycentres, and places nearest to those of the neighbours with room in between (an isotonic regression).
+barycentres. Boxes that follow each other stand in one line, and so do the bends of an edge, as Brandes and Köpf align them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
+from types import MappingProxyType
 
 import networkx
 
@@ -17,13 +19,12 @@ ROW, COLUMN, BEND = 30.0, 22.0, 10.0
 
 SWEEPS = 16
 
-STRAIGHT = 8.0
-"""The weight of the place of a bend, against 1 of a box."""
-
 Point = tuple[float, float]
 Boxes = Mapping[str, tuple[float, float]]
 Node = str | tuple[str, str, int]
 """A box by name, or a bend: both ends of its edge, and its rank."""
+Neighbours = dict[Node, tuple[list[Node], list[Node]]]
+"""What is above and below each box and bend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,16 @@ class Layout:
     height: float
 
 
-def layered(boxes: Boxes, edges: Sequence[tuple[str, str]], first: Sequence[str] = (), last: Sequence[str] = ()) -> Layout:
+def layered(
+    boxes: Boxes,
+    edges: Sequence[tuple[str, str]],
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
+    anchors: Mapping[str, float] = MappingProxyType({}),
+) -> Layout:
     """The layout of ``boxes`` (width and height by name); ``first`` are the boxes of the first row, ``last`` of the last.
+
+    ``anchors`` say how far right of its middle a box stands in line with others.
 
     Raises:
         networkx.NetworkXUnfeasible: the edges make a cycle.
@@ -49,12 +58,21 @@ def layered(boxes: Boxes, edges: Sequence[tuple[str, str]], first: Sequence[str]
     rows, neighbours = _rows(graph, ranks)
     for sweep in range(SWEEPS):
         _sort(rows, neighbours, down=sweep % 2 == 0)
-    x = _places(rows, neighbours, boxes)
-    left = min((place - _width(node, boxes) / 2 for node, place in x.items()), default=0.0)
-    right = max((place + _width(node, boxes) / 2 for node, place in x.items()), default=0.0)
+    place_of = {node: place for row in rows for place, node in enumerate(row)}
+    for sides in neighbours.values():
+        for side in sides:
+            side.sort(key=place_of.__getitem__)
+
+    def halves(node: Node) -> Point:
+        half, off = (boxes[node][0] / 2, anchors.get(node, 0.0)) if isinstance(node, str) else (0.0, 0.0)
+        return half + off, half - off
+
+    x = _Lines(rows, neighbours, halves).places()
+    left = min((place - halves(node)[0] for node, place in x.items()), default=0.0)
+    right = max((place + halves(node)[1] for node, place in x.items()), default=0.0)
     heights = [max((boxes[node][1] for node in row if isinstance(node, str)), default=0.0) for row in rows]
     tops = [sum(heights[:number]) + ROW * number for number in range(len(rows))]
-    places = {name: (x[name] - left, tops[rank] + heights[rank] / 2) for name, rank in ranks.items()}
+    places = {name: (x[name] - anchors.get(name, 0.0) - left, tops[rank] + heights[rank] / 2) for name, rank in ranks.items()}
 
     def route(one: str, two: str) -> tuple[Point, ...]:
         (start, top), (end, bottom) = places[one], places[two]
@@ -81,12 +99,10 @@ def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -
     return ranks | dict.fromkeys(last, max(max(ranks.values(), default=0) + below, inner + 1))
 
 
-def _rows(
-    graph: networkx.DiGraph, ranks: Mapping[str, int]
-) -> tuple[list[list[Node]], dict[Node, tuple[list[Node], list[Node]]]]:
+def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[Node]], Neighbours]:
     """Boxes and bends by row, and the neighbours of each: those above and those below."""
     rows: list[list[Node]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
-    neighbours: dict[Node, tuple[list[Node], list[Node]]] = {}
+    neighbours: Neighbours = {}
     for name, rank in sorted(ranks.items(), key=lambda item: item[1]):
         rows[rank].append(name)
         neighbours[name] = ([], [])
@@ -101,7 +117,7 @@ def _rows(
     return rows, neighbours
 
 
-def _sort(rows: list[list[Node]], neighbours: Mapping[Node, tuple[list[Node], list[Node]]], down: bool) -> None:
+def _sort(rows: list[list[Node]], neighbours: Neighbours, down: bool) -> None:
     """Order each row by the mean place of its neighbours in the previous row."""
     for number in range(1, len(rows)) if down else range(len(rows) - 2, -1, -1):
         before = {node: place for place, node in enumerate(rows[number - 1 if down else number + 1])}
@@ -113,52 +129,64 @@ def _sort(rows: list[list[Node]], neighbours: Mapping[Node, tuple[list[Node], li
         rows[number] = [node for _, node in sorted(enumerate(rows[number]), key=mean)]
 
 
-def _places(
-    rows: Sequence[Sequence[Node]],
-    neighbours: Mapping[Node, tuple[list[Node], list[Node]]],
-    boxes: Boxes,
-) -> dict[Node, float]:
-    """The horizontal centre of each box and bend: near its neighbours in one row, in later sweeps in both rows."""
-    x: dict[Node, float] = {}
-    for row in rows:
-        x |= _spread(row, dict.fromkeys(row, 0.0), boxes)
-    for sweep in range(2 * SWEEPS):
-        down = sweep % 2 == 0
-        for row in rows if down else reversed(rows):
-            wanted = {}
-            for node in row:
-                above, below = neighbours[node]
-                first, second = (above, below) if down else (below, above)
-                wanted[node] = _wanted(node, above + below if sweep >= SWEEPS else first or second, x)
-            x |= _spread(row, wanted, boxes)
-    return x
+class _Lines:
+    """Boxes and bends that stand in one vertical line: an edge that passes rows by, or boxes that follow each other."""
+
+    def __init__(self, rows: Sequence[Sequence[Node]], neighbours: Neighbours, halves: Callable[[Node], Point]) -> None:
+        self.neighbours = neighbours
+        self.line: dict[Node, Node] = {node: node for row in rows for node in row}
+        for above, below in pairwise(rows):
+            self.join(above, below)
+        self.before: dict[Node, dict[Node, float]] = {}
+        self.after: dict[Node, dict[Node, float]] = {}
+        for row in rows:
+            for one, two in pairwise(row):
+                gap = halves(one)[1] + halves(two)[0] + (COLUMN if isinstance(one, str) and isinstance(two, str) else BEND)
+                for side, key, other in ((self.before, two, one), (self.after, one, two)):
+                    known = side.setdefault(self.line[key], {})
+                    known[self.line[other]] = max(gap, known.get(self.line[other], 0.0))
+
+    def join(self, above: Sequence[Node], below: Sequence[Node]) -> None:
+        """Join what continues from one row to the next and crosses nothing that does: bends first, then boxes."""
+        place = {node: number for number, node in enumerate(above)}
+        wanted = []
+        for number, node in enumerate(below):
+            bends = isinstance(node, tuple)
+            other = _middle([one for one in self.neighbours[node][0] if isinstance(one, tuple) is bends])
+            back = _middle([one for one in self.neighbours[other][1] if isinstance(one, tuple) is bends]) if other else None
+            if other and back == node:
+                wanted.append((not bends, place[other], number, other, node))
+        kept: list[tuple[int, int]] = []
+        for _, start, end, other, node in sorted(wanted, key=lambda item: item[:3]):
+            if all((start < one) == (end < two) for one, two in kept):
+                kept.append((start, end))
+                self.line[node] = self.line[other]
+
+    def places(self) -> dict[Node, float]:
+        """The place of each box and bend: each line as near to what its ends lead to as its neighbours in rows let it."""
+        lines = list(dict.fromkeys(self.line.values()))
+        x = dict.fromkeys(lines, 0.0)
+        moved = True
+        while moved:  # from the left, as far left as all can stand
+            moved = False
+            for line in lines:
+                least = max([0.0, *(x[other] + gap for other, gap in self.before.get(line, {}).items())])
+                moved, x[line] = moved or least > x[line], max(least, x[line])
+        near: dict[Node, list[Node]] = {line: [] for line in lines}
+        for node, sides in self.neighbours.items():
+            outer = [other for side in sides for other in side if self.line[other] != self.line[node]]
+            near[self.line[node]] += [other for other in outer if isinstance(other, str)] or outer
+        order = lines
+        for _ in range(SWEEPS):
+            order = order[::-1]
+            for line in order:
+                wanted = sum(x[self.line[other]] for other in near[line]) / len(near[line]) if near[line] else x[line]
+                low = max((x[other] + gap for other, gap in self.before.get(line, {}).items()), default=-inf)
+                high = min((x[other] - gap for other, gap in self.after.get(line, {}).items()), default=inf)
+                x[line] = min(max(wanted, low), high)
+        return {node: x[line] for node, line in self.line.items()}
 
 
-def _wanted(node: Node, near: list[Node], x: Mapping[Node, float]) -> float:
-    """The mean place of neighbours; for a box, those that are boxes come first, so that a sequence forms one line."""
-    if isinstance(node, str):
-        near = [other for other in near if isinstance(other, str)] or near
-    return sum(x[other] for other in near) / len(near) if near else x[node]
-
-
-def _spread(row: Sequence[Node], wanted: Mapping[Node, float], boxes: Boxes) -> dict[Node, float]:
-    """The places nearest to ``wanted`` in the order of the row, with room in between: an isotonic regression."""
-    offsets, total = [], 0.0
-    for before, node in zip([None, *row], row, strict=False):
-        if before is not None:
-            bends = isinstance(before, tuple) or isinstance(node, tuple)
-            total += (_width(before, boxes) + _width(node, boxes)) / 2 + (BEND if bends else COLUMN)
-        offsets.append(total)
-    blocks: list[tuple[float, float, int]] = []  # sum of weights times places, sum of weights, how many
-    for node, offset in zip(row, offsets, strict=True):
-        weight = STRAIGHT if isinstance(node, tuple) else 1.0
-        blocks.append((weight * (wanted[node] - offset), weight, 1))
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
-            (one, heavy, many), (two, light, few) = blocks[-2:]
-            blocks[-2:] = [(one + two, heavy + light, many + few)]
-    means = [top / weight for top, weight, many in blocks for _ in range(many)]
-    return {node: mean + offset for node, mean, offset in zip(row, means, offsets, strict=True)}
-
-
-def _width(node: Node, boxes: Boxes) -> float:
-    return boxes[node][0] if isinstance(node, str) else 0.0
+def _middle(nodes: Sequence[Node]) -> Node | None:
+    """The one in the middle; None of an even number."""
+    return nodes[len(nodes) // 2] if len(nodes) % 2 else None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from symflops.devices.peaks import table
 from symflops.emit.html.document import Resources
 
 ASSETS = Path(__file__).parent / "assets"
+PEAKS = "peaks.js"
+"""The peak rates of devices, which are written from their table."""
+
 STYLES = ("katex/katex.min.css", "style.css")
-SCRIPTS = ("katex/katex.min.js", "page.js", "calculator.js", "plot.js")
+SCRIPTS = ("katex/katex.min.js", "page.js", "reading.js", "calculator.js", PEAKS, "more.js", "plot.js")
 SEARCH = ("page.js", "search.js")
 """The scripts of an index."""
 
@@ -22,6 +27,17 @@ def files() -> Iterator[tuple[str, bytes]]:
     for path in sorted(ASSETS.rglob("*")):
         if path.is_file():
             yield path.relative_to(ASSETS).as_posix(), path.read_bytes()
+    yield PEAKS, peaks().encode()
+
+
+def peaks() -> str:
+    """The script with the peak rate of each device: its names, and TFLOP/s by type of numbers."""
+    devices: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {}
+    for row in table():
+        if row.confidence != "U":
+            devices.setdefault(row.name, (row.aliases, {}))[1].setdefault(row.dtype, row.tflops)
+    rows = [[name, aliases, rates] for name, (aliases, rates) in devices.items()]
+    return f"globalThis.symflopsPeaks = {json.dumps(rows, separators=(',', ':'))};\n"
 
 
 def linked(folder: str, scripts: tuple[str, ...] = SCRIPTS, more: tuple[str, ...] = ()) -> Resources:
@@ -34,7 +50,7 @@ def linked(folder: str, scripts: tuple[str, ...] = SCRIPTS, more: tuple[str, ...
 def within(more: tuple[str, ...] = ()) -> Resources:
     """All assets embedded in the page, fonts included, with the texts of the scripts ``more``."""
     styles = "\n".join(f"<style>\n{style(name)}\n</style>" for name in STYLES)
-    texts = [*more, *((ASSETS / name).read_text("utf-8") for name in SCRIPTS)]
+    texts = [*more, *(peaks() if name == PEAKS else (ASSETS / name).read_text("utf-8") for name in SCRIPTS)]
     return Resources(styles, "\n".join(f"<script>\n{safe(text)}\n</script>" for text in texts))
 
 

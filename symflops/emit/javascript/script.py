@@ -12,13 +12,13 @@ from typing import Any
 
 from symflops.emit.code.batches import lengths_in, stream_groups, summed
 from symflops.emit.code.infix import UNARY
-from symflops.emit.code.tables import Tables, work_context
+from symflops.emit.code.tables import Scope, Tables, work_context
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
 from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
 from symflops.emit.javascript.tables import JAVASCRIPT, READ
 from symflops.emit.page.parts import part_of
 from symflops.emit.rendering import template
-from symflops.model.formula import Num, Sym
+from symflops.model.formula import Formula, Num, Sym
 from symflops.model.program import Field, Program
 from symflops.model.sums import InnerLength, Moment, Statistic
 from symflops.model.verification import Verification
@@ -47,7 +47,12 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         padded_sums=[place for place, moment in enumerate(program.moments) if moment.side],
         shares={name: f"{number}n" for name, number in program.shares},
         fixed=literal(fixed),
-        fields=[(field.attribute, field.kind, field.keys, field.nullable, default(field, program)) for field in program.fields],
+        fields=[
+            (field.attribute, field.kind, field.keys, field.nullable, default(field, program), of_null(field, program))
+            for field in program.fields
+        ],
+        tokens=per_token(tables),
+        active=active(tables),
         moment_letters=tables.letters([Sym(name) for moment in whole.moments for name in moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
         inner_letters=tables.letters([length.formula for length in whole.inner]),
@@ -100,11 +105,26 @@ def default(field: Field, program: Program) -> str:
     """The default of a size: a value, a function of the sizes above it, or ``undefined`` if a config must have it."""
     if field.default is None:
         return "undefined" if field.required else "null"
-    if isinstance(field.default, (bool, str, tuple)):
-        return literal(field.default)
-    if isinstance(field.default, Num):
-        value = field.default.value
-        return literal(value if field.kind == "rational" else int(value))
+    return settled(field, field.default, program)
+
+
+def of_null(field: Field, program: Program) -> str:
+    """What a size is when a config has null there: as :func:`default`; ``undefined`` if the class refuses null."""
+    if field.null is not None:
+        return settled(field, field.null, program)
+    if field.nullable:
+        return "null"
+    if not program.reading:
+        return default(field, program)
+    return "false" if field.kind == "flag" else "undefined"
+
+
+def settled(field: Field, given: Formula | bool | str | tuple[object, ...], program: Program) -> str:
+    """A value of a size, or a function of the sizes above it."""
+    if isinstance(given, (bool, str, tuple)):
+        return literal(given)
+    if isinstance(given, Num):
+        return literal(given.value if field.kind == "rational" else int(given.value))
     names = {other.letter: READ.get(other.kind, "{}").format(f"s.{other.attribute}") for other in program.fields}
     under = denominators(program)
     names |= {
@@ -112,7 +132,26 @@ def default(field: Field, program: Program) -> str:
         for other in program.fields
         if other.letter in under
     }
-    return f"(s) => {JavaScriptPrinter(names).text(Fractions(under).whole(field.default))}"
+    return f"(s) => {JavaScriptPrinter(names).text(Fractions(under).whole(given))}"
+
+
+def per_token(tables: Tables) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
+    """By regime: the statements and the multiples of moments that give the tokens of a batch; none if it does not say."""
+    found = []
+    for regime in tables.program.regimes:
+        scope = Scope(tables, [part for _, part in regime.tokens])
+        found.append((regime.name, scope.statements, [(place, scope.printer.text(part)) for place, part in regime.tokens]))
+    return found
+
+
+def active(tables: Tables) -> list[tuple[str, list[str], str]]:
+    """For regimes of which one token goes through some parameters only: the statements and the number of those."""
+    found = []
+    for regime in tables.program.regimes:
+        if regime.active is not None and regime.active != regime.parameters:
+            scope = Scope(tables, [regime.active])
+            found.append((regime.name, scope.statements, scope.printer.text(regime.active)))
+    return found
 
 
 def total(what: Moment | Statistic, program: Program) -> str:

@@ -7,6 +7,7 @@
   const at = (id) => document.getElementById(id);
   const form = at("calculator-form");
   const sizeInputs = [...form.querySelectorAll("[data-size]")], streamInputs = [...form.querySelectorAll("[data-stream]")];
+  const rateInputs = ["seconds", "devices", "peak", "dtype"].map(at);
   const regime = at("regime"), convention = at("convention"), preset = at("preset");
   const partName = (part) => capital(part);
 
@@ -210,7 +211,9 @@
       return line;
     })));
     at("regimes-batch").textContent = streamInputs.map((input) => `${input.dataset.stream} ${written(batch[input.dataset.stream]) || "none"}`).join("; ");
-    for (const listener of listeners) listener({ found, sizes, estimator, batch, partName, digits, rounded, percent });
+    for (const table of form.querySelectorAll("table")) symflopsLabel(table);
+    symflopsLabel(at("by-regime").closest("table"));
+    for (const listener of listeners) listener({ found, sizes, estimator, moments, batch, forward, backward, again, partName, digits, rounded, percent });
   };
 
   // the address
@@ -223,6 +226,7 @@
     }
     for (const input of streamInputs) if (input.value.trim() !== initial.get(input.id)) said.set(input.dataset.stream, input.value.replace(/\s+/g, ""));
     for (const select of [regime, convention]) if (select.value !== select.options[0].value) said.set(select.id, select.value);
+    for (const input of rateInputs) if (input.value.trim() && input.value !== input.options?.[0]?.value) said.set(input.id, input.value.trim());
     return said;
   };
   const address = () => {
@@ -239,6 +243,7 @@
     }
     for (const input of streamInputs) if (said.has(input.dataset.stream)) input.value = said.get(input.dataset.stream).replaceAll(",", ", ");
     for (const select of [regime, convention]) if ([...select.options].some((option) => option.value === said.get(select.id))) select.value = said.get(select.id);
+    for (const input of rateInputs) if (said.has(input.id)) input.value = said.get(input.id);
   };
 
   let turn = 0;
@@ -247,6 +252,7 @@
     clear();
     at("regime-doc").textContent = capital(model.regimes[regime.value] ?? "");
     at("convention-doc").textContent = capital(model.conventions[convention.value] ?? "");
+    at("preset-source").textContent = model.presets[Number(preset.value || -1)]?.source ?? "";
     try { history.replaceState(null, "", address()); } catch { /* some browsers keep the address of a file as it is */ }
     try {
       const config = configOf(), batch = batchOf();
@@ -258,9 +264,11 @@
     if (mine === turn) form.dataset.turn = String(mine);
   };
 
+  const fieldKeys = new Map();
   const fill = (config, batch) => {
     for (const input of sizeInputs) {
-      const value = model.fields[input.dataset.size][0].split(".").reduce((place, word) => place?.[word], config);
+      const found = fieldKeys.get(input.dataset.size).map((key) => key.split(".").reduce((place, word) => place?.[word], config));
+      const value = found.find((one) => one !== undefined && one !== null) ?? found.find((one) => one === null);
       if (input.type === "checkbox") input.checked = value ?? standard.get(input.dataset.size) ?? false;
       else input.value = value === undefined ? "" : shown(value);
     }
@@ -269,6 +277,7 @@
   const standard = new Map();
   const begin = async () => {
     const found = await load(model.estimators[0]);
+    for (const [attribute, , keys] of found.fields) fieldKeys.set(attribute, keys);
     for (const [attribute, kind, , , value] of found.fields) if (kind === "flag" && typeof value === "boolean") standard.set(attribute, value);
     const needs = found.fields.some(([, , , , value]) => value === undefined);
     const first = needs && preset ? 0 : -1;
@@ -278,34 +287,30 @@
     for (const input of streamInputs) initial.set(input.id, input.value.trim());
     restore();
     await update();
+    symflopsLand();
     form.dataset.ready = "true";
   };
   if (sizeInputs.length > 6 && matchMedia("(max-width: 60rem)").matches) at("sizes").open = false; // what comes out stands below
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", (event) => { if (event.target !== preset) update(); });
+  form.addEventListener("input", (event) => { if (event.target !== preset && event.target.id !== "config") update(); });
   form.addEventListener("reset", (event) => {
     event.preventDefault();
     for (const input of sizeInputs) input.type === "checkbox" ? (input.checked = initial.get(input.id) === "true") : (input.value = initial.get(input.id));
     for (const input of streamInputs) input.value = initial.get(input.id);
+    for (const input of rateInputs) input.options ? (input.selectedIndex = 0) : (input.value = "");
     for (const select of [regime, convention]) select.selectedIndex = 0;
     if (preset) preset.value = preset.querySelector('[value="0"]') && sizeInputs.some((input) => initial.get(input.id) && input.type !== "checkbox") ? "0" : "";
     update();
   });
   preset?.addEventListener("change", () => {
     const chosen = preset.value === "" ? null : model.presets[Number(preset.value)];
-    fill(chosen?.config ?? {}, chosen?.batch ?? model.batch);
+    fill(chosen?.config ?? {}, chosen && Object.keys(chosen.batch).length ? chosen.batch : model.batch);
     update();
   });
-  at("share").addEventListener("click", async () => {
-    const link = new URL(address(), location.href).href;
-    try {
-      await navigator.clipboard.writeText(link);
-      at("shared").textContent = "The link to this calculation is copied.";
-    } catch {
-      at("shared").textContent = link;
-    }
-  });
-  globalThis.symflopsPage = { listen: (listener) => listeners.push(listener), valueOf, entriesOf };
+  globalThis.symflopsPage = {
+    model, listen: (listener) => listeners.push(listener), valueOf, entriesOf, configOf, fill, update, tell, digits, rounded, ratio, written,
+    first: () => load(model.estimators[0]), estimatorsFor, link: () => new URL(address(), location.href).href,
+  };
   document.addEventListener("DOMContentLoaded", begin, { once: true });
   if (document.readyState !== "loading") begin();
 })();
