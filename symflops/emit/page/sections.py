@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from fractions import Fraction
+from typing import Any
 
 from symflops.emit.math.printer import letters
 from symflops.emit.page.analysis import FORWARD, Crossover, Growth
@@ -48,7 +50,7 @@ def document(page: Page) -> Document:
     glanced = [glance(page, page.worked)] if page.worked else []
     grows = [growth(page, known)] if page.analysis.items else []
     compared = [conventions(page.worked, program.name)] if page.worked and page.worked.conventions else []
-    return Document(
+    made = Document(
         name=program.name,
         title=program.title or program.name,
         subtitle=f"Parameters and {page.unit}, derived",
@@ -61,6 +63,18 @@ def document(page: Page) -> Document:
         letters=known,
         sources=program.sources,
     )  # fmt: skip
+    return made if not page.of_one_config else replace(made, parts=of_one_config(made.parts), facts=of_one_config(made.facts))
+
+
+def of_one_config(node: Any) -> Any:
+    """A part of a page that speaks of the sizes of its configuration, not of those of the defaults."""
+    if isinstance(node, str):
+        return node.replace("default sizes", "sizes of this configuration")
+    if isinstance(node, tuple):
+        return tuple(map(of_one_config, node))
+    if type(node).__module__ == Document.__module__:
+        return replace(node, **{one.name: of_one_config(getattr(node, one.name)) for one in fields(node)})
+    return node
 
 
 def intro(page: Page) -> Iterator[Block]:
@@ -69,7 +83,7 @@ def intro(page: Page) -> Iterator[Block]:
     told = names(program.references or (program.name,))
     rest = INTRO[1] + A_MULTIPLY_ADD[page.unit] + INTRO[2]
     yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), rest))
-    if len(page.fixed) == len(program.fields):
+    if page.of_one_config:
         where = Link("#definitions", ("Definitions",))
         yield Paragraph(("It is of one configuration, whose values stand under ", where, ": it decides all conditions."))
     elif page.fixed:

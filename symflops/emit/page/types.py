@@ -164,6 +164,11 @@ class Page:
     left_out: tuple[tuple[str, Field], ...] = ()
 
     @property
+    def of_one_config(self) -> bool:
+        """Whether all sizes are known: then figures are of them, not of defaults."""
+        return len(self.fixed) == len(self.program.fields) > 0
+
+    @property
     def unit(self) -> str:
         """The unit of the first convention, which all tables follow, as a word."""
         return self.unit_of(self.program.conventions[0])
