@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from symflops.adapters import lightning, megatron, parallel, torchtitan, verl, verl_omni
+from symflops.adapters import lightning, megatron, parallel, torchtitan, trl, verl, verl_omni
 from symflops.adapters.sums import by_sums, flops_of_sums, images_by_sums
 from symflops.catalog import lookup
 from symflops.diagnostics.errors import SymflopsError
+from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import LengthError, plain
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
@@ -321,6 +322,21 @@ def test_packs_with_padded_sub_sequences():
     assert plain(found) == [5, 6] and list(found.padded[0]) == [8, 12]
     with pytest.raises(LengthError):
         parallel.packed({})
+
+
+def test_trl_counts_generated_texts_at_the_loss():
+    """Its own trainers are in tests/clients; here is a batch, one that is none, and a trainer that generates nothing."""
+    meter = MFUMeter.of_config(CONFIG, devices=1, peak_tflops=1)
+    asked = []
+    loss = trl.counted(meter, lambda *arguments: asked.append(arguments) or 7)
+    batch = {"prompt_mask": torch.tensor([[0, 1, 1], [1, 1, 1]]), "completion_mask": torch.tensor([[1, 1], [1, 0]])}
+    assert loss(SimpleNamespace(training=True), batch) == loss(SimpleNamespace(training=False), batch) == 7 and len(asked) == 2
+    meter.step(seconds=1.0)
+    assert meter.flops == total(CONFIG, text=[4, 4]) and meter.executed == total(CONFIG, text=[5, 5])
+    with pytest.warns(UserWarning, match="could not be read"):
+        assert loss(SimpleNamespace(training=True), {}) == 7
+    with pytest.raises(AttributeError, match="generates no texts"):
+        trl.attach(SimpleNamespace())
 
 
 def test_torchtitan():

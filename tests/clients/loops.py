@@ -97,7 +97,8 @@ def counting(trainer: type) -> type:
         seen: Seen
 
         def training_step(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
-            self.seen.shapes.append(tuple(inputs["input_ids"].shape))
+            if "input_ids" in inputs:
+                self.seen.shapes.append(tuple(inputs["input_ids"].shape))
             with self.seen.step():
                 return super().training_step(model, inputs, *arguments, **named)
 

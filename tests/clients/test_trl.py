@@ -7,8 +7,9 @@ import torch
 from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
-from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
+from symflops.adapters import trl
 from symflops.adapters.huggingface import attach
 from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import same
@@ -87,3 +88,29 @@ def test_dpo_has_two_phases(tmp_path):
     predicted = sum(batch * (length - 1) for batch, length in trainer.seen.shapes)
     missing = 3 * head * count + head * predicted + head * count  # of the policy's fused head as above, and of the reference's
     assert meter.executed + reference.executed == trainer.seen.flops + missing
+
+
+def test_grpo_counts_what_it_generated(tmp_path):
+    """Batches are counted at the loss; generation, and the forward passes with it, are neither counted nor timed."""
+    derived("full")
+    made = []
+
+    class Generating(counting(GRPOTrainer)):
+        def _generate_and_score_completions(self, inputs):
+            with self.generated.step():
+                found = super()._generate_and_score_completions(inputs)
+            made.append(found["completion_mask"].shape[1] + found["prompt_mask"].shape[1])
+            return found
+
+    fields = {"max_completion_length": 6, "num_generations": 2, "max_steps": 2, "per_device_train_batch_size": 4, "beta": 0.0, "temperature": 1.0}
+    arguments = GRPOConfig(output_dir=str(tmp_path), **{**FIXED, **fields})
+    texts = Dataset.from_dict({"prompt": ["w1 w2 w3", "w4 w5"] * 4})
+    trainer = Generating(model=model_of("full"), reward_funcs=lambda completions, **_: [float(len(text)) for text in completions], args=arguments, train_dataset=texts, processing_class=tokenizer())
+    trainer.seen, trainer.generated = Seen(), Seen()
+    meter = trl.attach(trainer, devices=1, convention="torch", peak_tflops=0.5, log=lambda line: None)
+    trainer.train()
+    head = 2 * SIZES["hidden_size"] * SIZES["vocab_size"]
+    count, length = 4 * len(made), made[0]
+    missing = 3 * head * count + head * count * (length - 1)  # of the fused head, as above
+    assert made == [length] * 2 and meter.executed == trainer.seen.flops - trainer.generated.flops + missing
+    assert all("mfu" in row for row in trainer.state.log_history if "loss" in row)
