@@ -39,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Compare and print."""
     from symflops.questions.difference import Pair
 
+    if args.top < 0:
+        raise SymflopsError(f"--top is a number of causes, not {args.top}")
     first, second = (subject(text, args) for text in (args.first, args.second))
     if first.estimator.unit != second.estimator.unit:
         raise SymflopsError(f"convention '{args.convention}' counts the two in different units")

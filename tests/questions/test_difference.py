@@ -84,7 +84,7 @@ def test_what_diff_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("words, told", [
     (("llama", "lama2"), "lama2"), (("llama", "flux"), "no stream 'text'"), (("linear", "linear"), "give a config in its place"),
-    (("llama", "nowhere/config.json"), "nowhere"),
+    (("llama", "nowhere/config.json"), "nowhere"), (("llama", "qwen3", "--top", "-1"), "number of causes"),
 ])  # fmt: skip
 def test_mistakes_are_told(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *words]) == 2
