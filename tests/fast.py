@@ -37,7 +37,9 @@ FAST: dict[str, tuple[str, ...]] = {
     "oracle/test_interpreter.py": (),
     "system/test_files.py": (),
     # estimating, metering, commands
+    "questions/test_solve.py": (),
     "runtime/test_config.py": (),
+    "specialise/test_specialise.py": ("of_a_user", "are_told", "is_told"),
     "adapters/test_adapters.py": (),
     "catalog/test_cache.py": ("test_the_config", "test_another_structure"),
     "cli/test_commands.py": ("test_estimate", "test_macs", "test_a_batch", "test_padded"),

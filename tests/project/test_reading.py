@@ -45,6 +45,8 @@ REASONS = {
     ("live/background.py", "main"): "what the process that started this one sends",
     ("live/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",
     ("live/proof.py", "main"): "what the process that started this one sends",
+    ("specialise/assumed.py", "_value"): "parses a word of the command line",
+    ("witness/verified_specs.py", "_known"): "parses an entry of the user's own, whose digest is right",
     ("witness/census/take.py", "saved"): "copies what is in memory",
     ("witness/census/take.py", "quiet"): "opens the null device",
 }

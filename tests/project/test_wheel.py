@@ -146,7 +146,7 @@ def test_generate_and_render(install: Install) -> None:
         assert (install.cwd / "out" / name).read_bytes() == text.encode(), name
     assert install.symflops("render", "llama", "--format", "latex") == expected["language/llama.tex"]
     install.symflops("render", "llama", "--format", "markdown", "--fragment", "-o", "paper")
-    assert sorted(path.name for path in (install.cwd / "paper").iterdir()) == ["llama-forms.md", "llama-modules.md", "llama-symbols.md"]
+    assert sorted(path.name for path in (install.cwd / "paper").iterdir()) == ["llama-forms.md", "llama-modules.md", "llama-symbols.md", "llama-where.md"]
 
 
 def test_check_and_verify(install: Install) -> None:
