@@ -20,8 +20,8 @@ from symflops.runtime.stored import Stored
 from symflops.system.reading import read_bytes, read_json
 
 __all__ = [
-    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "closed_forms", "config_of", "estimate",
-    "estimator", "interpreted", "read_config", "result",
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "estimate", "estimator",
+    "interpreted", "interpreter", "read_config", "result",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from symflops.emit.closed_forms import Derived
     from symflops.runtime.protocol import Estimator
 
 
@@ -179,24 +178,19 @@ def told(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str]
         (tell or warn)(lines[0] + more)
 
 
-def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
-    """The closed forms of a config, from the program that an estimate interprets, or from a spec given by its path.
+def interpreter(
+    spec: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
+) -> InterpretedEstimator:
+    """The estimator that interprets the program of a spec, which is named or given by its path.
 
     Raises:
         SymflopsError: as :func:`estimator`.
     """
-    from symflops.emit.closed_forms import Derived
-    from symflops.model.serialise import program_of
-
-    config = config_of(config)
-    catalog = None if is_file(spec) else by_name(spec)
-    if catalog is None or is_file(regime, convention):
+    if is_file(spec):
         from symflops.api import load
 
-        return load(catalog.file(spec) if catalog else spec).derive(regime, convention, config)
-    found, regime, convention = program(catalog, spec, config, regime, convention, lambda text: None)
-    made = program_of(found)
-    return Derived(made, made.case(regime, convention))
+        return load(spec).estimator(config_of(config), regime, convention)
+    return interpreted(by_name(spec), spec, config, regime, convention, lambda text: None)
 
 
 def program(
@@ -224,8 +218,10 @@ def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
 
 def is_current(convention: str, known: str | None) -> bool:
     """Whether there is a page of a convention, with the digest ``known`` if there is one."""
-    from hashlib import sha256
-
+    try:  # as hashlib does without OpenSSL, whose import takes a quarter of the start of an interpreter
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256
     try:
         text = read_bytes(os.path.join(PACKAGE, "conventions", f"{convention}.yaml"))
     except SymflopsError:

@@ -1,24 +1,28 @@
 """One model under several regimes: forward, backward and recomputed FLOPs, and their ratio to full training and to
 three times forward. Or under several conventions: what each counts, and the causes of each difference with their shares.
 
-symflops compare llama --regimes full,lora,checkpointed --batch '{"text": [2048]}' --convention torch
+symflops compare llama --regimes full,lora:r=16,targets=*.q_proj,checkpointed --batch '{"text": [2048]}'
 symflops compare llama --conventions symflops,verl,megatron --batch '{"text": [4096]}'
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
-from symflops.cli.estimate import aligned, batch_of, scaled
-from symflops.cli.explain import default_batch
+from symflops.cli.terminal import columns, short, styled, width, wrapped
+from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+    from typing import Any
 
 configure = arguments_of(
     SPEC,
-    argument("--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas; inline ones by ';'"),
+    argument("--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas, or by ';'"),
     argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names"),
     CONFIG,
     BATCH,
@@ -30,60 +34,80 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive each regime or convention and print the table."""
-    from symflops.catalog.lookup import closed_forms, read_config
+    """Estimate under each regime or convention and print the table."""
+    from symflops.catalog.comparison import by_regime, regimes_in
+    from symflops.catalog.explanation import default_batch
+    from symflops.catalog.lookup import interpreter, read_config
+    from symflops.cli.estimate import batch_of
 
     config = read_config(args.config) if args.config else {}
-    names = [name.strip() for name in args.regimes.split(";" if ";" in args.regimes or ":" in args.regimes else ",")]
-    first = closed_forms(args.spec, config, "full", args.convention)
-    batch = batch_of(args.batch) if args.batch else default_batch(first.program)
+    names = regimes_in(args.regimes)
+    if not names:
+        raise SymflopsError("--regimes names no regime, e.g. full,lora")
     if args.conventions:
-        return conventions(args, config, batch, names[0])
-    full = row("full", first.estimator(config), batch)
-    forms = {name: closed_forms(args.spec, config, name, args.convention) for name in names}
-    estimators = {name: form.estimator(config) for name, form in forms.items()}
-    rows = [row(name, estimator, batch) for name, estimator in estimators.items()]
+        return conventions(args, config, names[0])
+    full = interpreter(args.spec, config, "full", args.convention)
+    batch = batch_of(args.batch) if args.batch else default_batch(full)
+    models = {name: full if name == "full" else interpreter(args.spec, config, name, args.convention) for name in names}
+    rows = by_regime(models, full, batch)
     if args.plot:
-        plot(args, batch, estimators, executed=True)
-    for found in rows:
-        executed = found["total"] + found["recomputed"]
-        found["to_full"] = executed / full["total"] if full["total"] else None
-        found["to_three_forward"] = executed / (3 * full["forward"]) if full["forward"] else None
-    found = {"schema": 1, "spec": first.program.name, "convention": args.convention, "batch": batch, "regimes": rows}
-    print(json.dumps(found, indent=1) if args.json else "\n".join(table(first.program.name, args.convention, rows)))
+        plot(args, batch, models, executed=True)
+    found = {"schema": 1, "spec": full.name, "convention": args.convention, "batch": batch, "regimes": rows}
+    print(json.dumps(found, indent=1) if args.json else "\n".join(table(full.name, args.convention, rows)))
     return 0
 
 
-def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any], regime: str) -> int:
+def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -> int:
     """Compare conventions: a table, and the causes of the difference of each pair."""
+    from symflops.catalog.comparison import by_convention
+    from symflops.catalog.explanation import default_batch
+    from symflops.catalog.lookup import interpreter
+    from symflops.cli.estimate import batch_of
+
+    names = list(dict.fromkeys(filter(None, (name.strip() for name in args.conventions.split(",")))))
+    if not names:
+        raise SymflopsError("--conventions names no convention, e.g. symflops,megatron")
+    models = {name: interpreter(args.spec, config, regime, name) for name in names}
+    first = models[names[0]]
+    batch = batch_of(args.batch) if args.batch else default_batch(first)
+    rows = by_convention(models, batch)
+    if args.plot:
+        plot(args, batch, models, executed=False)
+    if not args.json:
+        print("\n".join(convention_table(first.name, regime, rows)), flush=True)
+    pairs = differences(args.spec, config, batch, regime, names)
+    if args.json:
+        found = {"schema": 1, "spec": first.name, "regime": regime, "batch": batch, "conventions": rows}
+        print(json.dumps({**found, "differences": [difference(pair) for pair in pairs]}, indent=1))
+    else:
+        print("\n".join(line for pair in pairs for line in causes(pair, models)))
+    return 0
+
+
+def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> list[Any]:
+    """The difference of each pair of conventions, cause by cause."""
     from itertools import combinations
 
+    if len(names) < 2:
+        return []
     from symflops.api import load, regime_of
-    from symflops.witness.differences import Comparison, percent
+    from symflops.witness.differences import Comparison
 
-    model = load(args.spec)
-    names = list(dict.fromkeys(name.strip() for name in args.conventions.split(",")))
-    estimators = {name: model.estimator(config, regime, name) for name in names}
-    rows = [{**row("", estimator, batch), "convention": name} for name, estimator in estimators.items()]
-    for found in rows:
-        del found["regime"], found["recomputed"], found["trainable_parameters"]
-        found["ratio"] = found["total"] / rows[0]["total"] if rows[0]["total"] else None
-    comparison = Comparison(model, config, batch, regime_of(regime))
-    pairs = [comparison.difference(*pair) for pair in combinations(names, 2)]
-    if args.plot:
-        plot(args, batch, estimators, executed=False)
-    if args.json:
-        found = {"schema": 1, "spec": model.spec.name, "regime": regime, "batch": batch, "conventions": rows}
-        print(json.dumps({**found, "differences": [difference(pair) for pair in pairs]}, indent=1))
-        return 0
-    print("\n".join(convention_table(model.spec.name, regime, rows)))
-    for pair in pairs:
-        units = [NAMES[estimators[name].unit] for name in (pair.second, pair.first)]
-        told = f" ({units[0]} less {units[1]})" if units[0] != units[1] else ""
-        print(f"\n{pair.second} - {pair.first} = {pair.flops:+,}{told}")
-        for step in pair.steps:
-            print(f"  {step.flops:+,}  {percent(step.share)}  {step.sentence(pair.first, pair.second)}")
-    return 0
+    comparison = Comparison(load(spec), config, batch, regime_of(regime))
+    return [comparison.difference(*pair) for pair in combinations(names, 2)]
+
+
+def causes(pair: Any, models: Mapping[str, Any]) -> list[str]:
+    """The difference of two conventions in lines that fit."""
+    from symflops.witness.differences import percent
+
+    units, most = [NAMES[models[name].unit] for name in (pair.second, pair.first)], width()
+    told = f" ({units[0]} less {units[1]})" if units[0] != units[1] else ""
+    lines = ["", *(styled(line, "bold") for line in wrapped(f"{pair.second} - {pair.first} = {pair.flops:+,}{told}", most))]
+    for step in pair.steps:
+        text = f"{step.flops:+,}  {percent(step.share)}  {step.sentence(pair.first, pair.second)}"
+        lines += wrapped(text, most, "  ", "      ")
+    return lines
 
 
 def difference(pair: Any) -> dict[str, Any]:
@@ -103,15 +127,14 @@ def difference(pair: Any) -> dict[str, Any]:
 
 def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
-    passes = ("forward", "backward", "total")
     units = {NAMES[found["unit"]] for found in rows}
-    shared = f" {units.pop()}" if len(units) == 1 else ""
-    lines = [("convention", *(name + shared for name in passes), "to the first")]
+    shared = units.pop() if len(units) == 1 else ""
+    cells = [("convention", "forward", "backward", "total", "to the first")]
     for found in rows:
         ratio = "-" if found["ratio"] is None else f"{found['ratio']:.4f}x"
         own = "" if shared else NAMES[found["unit"]]
-        lines.append((found["convention"], *(scaled(found[key]).strip() + own for key in passes), ratio))
-    return [f"{spec}, regime {regime}", *aligned(lines)]
+        cells.append((found["convention"], *(short(found[key]) + own for key in ("forward", "backward", "total")), ratio))
+    return titled(f"{spec}, regime {regime}{f', in {shared}' if shared else ''}", cells)
 
 
 def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
@@ -131,27 +154,19 @@ def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, 
     save(ratios(title, grown.label, tokens, lines, next(iter(estimators))), args.plot)
 
 
-def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:
-    """The figures of one regime: the work of one step, in the unit of the convention."""
-    m = estimator.moments(**batch)
-    return {
-        "regime": name,
-        "unit": estimator.unit,
-        "trainable_parameters": estimator.trainable_parameters,
-        "forward": estimator.forward(m),
-        "backward": estimator.backward(m),
-        "recomputed": estimator.recomputed(m),
-        "total": estimator.total(m),
-    }
-
-
 def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
-    passes = ("forward", "backward", "recomputed")
-    unit = NAMES[rows[0]["unit"]] if rows else NAMES["flops"]
-    lines = [("regime", "trains", *(f"{name} {unit}" for name in passes), "to full", "to 3 x forward")]
+    keys = ("trainable_parameters", "forward", "backward", "recomputed")
+    cells = [("regime", "trains", "forward", "backward", "recomputed", "of full", "of 3 fwd")]
     for found in rows:
-        trains, *figures = [scaled(found[key]).strip() for key in ("trainable_parameters", *passes)]
-        full, three = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
-        lines.append((found["regime"], trains, figures[0], figures[1], figures[2], full, three))
-    return [f"{spec}, convention {convention}; ratios count recomputed work", *aligned(lines)]
+        ratios = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
+        trains, forward, backward, recomputed = (short(found[key]) for key in keys)
+        cells.append((found["regime"], trains, forward, backward, recomputed, *ratios))
+    unit = NAMES[rows[0]["unit"]]
+    return titled(f"{spec}, convention {convention}, in {unit}; ratios count recomputed work", cells)
+
+
+def titled(title: str, cells: list[Any]) -> list[str]:
+    """A table below its title."""
+    most = width()
+    return [*wrapped(title, most), *columns(cells, most, lambda place, line: line if place else styled(line, "bold"))]

@@ -12,6 +12,7 @@ import json
 import sys
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.cli.terminal import scaled
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import NAMES
 from symflops.system.reading import parse_json, read_json
@@ -131,20 +132,3 @@ def table(found: dict[str, Any]) -> str:
         lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
     lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
     return "\n".join(lines)
-
-
-def scaled(value: int) -> str:
-    """A number with four digits and an SI prefix."""
-    for power, prefix in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if value >= 10**power:
-            return f"{value / 10**power:9.3f} {prefix}"
-    return f"{value:9d} "
-
-
-def aligned(lines: list[Any]) -> list[str]:
-    """Columns of equal width, the first one to the left."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
-        for line in lines
-    ]

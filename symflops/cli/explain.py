@@ -1,28 +1,43 @@
-"""Where the FLOPs of a model go: a tree of modules with parameters, both passes, the share of each, then the closed form."""
+"""Where the FLOPs of a model go: a tree of modules with parameters, both passes, the share of each, then the closed form.
+
+  symflops explain llama --batch '{"text": [4096]}'
+  symflops explain --config model_folder --top 10
+  symflops explain unet_2d_condition --depth 2 --all --json
+
+Modules without work are hidden unless --all. Lines fit the terminal, or the variable COLUMNS. --json has every module.
+"""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import dataclass, field
-from typing import Any
+import json
 
 from symflops.cli.arguments import (
     ASSUME,
     BATCH,
     CONFIG,
     CONVENTION,
+    JSON,
     NUMERIC,
     OVER,
     REGIME,
     SPEC_OR_CONFIG,
     argument,
     arguments_of,
-)
-from symflops.cli.estimate import aligned, batch_of, scaled
+)  # fmt: skip
+from symflops.cli.terminal import columns, short, styled, width, wrapped
 from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import unit_of
+from symflops.runtime.units import NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from symflops.catalog.explanation import Explanation
 
 BAR = 20
+WITH_BAR = 90
+"""The columns from which on a share is drawn, too."""
 
 
 configure = arguments_of(
@@ -32,82 +47,131 @@ configure = arguments_of(
     NUMERIC,
     BATCH,
     argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)"),
+    argument("--all", action="store_true", help="show modules without work, too"),
+    argument("--top", type=int, metavar="N", help="the N modules that do most work themselves, the first one first"),
     REGIME,
     CONVENTION,
     argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)"),
     OVER,
+    JSON,
 )
-
-
-@dataclass
-class Module:
-    """One node of the tree: what it and everything below it holds and costs."""
-
-    name: str
-    parameters: int = 0
-    forward: int = 0
-    backward: int = 0
-    children: dict[str, Module] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """Forward and backward."""
-        return self.forward + self.backward
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
-    from symflops.catalog.lookup import by_config, by_name, closed_forms, is_file, read_config, records_of
-    from symflops.runtime.evidence import summary
-    from symflops.specialise.assumed import known_of
+    from symflops.catalog.explanation import Explanation
+    from symflops.cli.estimate import batch_of
 
-    if not args.spec and not args.config:
-        raise SymflopsError("say which model: a SPEC, or --config PATH")
-    config = read_config(args.config) if args.config else {}
-    spec = args.spec or by_config(config)[1]
-    derived = closed_forms(spec, config, args.regime, args.convention)
-    known = known_of(derived.program.keys, config if args.config else None, args.assume, args.numeric)
-    if args.assume:
-        config = dict(known.config or {})
-        derived = closed_forms(spec, config, args.regime, args.convention)
-    estimator = derived.estimator(config)
-    if not is_file(spec):
-        estimator.records = records_of(by_name(spec), spec, estimator)
-    batch = batch_of(args.batch) if args.batch else default_batch(derived.program)
-    moments = estimator.moments(**batch)
-    root = tree(estimator, moments)
-    print(f"{derived.program.title or derived.program.name}")
-    print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}")
-    print(per_token(estimator, moments) + "\n")
-    unit = unit_of(estimator)
-    print("\n".join(rows(root, args.depth, unit)))
-    print("\n".join(["", *roles(derived)]))
-    print("\n" + "\n".join(summary(estimator.evidence)))
-    print("\n" + closed_form(derived.under(known), unit, bool(known)))
+    for name in ("depth", "top"):
+        if getattr(args, name) is not None and getattr(args, name) < 0:
+            raise SymflopsError(f"--{name} is {getattr(args, name)}, not a number from 0 on")
+    told = Explanation(estimator_of(args), batch_of(args.batch) if args.batch else None)
+    if args.json:
+        print(json.dumps(told.as_dict() if args.top is None else {**told.as_dict(), "modules": told.top(args.top)}))
+    else:
+        print("\n".join(lines(told, args)))
     if args.plot:
-        plot(args, derived, config, batch)
+        plot(args, told)
     return 0
 
 
-def per_token(estimator: Any, moments: Any) -> str:
+def estimator_of(args: argparse.Namespace) -> Any:
+    """The estimator of the chosen model, from a stored program or from a file."""
+    from symflops.catalog import lookup
+
+    if not args.spec and not args.config:
+        raise SymflopsError("say which model: a SPEC, or --config PATH")
+    config = lookup.read_config(args.config) if args.config else {}
+    return lookup.interpreter(args.spec or lookup.by_config(config)[1], config, args.regime, args.convention)
+
+
+def shown(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows that were asked for."""
+    if args.top is not None:
+        return told.top(args.top)
+    rows = [row for row in told.rows if row["depth"] <= args.depth]
+    return rows if args.all else [row for row in rows if row["total"] or not row["depth"]]
+
+
+def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
+    """What is printed, in lines that fit."""
+    from symflops.runtime.evidence import summary
+
+    most, found = width(), told.estimate
+    unit, rows = NAMES[found["unit"]], shown(told, args)
+    moments = ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items())
+    head = [
+        f"regime {found['regime']}, convention {found['convention']}, batch {json.dumps(told.batch)}",
+        f"moments {moments}",
+        per_token(found, unit),
+    ]
+    head = [line for text in head for line in wrapped(text, most, "", "  ")]
+    hides = args.top is None and not args.all and any(not row["total"] for row in told.rows)
+    note = [styled("--all shows the modules without work, too", "dim")] if hides else []
+    evidence = [line for text in summary(found["evidence"]) for line in wrapped(text, most, "", "    ")]
+    title = [styled(line, "bold") for line in wrapped(told.title, most)]
+    modules = [*table(rows, most, unit, args.top is not None), *note]
+    return [*title, *head, "", *modules, "", *roles(told, most), "", *evidence, "", *forms(told, most, unit)]
+
+
+def per_token(found: dict[str, Any], unit: str) -> str:
     """The parameters that one token goes through, the tokens of the batch, and FLOPs per token."""
-    from symflops.runtime.per_token import tokens_of
-
-    tokens = tokens_of(estimator.stored, estimator.regime, estimator.sizes, moments)
-    told = f"parameters {estimator.parameters:,}"
-    if estimator.parameters_active is not None:
-        told += f", active per token {estimator.parameters_active:,}"
-    rate = scaled(estimator.total(moments) // tokens).strip() + unit_of(estimator) if tokens else ""
-    return f"{told}; {tokens:,} tokens, {rate} per token" if tokens else told
+    told = f"parameters {found['parameters']:,}"
+    if found["parameters_active"] is not None:
+        told += f", active per token {found['parameters_active']:,}"
+    return f"{told}; {found['tokens']:,} tokens, {short(found['flops_per_token'])}{unit} per token" if found["tokens"] else told
 
 
-def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: dict[str, Any]) -> None:
+def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[str]:
+    """The table of modules: a tree, or a list of paths."""
+    drawn = most >= WITH_BAR
+    cells = [("module", "parameters", "forward", "backward", f"share of {unit}" if drawn else "share")]
+    for row in rows:
+        name = row["module"] if flat else "  " * row["depth"] + row["name"]
+        share = f"{100 * row['share']:6.2f} %"
+        if drawn:
+            filled = round(row["share"] * BAR)
+            share += f" {'#' * filled}{'.' * (BAR - filled)}"
+        cells.append((name, *(short(row[key]) for key in ("parameters", "forward", "backward")), share))
+    return columns(cells, most, lambda place, line: line if place else styled(line, "bold"))
+
+
+def roles(told: Explanation, most: int) -> list[str]:
+    """The modules that conventions may count apart, by role and by region."""
+    from symflops.runtime.evidence import shortened
+
+    names = [f"{row['role']} (inferred)" if row["inferred"] else row["role"] for row in told.roles]
+    wide = max(map(len, names), default=0)
+    rows = zip(names, told.roles, strict=True)
+    texts = [wrapped(shortened(row["modules"]), most, f"  {name.ljust(wide)}  ", " " * (wide + 4)) for name, row in rows]
+    return ["roles:", *(line for text in texts for line in text)] if names else ["roles: those of the operators"]
+
+
+def forms(told: Explanation, most: int, unit: str) -> list[str]:
+    """The closed forms, a line per moment, and what the letters mean."""
+    found = [styled(f"closed form, {unit} per batch:", "bold")]
+    for name in ("forward", "backward"):
+        head = f"  {name:<10} = "
+        for moment, text in told.closed_form[name].items():
+            found += wrapped(f"({text}) * {moment}", most, head, " " * 17)
+            head = " " * 13 + "+ "
+    found.append("where")
+    wide = max((len(row["letter"]) for row in told.symbols), default=0)
+    for row in told.symbols:
+        meaning = f"= {row['formula']}" if "formula" in row else f"{row['field']}{': ' if row['doc'] else ''}{row['doc']}"
+        found += wrapped(meaning, most, f"  {row['letter'].ljust(wide)}  ", " " * (wide + 4))
+    sums = ", ".join(f"{name} over {items}" for name, items in told.sums.items())
+    return [*found, *wrapped(f"moments: {sums}", most, "  ", " " * 7)]
+
+
+def plot(args: argparse.Namespace, told: Explanation) -> None:
     """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
     from symflops.emit.page.parts import ATTENTION, of_parts
     from symflops.emit.page.plots import breakdown, save, sweep
 
-    grown = sweep(batch, args.over or "")
-    estimators = of_parts(derived.program, config, derived.case)
+    model, grown = told.model, sweep(told.batch, args.over or "")
+    program = model.program
+    estimators = of_parts(program, model.config, program.case(model.regime, model.convention))
 
     def figures(batch: dict[str, Any]) -> dict[str, int]:
         return {name: one.total(one.moments(**batch)) for name, one in estimators.items()}
@@ -119,91 +183,5 @@ def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: 
     rows = [figures(grown.at(side)) for side in grown.sides]
     parts = {name: [row[name] for row in rows] for name in estimators}
     tokens = [grown.tokens(side) for side in grown.sides]
-    title = f"{derived.program.name}: where the work goes"
+    title = f"{program.name}: where the work goes"
     save(breakdown(title, grown.label, tokens, parts, grown.first(half)), args.plot)
-
-
-def default_batch(program: Any) -> dict[str, list[Any]]:
-    """One item per stream, of typical lengths."""
-    from symflops.emit.page.typical_values import typical_batch
-
-    return typical_batch(program)
-
-
-def tree(estimator: Any, moments: Any) -> Module:
-    """Modules by the parts of their paths."""
-    root = Module("total")
-    for name, count in estimator.tensors().items():
-        for node in path_to(root, name.rpartition(".")[0]):
-            node.parameters += count
-    for name, flops in estimator.by_module(moments).items():
-        for node in path_to(root, name):
-            node.forward += flops.forward
-            node.backward += flops.backward
-    return root
-
-
-def path_to(root: Module, path: str) -> list[Module]:
-    """The nodes from the root to ``path``; an index of a repeat belongs to the name before it."""
-    found, node = [root], root
-    words: list[str] = []
-    for word in path.split(".") if path else []:
-        if word == "*" and words:
-            words[-1] += ".*"
-        else:
-            words.append(word)
-    for word in words:
-        node = node.children.setdefault(word, Module(word))
-        found.append(node)
-    return found
-
-
-def rows(root: Module, depth: int, unit: str) -> list[str]:
-    """The table of the tree."""
-    lines = [("module", "parameters", f"forward {unit}", f"backward {unit}", "share of the total")]
-
-    def visit(node: Module, level: int, indent: str) -> None:
-        share = node.total / root.total if root.total else 0.0
-        bar = "#" * round(share * BAR) + "." * (BAR - round(share * BAR))
-        passes = (scaled(node.forward).strip(), scaled(node.backward).strip())
-        lines.append((indent + node.name, scaled(node.parameters).strip(), *passes, f"{100 * share:6.2f} % {bar}"))
-        if level < depth:
-            for child in node.children.values():
-                visit(child, level + 1, indent + "  ")
-
-    visit(root, 0, "")
-    texts = aligned([line[:4] for line in lines])
-    return [f"{text}  {line[4]}" for text, line in zip(texts, lines, strict=True)]
-
-
-def roles(derived: Any) -> list[str]:
-    """The modules that conventions may count apart, by role and by region; what the spec leaves open is inferred."""
-    from symflops.runtime.evidence import shortened
-
-    found: dict[tuple[str, bool], list[str]] = {}
-    for line in derived.program.regime(derived.case.regime).under(derived.case.convention):
-        own = () if line.role in (line.operator, "product") else (line.role,)
-        for name in (*own, *line.regions):
-            found.setdefault((name, name in line.inferred), []).append(line.module)
-    rows = []
-    for (name, inferred), modules in found.items():
-        names = list(dict.fromkeys(modules))
-        rows.append((f"{name} (inferred)" if inferred else name, shortened(names)))
-    width = max((len(name) for name, _ in rows), default=0)
-    return ["roles:", *(f"  {name.ljust(width)}  {text}" for name, text in rows)] if rows else ["roles: those of the operators"]
-
-
-def closed_form(derived: Any, unit: str, specialised: bool = False) -> str:
-    """The closed forms, a line per moment, and what the letters mean."""
-    from symflops.emit.python.closed_forms import symbol_table, symbols_of, wrapped
-
-    lines = [f"closed form, {unit} per batch:"]
-    for name, form in (("forward", derived.forward), ("backward", derived.backward)):
-        lines += ["  " + line for line in wrapped(name, [f"({text}) * {moment}" for moment, text in form.items()])]
-    lines.append("where")
-    told = symbols_of(derived.program, derived.case) if specialised else symbol_table(derived.program)
-    lines += ["  " + line for line in told]
-    named = {*derived.forward, *derived.backward}
-    moments = [moment for moment in derived.program.moments if moment.name in named or not moment.side]
-    sums = [f"{moment.name} over {moment.items}" for moment in moments]
-    return "\n".join([*lines, "  moments: " + ", ".join(sums)])

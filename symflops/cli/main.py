@@ -80,8 +80,13 @@ def _run(name: str, words: Sequence[str]) -> int:
     import importlib
 
     module = importlib.import_module(f"symflops.cli.{name}")
+    from symflops.cli.terminal import width
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # without a width it would import shutil
+
     parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.formatter_class = formatter
     module.configure(parser)
     from symflops.diagnostics.errors import SymflopsError
 

@@ -24,13 +24,14 @@ from symflops.emit.page.crossovers import Powers, crossover, difference, first_f
 from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
 from symflops.emit.page.parts import ATTENTION, part_of
 from symflops.emit.page.token_products import in_tokens, product_of
-from symflops.emit.page.typical_values import TypicalValues, left_out, typical_lengths
+from symflops.emit.page.typical_values import TypicalValues, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
 from symflops.model.polynomials import Monomial, Poly, Writer, expanded
 from symflops.model.program import Line, Program
 from symflops.model.sums import Moment
+from symflops.runtime.typical import left_out
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
@@ -56,7 +57,7 @@ class _Analyser:
         self.regime = regime
         self.convention = convention
         self.lengths = typical_lengths(program)
-        without = {stream.name for stream in left_out(program)}
+        without = {stream.name for stream in left_out(program.streams)}
         self.streams = [stream for stream in program.streams if stream.variables and stream.name not in without]
         lines = program.regime(regime).under(convention)
         self.writer = writer_of(program, lines, self.lengths)

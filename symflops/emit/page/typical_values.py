@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 from symflops.emit.page.length_polynomials import Assumption, Unknown, holds
 from symflops.model.formula import Formula, Sym, evaluate, symbols
 from symflops.model.program import Program
-from symflops.model.sums import StreamInfo
-from symflops.runtime.batch import LONGEST
+from symflops.runtime.typical import as_batch
+from symflops.runtime.typical import typical_lengths as lengths_of
 
 
 class TypicalValues:
@@ -72,41 +71,19 @@ class TypicalValues:
 
 def typical_batch(program: Program) -> dict[str, list[Any]]:
     """One item per stream, of typical lengths."""
-    lengths = typical_lengths(program)
-    return {
-        stream.name: [
-            lengths[stream.variables[0]] if len(stream.variables) == 1 else [lengths[name] for name in stream.variables]
-        ]
-        for stream in program.streams
-        if stream.variables
-    }
+    return as_batch(program.streams, typical_lengths(program))
 
 
 def typical_lengths(program: Program) -> dict[str, int]:
-    """Each length: 1024 along one axis, 16 along each of several axes, 1 for streams that a batch may leave out.
-
-    Lengths that the model of the default sizes cannot run are doubled until it can.
-    """
-    assumed = {stream.name for stream in left_out(program)}
-    found = {
-        name: 1 if stream.name in assumed else 1024 if len(stream.variables) == 1 else 16
-        for stream in program.streams
-        for name in stream.variables
-    }
+    """The lengths of :mod:`symflops.runtime.typical`, long enough for the model of the default sizes."""
     sizes = default_sizes(program) if program.inner else None
-    for inner in program.inner:
-        while sizes is not None and evaluate(inner.formula, {**sizes, **found}) < 1 and max(found.values()) < LONGEST:
-            read = found.keys() & set(symbols(inner.formula))
-            found |= {name: 2 * found[name] for name in read}
-    return found
+    inner = [] if sizes is None else [(frozenset(symbols(one.formula)), rest_of(one.formula, sizes)) for one in program.inner]
+    return lengths_of(program.streams, inner)
 
 
-def left_out(program: Program) -> Iterator[StreamInfo]:
-    """The streams that a batch may leave out, of length 1 then, beside another stream of their items."""
-    measured = Counter(stream.items for stream in program.streams if stream.variables)
-    for stream in program.streams:
-        if stream.absent and measured[stream.items] > bool(stream.variables):
-            yield stream
+def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str, int]], Any]:
+    """The value of a formula by the lengths, at some sizes."""
+    return lambda lengths: evaluate(formula, {**sizes, **lengths})
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:

@@ -6,10 +6,8 @@ from fractions import Fraction
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY
 from symflops.emit.code.printer import CodePrinter
+from symflops.emit.python.rows import CALLS, DIVISIONS
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
-
-DIVISIONS = {"floordiv": "{}//{}", "ceildiv": "-(-{}//{})", "mod": "{} % {}"}
-CALLS = {"excess": "max(0, {})", "item": "{}[{}]", "each": "_each({}, {})", "count": "{}.count({})", "total": "sum({})"}
 
 
 class PythonPrinter(CodePrinter):

@@ -1,0 +1,64 @@
+"""One model and batch under several regimes or conventions: a row of figures for each."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from symflops.runtime.interpreted import InterpretedEstimator
+
+
+def regimes_in(text: str) -> list[str]:
+    """The regimes of a list: separated by ``;``, else by those commas that do not separate the changes of one regime.
+
+    >>> regimes_in("full,lora:r=16,targets=*.q_proj,checkpointed")
+    ['full', 'lora:r=16,targets=*.q_proj', 'checkpointed']
+    """
+    if text.lstrip().startswith("{") and ";" not in text:
+        return [text.strip()]
+    found: list[str] = []
+    for piece in text.split(";" if ";" in text else ","):
+        name, equals, _ = piece.partition("=")
+        if ";" not in text and equals and ":" not in name and found and ":" in found[-1]:
+            found[-1] += f",{piece.strip()}"
+        else:
+            found.append(piece.strip())
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def by_regime(
+    models: Mapping[str, InterpretedEstimator], full: InterpretedEstimator, batch: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """A row per regime; ``to_full`` and ``to_three_forward`` are ratios of executed work to that of full training."""
+    rows, base = [figures(name, model, batch) for name, model in models.items()], figures("full", full, batch)
+    for row in rows:
+        executed = row["total"] + row["recomputed"]
+        row["to_full"] = executed / base["total"] if base["total"] else None
+        row["to_three_forward"] = executed / (3 * base["forward"]) if base["forward"] else None
+    return rows
+
+
+def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per convention; ``ratio`` is that to the first one."""
+    rows = []
+    for name, model in models.items():
+        found = figures("", model, batch)
+        rows.append({key: found[key] for key in ("unit", "forward", "backward", "total")} | {"convention": name})
+        rows[-1]["ratio"] = rows[-1]["total"] / rows[0]["total"] if rows[0]["total"] else None
+    return rows
+
+
+def figures(name: str, model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The work of one step under a regime, in the unit of the convention."""
+    m = model.moments(**batch)
+    return {
+        "regime": name,
+        "unit": model.unit,
+        "trainable_parameters": model.trainable_parameters,
+        "forward": model.forward(m),
+        "backward": model.backward(m),
+        "recomputed": model.recomputed(m),
+        "total": model.total(m),
+    }

@@ -1,0 +1,126 @@
+"""Where the FLOPs of a model go: its modules, the roles of their work, and the closed form, of an interpreted estimator.
+
+Everything is read from the program that the estimator interprets, so explaining imports no more than estimating.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from symflops.catalog.lookup import result
+from symflops.emit.python.rows import RowPrinter
+from symflops.model.format import line_of
+from symflops.model.index_sets import ONCE, PADDED, padded_name
+from symflops.runtime.module_tree import largest, rows_of, tree_of
+from symflops.runtime.typical import as_batch, typical_lengths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from symflops.runtime.interpreted import InterpretedEstimator
+
+PASSES = ("forward", "backward", "recomputed")
+
+
+def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
+    """One item per stream, of typical lengths that the model can run."""
+    formulas, sizes = model.stored.formulas, model.sizes
+
+    def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
+        return lambda lengths: formulas.settled(position, {**sizes, **lengths})
+
+    streams = model.stored.streams
+    inner = [(formulas.letters(row["formula"]), rest(row["formula"])) for row in model.stored.inner]
+    return as_batch(streams, typical_lengths(streams, inner)) | {stream.name: 1 for stream in streams if stream.counts}
+
+
+class Explanation:
+    """Where the FLOPs of a step of a model go.
+
+    Attributes:
+        rows: A row per module, outer ones before those in them, as plain data: pandas and polars take the list as it is.
+        batch: The batch that was given, or one item of typical lengths per stream.
+    """
+
+    def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None) -> None:
+        self.model = model
+        self.batch: dict[str, Any] = dict(batch) if batch else default_batch(model)
+        self._document, self._printer = model.stored.document, RowPrinter(model.stored.formulas.nodes)
+
+    @cached_property
+    def estimate(self) -> dict[str, Any]:
+        """The figures of the whole model, as :func:`symflops.estimate` returns them."""
+        return result(self.model, self.batch)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per module: its path and ``depth``, ``parameters``, the FLOPs of each pass, ``total`` and ``share``."""
+        root = tree_of(self.model, self.model.moments(**self.batch))
+        return list(rows_of(root, root.total))
+
+    def top(self, most: int) -> list[dict[str, Any]]:
+        """A row for the whole, and one for each of the ``most`` modules that do most work themselves, the first one first."""
+        root = largest(self.model, self.model.moments(**self.batch), most)
+        return list(rows_of(root, root.total))
+
+    @property
+    def title(self) -> str:
+        """The title of the spec."""
+        return self._document["title"] or self.model.name
+
+    @property
+    def roles(self) -> list[dict[str, Any]]:
+        """The modules that conventions may count apart, by role and by region; what the spec leaves open is inferred."""
+        document, found = self._document, dict[tuple[str, bool], dict[str, None]]()
+        for position in self.model.stored.lines(self.model.regime, self.model.convention):
+            module, shared, *_ = line_of(document, document["all_lines"][position])
+            work = document["work"][shared]
+            role = work.get("role", "")
+            own = () if role in (work["operator"], "product") else (role,)
+            for name in (*own, *work.get("regions", ())):
+                found.setdefault((name, name in work.get("inferred", ())), {})[module] = None
+        return [{"role": role, "inferred": inferred, "modules": list(names)} for (role, inferred), names in found.items()]
+
+    @property
+    def closed_form(self) -> dict[str, dict[str, str]]:
+        """The closed form of each pass as moment -> coefficient."""
+        case = next(
+            row
+            for row in self._document["cases"]
+            if (row["regime"], row["convention"]) == (self.model.regime, self.model.convention)
+        )
+        return {name: {self._moment(place): self._printer.text(form) for place, form in case[name]} for name in PASSES}
+
+    def _moment(self, position: int) -> str:
+        """The name of a moment as the convention counts it: of padded lengths or of real ones."""
+        row = self.model.stored.moments[position]
+        padded = self.model.stored.of_convention("lengths", self.model.convention) == PADDED and not row.get("side")
+        lengths = self.model.stored.formulas.letters(row["formula"])
+        return padded_name(row["name"]) if padded and lengths else str(row["name"])
+
+    @property
+    def symbols(self) -> list[dict[str, str]]:
+        """The letters of the closed form: sizes with their config field and meaning, derived ones with their formula."""
+        sizes = [{"letter": row["letter"], "field": row["attribute"], "doc": row["doc"]} for row in self._document["fields"]]
+        derived = [(row["letter"], self._printer.text(row["formula"])) for row in self._document["definitions"]]
+        return sizes + [{"letter": letter.partition("@")[0], "formula": formula} for letter, formula in derived]
+
+    @property
+    def sums(self) -> dict[str, str]:
+        """The moments of the closed form, each with what it sums over."""
+        named = {name for form in self.closed_form.values() for name in form}
+        places = self.model.stored.places(self.model.convention)
+        rows = [(self._moment(place), self.model.stored.moments[place]) for place in places]
+        return {name: row["items"] for name, row in rows if name in named and row["items"] != ONCE}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON object that ``symflops explain --json`` prints."""
+        found = {"title": self.title, "batch": self.batch, "modules": self.rows, "roles": self.roles}
+        return {**self.estimate, **found, "closed_form": self.closed_form, "symbols": self.symbols}
+
+    def __repr__(self) -> str:
+        return (
+            f"<Explanation of {self.model.name}: {len(self.rows)} modules, {self.estimate['total']:,} {self.estimate['unit']}>"
+        )

@@ -1,0 +1,92 @@
+"""The work of a model as a tree of modules: what each holds and costs, with everything below it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from symflops.runtime.moments import Moments
+
+WHOLE = "total"
+"""The name of the root."""
+
+
+class Module:
+    """One node of the tree: a module, its place and name, and what it and everything below it holds and costs."""
+
+    __slots__ = ("backward", "children", "forward", "name", "parameters", "path", "recomputed")
+
+    def __init__(self, path: str, name: str) -> None:
+        self.path, self.name = path, name
+        self.parameters = self.forward = self.backward = self.recomputed = 0
+        self.children: dict[str, Module] = {}
+
+    @property
+    def total(self) -> int:
+        """Forward and backward."""
+        return self.forward + self.backward
+
+    def child(self, name: str) -> Module:
+        """The module ``name`` in this one."""
+        if name not in self.children:
+            self.children[name] = Module(f"{self.path}.{name}" if self.path else name, name)
+        return self.children[name]
+
+
+def tree_of(estimator: Any, m: Moments) -> Module:
+    """The modules of a model with the work of a batch, in a tree."""
+    return _filled(estimator, m, nodes_to)
+
+
+def largest(estimator: Any, m: Moments, most: int) -> Module:
+    """The ``most`` modules that do most work themselves, without that of the modules in them, below one root."""
+    root = _filled(estimator, m, lambda root, path: [root, root.child(path)])
+    found = sorted((node for node in root.children.values() if node.total), key=lambda node: -node.total)
+    root.children = {node.name: node for node in found[:most]}
+    return root
+
+
+def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Module]]) -> Module:
+    root = Module("", WHOLE)
+    for name, count in estimator.tensors().items():
+        for node in nodes(root, name.rpartition(".")[0]):
+            node.parameters += count
+    for name, flops in estimator.by_module(m).items():
+        for node in nodes(root, name):
+            node.forward += flops.forward
+            node.backward += flops.backward
+            node.recomputed += flops.recomputed
+    return root
+
+
+def nodes_to(root: Module, path: str) -> list[Module]:
+    """The nodes from the root to ``path``; an index of a repeat belongs to the name before it."""
+    words: list[str] = []
+    for word in path.split(".") if path else []:
+        if word == "*" and words:
+            words[-1] += ".*"
+        else:
+            words.append(word)
+    found = [root]
+    for word in words:
+        found.append(found[-1].child(word))
+    return found
+
+
+def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """A row per module, outer ones before those in them; shares are of ``whole``."""
+    yield {
+        "module": node.path or WHOLE,
+        "name": node.name,
+        "depth": depth,
+        "parameters": node.parameters,
+        "forward": node.forward,
+        "backward": node.backward,
+        "recomputed": node.recomputed,
+        "total": node.total,
+        "share": node.total / whole if whole else 0.0,
+    }
+    for child in node.children.values():
+        yield from rows_of(child, whole, depth + 1)
