@@ -59,12 +59,16 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     raise UnknownModelError(unknown_model("model_type", kind, config, {name: entry for _, name, entry in reversed(specs)}))
 
 
-def read_config(path: str) -> dict[str, Any]:
+def read_config(path: str | Mapping[str, Any]) -> dict[str, Any]:
     """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
+
+    A config that was read stays as it is.
 
     Raises:
         SymflopsError: there is none, or it is not a JSON object.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        return dict(path)
     if os.path.isdir(path):
         names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
         path = next((name for name in names if os.path.isfile(name)), names[1])

@@ -1,14 +1,17 @@
 """The peak rate of a device, dense, in TFLOP/s, and where the figure comes from.
 
+  symflops device h100
   symflops device "NVIDIA H100 80GB HBM3"
   symflops device "NVIDIA H200" --dtype fp8 --json
 
-Without NAME all devices are listed. Exit code 1: the device, or its rate for this number type, is unknown.
+Without NAME all devices are listed; a NAME that means several lists them. Exit code 1: the device, or its rate for this
+number type, is unknown.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 
 from symflops.cli.arguments import JSON, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 
 configure = arguments_of(
-    argument("name", nargs="?", metavar="NAME", help="the full name that the device reports"),
+    argument("name", nargs="?", metavar="NAME", help="what the device is called, or the name that it reports"),
     argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)"),
     JSON,
 )
@@ -27,7 +30,8 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Look up and print."""
-    from symflops.devices.peaks import peak, table
+    from symflops.devices.names import peak_called
+    from symflops.devices.peaks import table
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]
@@ -36,9 +40,11 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(listed) if args.json else "\n".join(lines))
         return 0
     try:
-        found = peak(args.name, args.dtype)
+        found, note = peak_called(args.name, args.dtype)
     except ValueError as error:
         raise SymflopsError(str(error)) from None
+    if note:
+        print(f"symflops: {note}", file=sys.stderr)
     text = f"{found}\n  {found.note}" if found.note else str(found)
     print(json.dumps(found.as_dict()) if args.json else text)
     return 1 if found.tflops is None else 0

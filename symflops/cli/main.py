@@ -91,7 +91,14 @@ def _run(name: str, words: Sequence[str]) -> int:
     from symflops.diagnostics.errors import SymflopsError
 
     try:
-        code = int(module.run(parser.parse_args(words)))
+        args = parser.parse_args(words)
+        if getattr(args, "spec", None) or getattr(args, "specs", None):
+            from symflops.catalog.naming import resolve
+
+            note = resolve(args)
+            if note:
+                print(f"symflops: {note}", file=sys.stderr)
+        code = int(module.run(args))
         sys.stdout.flush()
         return code
     except SymflopsError as error:

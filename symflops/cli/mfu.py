@@ -1,23 +1,27 @@
 """Model FLOPs utilisation: FLOPs / (seconds x devices x peak).
 
+  symflops mfu --config model_folder --batch '{"text": [4096, 4096]}' --seconds 12 --devices 64 --peak h100
   symflops mfu --flops 1.62099e15 --seconds 10.64 --peak 354
   symflops mfu --kernel-details kernel_details.csv --seconds 10.64 --peak Ascend910B3
 
---peak is TFLOP/s (or FLOP/s from a million on), or the name of a device. --kernel-details is a profile of an Ascend
-device, of which the column aic_cube_fops is summed: what it executed, recomputed work included.
+The FLOPs of a step are derived from a model and the batch of all devices together, or given. --peak is TFLOP/s (or FLOP/s
+from a million on), or a device ('symflops device' lists them). --kernel-details is a profile of an Ascend device, of which the
+column aic_cube_fops is summed: what it executed, recomputed work included.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 
-from symflops.cli.arguments import JSON, argument, arguments_of, one_of
+from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, one_of
 from symflops.diagnostics.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from decimal import Decimal
+    from typing import Any
 
 MOST_CSV = 512 * 2**20  # bytes of a profile
 COLUMN = "aic_cube_fops"
@@ -25,10 +29,14 @@ FLOPS_FROM = 1e6  # no device does so many TFLOP/s, and none so few FLOP/s
 
 
 configure = arguments_of(
+    SPEC_OR_CONFIG,
+    CONFIG,
+    BATCH,
+    REGIME,
+    CONVENTION,
     one_of(
         argument("--flops", type=float, metavar="F", help="FLOPs of the step, on all --devices together"),
         argument("--kernel-details", metavar="CSV", help="sum its column aic_cube_fops instead"),
-        required=True,
     ),
     argument("--seconds", type=float, required=True, metavar="S", help="wall time of the step"),
     argument("--peak", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
@@ -42,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     import math
 
-    flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
+    model, flops, executed = work_of(args)
     rate, source = rate_of(args.peak, args.dtype)
     for name, value in (("FLOPs are", flops), ("seconds are", args.seconds), ("devices are", args.devices)):
         if not math.isfinite(value) or value < 0 or (value == 0 and not name.startswith("FLOPs")):
@@ -52,17 +60,59 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(f"{flops:g} FLOPs in {args.seconds:g} s are more than a number can hold")
     found = {"mfu": achieved / rate, "flops": flops, "seconds": args.seconds, "devices": args.devices}
     found |= {"achieved_tflops_per_device": achieved / 1e12, "peak_tflops": rate / 1e12, "peak_source": source}
-    if args.json:
-        print(json.dumps(found))
-    else:
-        print(f"MFU {found['mfu']:.4f}: {achieved / 1e12:.2f} of {rate / 1e12:g} TFLOP/s a device ({source})")
-        if found["mfu"] > 1:
-            print("above 1: check the peak, the device count, and that FLOPs and seconds are of the same steps")
+    if model:
+        found |= {"hfu": executed / args.seconds / args.devices / rate, "model": model}
+    print(json.dumps(found) if args.json else "\n".join(told(found, args)))
     return 0
+
+
+def told(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
+    """The result for people."""
+    from symflops.cli.terminal import short, width, wrapped
+
+    rates = f"{found['achieved_tflops_per_device']:.2f} of {found['peak_tflops']:g} TFLOP/s a device ({found['peak_source']})"
+    lines = [f"MFU {found['mfu']:.4f}: {rates}"]
+    if "model" in found:
+        model, amount = found["model"], short(int(found["flops"]))
+        lines.append(f"{model['spec']}, regime {model['regime']}, convention {model['convention']}: {amount}FLOPs a step")
+        if found["hfu"] > found["mfu"]:
+            lines.append(f"HFU {found['hfu']:.4f}, recomputed work included")
+    if found["mfu"] > 1:
+        lines.append("above 1: check the peak, the device count, and that FLOPs and seconds are of the same steps")
+    return [line for text in lines for line in wrapped(text, width(), "", "  ")]
+
+
+def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
+    """The estimate of a model, if one is named; the FLOPs of the step; and with recomputed work.
+
+    Raises:
+        SymflopsError: FLOPs are given and derived, or neither; or as an estimate.
+    """
+    given = args.flops is not None or args.kernel_details
+    if given and (args.spec or args.config or args.batch):
+        raise SymflopsError("--flops and --kernel-details say the work already: leave out the model and --batch")
+    if given:
+        flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
+        return {}, flops, flops
+    if not (args.spec or args.config):
+        raise SymflopsError("say the work: a model (SPEC, or --config PATH) with --batch, --flops, or --kernel-details")
+    if not args.batch:
+        raise SymflopsError("a model needs the batch of the step, e.g. --batch '{\"text\": [4096, 4096]}'")
+    from symflops.cli.estimate import batch_of, estimated
+
+    args.strict = args.prove = False
+    args.unit = "flops"
+    found = estimated(args, batch_of(args.batch))
+    for note in found["notes"]:
+        print(f"symflops: {note}", file=sys.stderr)
+    scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
+    model = {name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence")}
+    return model, float(scale * found["total"]), float(scale * (found["total"] + found["recomputed"]))
 
 
 def rate_of(text: str, dtype: str) -> tuple[float, str]:
     """FLOP/s of one device and where they come from."""
+    from symflops.devices.names import peak_called
     from symflops.devices.peaks import peak
 
     try:
@@ -73,9 +123,11 @@ def rate_of(text: str, dtype: str) -> tuple[float, str]:
         if "positive" in str(error):
             raise SymflopsError(str(error)) from None
     try:
-        found = peak(text, dtype)
+        found, note = peak_called(text, dtype)
     except ValueError as error:
         raise SymflopsError(str(error)) from None
+    if note:
+        print(f"symflops: {note}", file=sys.stderr)
     if found.flops_per_second is None:
         raise SymflopsError(f"the peak is unknown: {found.why}")
     return found.flops_per_second, str(found)

@@ -1,0 +1,179 @@
+"""What a SPEC on the command line names: a spec, a class, a variant, a published model, or a path of a config."""
+
+from __future__ import annotations
+
+import os.path
+
+from symflops.catalog.catalog import UnknownModelError, assumed, attributes, catalogs
+from symflops.catalog.lookup import by_config, read_config
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.runtime.classes import class_name
+from symflops.runtime.stored import Stored, has
+from symflops.system.reading import read_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from symflops.catalog.catalog import Catalog
+
+PUBLISHED = "pub-"
+"""What the names of records of published sizes begin with."""
+
+
+class Named:
+    """The spec that a word names, what it says of the config, whether that is a whole config, and what to tell."""
+
+    def __init__(self, spec: str, config: Mapping[str, Any] | None = None, whole: bool = False, note: str = "") -> None:
+        self.spec, self.config, self.whole, self.note = spec, dict(config or {}), whole, note
+
+
+def named(word: str) -> Named:
+    """What ``word`` names. The order is: a spec, a path, a class, a variant (``sdxl``, ``resnet/18``), a published model.
+
+    Raises:
+        UnknownModelError: nothing is called so, or several variants or models are.
+        SymflopsError: the config at the path cannot be read.
+    """
+    found = catalogs()
+    if any(word in catalog.specs for catalog in found) or word.endswith((".yaml", ".yml")):
+        return Named(word)
+    if os.path.isdir(word) or (word.endswith(".json") and os.path.isfile(word)):
+        config = read_config(word)
+        return Named(by_config(config)[1], config, True)
+    for catalog in found:
+        for name, entry in catalog.specs.items():
+            for reference in entry["references"]:
+                if word in (reference, class_name(reference)):
+                    return Named(name, of_class(reference))
+    variants = list(variants_called(word, found))
+    if variants:
+        return of_variant(word, *only(word, "variant", variants))
+    published = [
+        (catalog, name, model) for catalog in found for name, model in published_in(catalog) if is_called(word, name, model)
+    ]
+    if published:
+        _, name, model = only(word, "published model", published)
+        return Named(name, model["config"] | of_class(model["reference"]), True)
+    others = assumed().specs
+    if word.removeprefix("assumed/") in others:
+        return Named(word)
+    known = [name for catalog in found for name in (*catalog.specs, *classes(catalog.specs))]
+    raise UnknownModelError(f"there is no spec '{word}': {did_you_mean(word, [*known, *others], 'symflops list shows all')}")
+
+
+def only(word: str, kind: str, rows: list[tuple[Catalog, str, Any]]) -> tuple[Catalog, str, Any]:
+    """The one row that there is.
+
+    Raises:
+        UnknownModelError: there are several.
+    """
+    if len(rows) > 1:
+        names = [f"{name}/{what if isinstance(what, str) else what['name'].removeprefix(PUBLISHED)}" for _, name, what in rows]
+        raise UnknownModelError(f"'{word}' is a {kind} of several specs: {', '.join(names)}")
+    return rows[0]
+
+
+def published_in(catalog: Catalog) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The published models that were measured, with their specs: name, class, config and batch."""
+    path = os.path.join(catalog.folder, "specs", "published.json")
+    if catalog.shipped and os.path.isfile(path):
+        for name, models in read_json(path)["specs"].items():
+            yield from ((name, model) for model in models if model["name"].startswith(PUBLISHED) and name in catalog.specs)
+
+
+def is_called(word: str, spec: str, model: Mapping[str, Any]) -> bool:
+    """Whether ``word`` is the name of a published model, with its spec or alone: ``llama3-8b``, ``swin/tiny``."""
+    name = model["name"].removeprefix(PUBLISHED)
+    return word in (name, f"{spec}/{name}")
+
+
+def classes(specs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The classes that specs describe."""
+    return (class_name(reference) for entry in specs.values() for reference in entry["references"])
+
+
+def of_class(reference: str) -> dict[str, Any]:
+    """The field of a config that names a class, as its library writes it."""
+    name = class_name(reference)
+    return {"_class_name": name} if reference.startswith("diffusers.") else {"architectures": [name]}
+
+
+def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, str, str]]:
+    """The variants that ``word`` means. Of several, that of a model which a pipeline runs step by step."""
+    rows = [
+        (catalog, name, variant)
+        for catalog in found
+        for name, entry in catalog.specs.items()
+        for variant in entry.get("structures", {})
+        if variant != "default"
+    ]
+    whole = [row for row in rows if word in (f"{row[1]}_{row[2]}", f"{row[1]}/{row[2]}")]
+    fits = whole or [row for row in rows if row[2] == word]
+    main = [row for row in fits if row[0].specs[row[1]]["pipelines"]]
+    yield from main if len(main) == 1 else fits
+
+
+def of_variant(word: str, catalog: Catalog, name: str, variant: str) -> Named:
+    """A variant: the one published model of its structure, else that structure with the class's defaults."""
+    structure = catalog.specs[name]["structures"][variant]
+    if catalog.shipped and not catalog.changed(name):
+        stored = Stored(catalog.program(name, variant))
+        alike = [model for spec, model in published_in(catalog) if spec == name and fits(stored, model["config"], structure)]
+        if len(alike) == 1:
+            return Named(name, alike[0]["config"] | of_class(alike[0]["reference"]), True)
+    first = class_name(catalog.specs[name]["references"][0])
+    told = f"'{word}' fixes {', '.join(structure)}; all other sizes are the defaults of {first}"
+    return Named(name, config_of_variant(catalog, name, variant), True, told)
+
+
+def fits(stored: Stored, config: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
+    """Whether a config has a structure."""
+    try:
+        return has(attributes(stored, config), structure)
+    except SymflopsError:
+        return False
+
+
+def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, Any]:
+    """The fields of a config that make the structure of a variant."""
+    if not catalog.shipped or catalog.changed(name):
+        from symflops.api import load
+
+        return load(catalog.file(name)).variants[variant]
+    stored = Stored(catalog.program(name, variant))
+    fixed = dict(stored.fixed)
+    found: dict[str, Any] = {}
+    for row in stored.document["fields"]:
+        if row["letter"] in fixed:
+            inner, (*path, last) = found, row["keys"][0].split(".")
+            for word in path:
+                inner = inner.setdefault(word, {})
+            inner[last] = as_json(fixed[row["letter"]])
+    return found
+
+
+def as_json(value: Any) -> Any:
+    """A size as a config has it."""
+    return [as_json(item) for item in value] if isinstance(value, tuple) else value
+
+
+def resolve(args: Any) -> str:
+    """Put specs in place of what the arguments of a command name, and the config that comes with it; returns what to tell.
+
+    Raises:
+        SymflopsError: as :func:`named`; or a config is given twice.
+    """
+    if isinstance(getattr(args, "specs", None), list):
+        args.specs = [named(word).spec for word in args.specs]
+    if not isinstance(getattr(args, "spec", None), str):
+        return ""
+    word, found = args.spec, named(args.spec)
+    args.spec = found.spec
+    if not found.config or not hasattr(args, "config"):
+        return ""
+    if args.config and found.whole:
+        raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
+    args.config = {**(read_config(args.config) if args.config else {}), **found.config}
+    return found.note
