@@ -34,25 +34,6 @@ def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
     return replace(peak(name, dtype), reported=word), note
 
 
-def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
-    """The peak rate of the device that reports itself as ``word``, or that a person calls so, and what to tell of the choice.
-
-    The rate is unknown, with the reason, if the word means several devices or none.
-
-    Raises:
-        ValueError: as :func:`symflops.devices.peaks.peak`.
-    """
-    found = peak(word, dtype)
-    if found.tflops is not None or any(row.matches(word) for row in table()):
-        return found, ""
-    try:
-        name, others = called(word)
-    except ValueError as error:
-        return replace(found, why=str(error)), ""
-    note = f"'{word}' is read as {name}; there is also {', '.join(others)}" if others else ""
-    return replace(peak(name, dtype), reported=word), note
-
-
 def called(word: str) -> tuple[str, tuple[str, ...]]:
     """The name of the device that ``word`` means, and the others that its words fit, too.
 
