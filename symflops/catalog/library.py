@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,14 @@ def page(kind: str, name: str | Path) -> Source:
 def pages(kind: str) -> list[str]:
     """The names of the shipped regimes or conventions."""
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
+
+
+def described_blocks() -> list[tuple[str, str]]:
+    """The blocks that specs may call, by name, each with the comment at its top; a local one hides its namesake."""
+    found: dict[str, str] = {}
+    for root in roots():
+        for path in sorted((root / "blocks").glob("*.yaml")):
+            lines = takewhile(lambda line: line.startswith("#"), read_source(path).text.splitlines())
+            words = [line.lstrip("# ") for line in lines if "yaml-language-server" not in line]
+            found.setdefault(path.stem, " ".join(words))
+    return sorted(found.items())

@@ -1,35 +1,115 @@
-"""Lists the specs: name, group, the streams of a batch, the classes that a spec describes, and its variants."""
+"""Lists the specs (name, group, the streams of a batch, the classes that a spec describes, and its variants), or what else
+there is: regimes, conventions, the blocks of the library, operators of the language, devices.
+
+  symflops list
+  symflops list regimes
+  symflops list devices --json
+"""
 
 from __future__ import annotations
 
-import argparse
+import json
 
-from symflops.cli.arguments import JSON, arguments_of
+from symflops.cli.arguments import JSON, argument, arguments_of
+from symflops.cli.terminal import line_width, wrapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
+
 
 configure = arguments_of(
+    argument("kind", nargs="?", default="specs", choices=KINDS, help="what to list (default: specs)"),
     JSON,
 )
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print the specs, or the rows of another kind."""
+    if args.kind == "specs":
+        return specs(args.json)
+    rows = ROWS[args.kind]()
+    if args.json:
+        print(json.dumps({"schema": 1, args.kind: rows}, indent=1))
+        return 0
+    wide = max(len(row["name"]) for row in rows)
+    for row in rows:
+        print("\n".join(wrapped(row["doc"], line_width(), f"{row['name']:<{wide}}  ", " " * (wide + 2))))
+    return 0
+
+
+def specs(as_json: bool) -> int:
     """Print the specs."""
     from symflops.catalog.catalog import assumed
     from symflops.catalog.lookup import catalogs, class_name
 
     found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
-    if args.json:
-        import json
-
+    if as_json:
         print(json.dumps({"schema": 1, "specs": found}, indent=1, sort_keys=True))
         return 0
-    width = max((len(name) for name in found), default=0)
+    wide = max((len(name) for name in found), default=0)
+
+    def told(name: str, entry: dict[str, Any], what: str) -> str:
+        streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
+        head = f"{name:<{wide}}  {entry['group']:<10}  {streams:<24}  "
+        return "\n".join(wrapped(what, line_width(), head, " " * (wide + 2)))
+
     for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
         classes = ", ".join(class_name(reference) for reference in entry["references"])
-        streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
         variants = ", ".join(variant for variant in entry.get("structures", ()) if variant != "default")
-        print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {classes}{f' ({variants})' if variants else ''}")
+        print(told(name, dict(entry), f"{classes}{f' ({variants})' if variants else ''}"))
     print("\nstructures that frameworks take models for, by name alone:")
     for name, entry in sorted(assumed().specs.items()):
-        streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
-        print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {entry['title']}")
+        print(told(name, dict(entry), entry["title"]))
     return 0
+
+
+def regimes() -> list[dict[str, Any]]:
+    """What trains: the shipped regimes."""
+    from symflops.api import regime_of
+    from symflops.catalog.library import pages
+
+    return [{"name": name, "doc": regime_of(name).doc} for name in pages("regimes")]
+
+
+def conventions() -> list[dict[str, Any]]:
+    """What counts: the shipped conventions."""
+    from symflops.api import convention_of
+    from symflops.catalog.library import pages
+
+    found = {name: convention_of(name) for name in pages("conventions")}
+    return [{"name": name, "doc": one.doc, "unit": one.unit, "links": list(one.links)} for name, one in found.items()]
+
+
+def blocks() -> list[dict[str, Any]]:
+    """The blocks of the library, with the comment at the top of each."""
+    from symflops.catalog.library import described_blocks
+
+    return [{"name": name, "doc": doc} for name, doc in described_blocks()]
+
+
+def operators() -> list[dict[str, Any]]:
+    """The operators of the language, each with its own fields."""
+    from symflops.ops.table import ALL
+
+    return [{"name": kind.name, "doc": kind.doc, "fields": [field.name for field in kind.fields]} for kind in ALL]
+
+
+def devices() -> list[dict[str, Any]]:
+    """The devices of the table, with their dense rates in TFLOP/s by number type."""
+    from symflops.devices.peaks import table
+
+    rows: dict[str, dict[str, Any]] = {}
+    for row in table():
+        if row.confidence != "U":
+            found = rows.setdefault(row.name, {"name": row.name, "aliases": list(row.aliases), "tflops": {}})
+            found["tflops"][row.dtype] = row.tflops
+    for found in rows.values():
+        found["doc"] = ", ".join(f"{dtype} {rate:g}" for dtype, rate in found["tflops"].items()) + " TFLOP/s"
+    return list(rows.values())
+
+
+ROWS = {"regimes": regimes, "conventions": conventions, "blocks": blocks, "operators": operators, "devices": devices}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = {
-    "list": "the specs that there are",
+    "list": "the specs, regimes, conventions and devices that there are",
     "check": "check specs and show every mistake in them",
     "new": "begin a spec, as a small decoder or like another one",
     "schema": "the JSON Schema of specs, for editors",
@@ -36,6 +36,7 @@ COMMANDS = {
     "cache": "where derived programs are kept, and clearing them",
     "device": "the peak rate of a device, and its source",
     "mfu": "model FLOPs utilisation of a step",
+    "completion": "completion of commands for a shell",
 }
 
 HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks, derived and verified.\n\ncommands:\n"
@@ -66,7 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"symflops: there is no command '{words[0]}': {hint}", file=sys.stderr)
         return 2
     try:
-        return _run(words[0], words[1:])
+        if not sys.stderr.isatty():
+            return _run(words[0], words[1:])
+        from symflops.cli.progress import clock
+
+        with clock(f"symflops {words[0]}"):
+            return _run(words[0], words[1:])
     except Exception as error:
         if traceback:
             raise

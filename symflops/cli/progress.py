@@ -1,15 +1,83 @@
-"""A progress bar on standard error, if it is a terminal and the work takes over half a second."""
+"""Progress on standard error, if it is a terminal: a bar for work on many things, and a clock for work on one."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 F = TypeVar("F")
 WIDTH = 24
+PATIENCE, TICK = 0.5, 0.25
+"""Seconds of silence before the clock is shown, and between its ticks."""
+
+
+class _Watched:
+    """A stream that clears a clock before it writes."""
+
+    def __init__(self, stream: Any, clock: _Clock) -> None:
+        self._stream, self._clock = stream, clock
+
+    def write(self, text: str) -> Any:
+        """Clear the clock, then write."""
+        with self._clock.lock:
+            self._clock.said(text)
+            return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Clock:
+    """Draws for how long a command has been at work, below what it said last."""
+
+    def __init__(self, label: str, stream: Any) -> None:
+        self.label, self.stream = label, stream
+        self.lock, self.ended = threading.Lock(), threading.Event()
+        self.started = self.heard = time.monotonic()
+        self.shown, self.at_line_start = 0, True
+
+    def said(self, text: str) -> None:
+        """Clear the line, and wait again; a line that has not ended stays alone."""
+        if self.shown:
+            self.stream.write(f"\r{' ' * self.shown}\r")
+            self.stream.flush()
+        self.shown, self.heard = 0, time.monotonic()
+        self.at_line_start = text.endswith("\n") if text else self.at_line_start
+
+    def run(self) -> None:
+        """Draw until the command ends."""
+        while not self.ended.wait(TICK):
+            with self.lock:
+                now = time.monotonic()
+                if self.at_line_start and now - self.heard >= PATIENCE:
+                    text = f"{self.label}: {now - self.started:.0f} s"
+                    self.stream.write(f"\r{text}")
+                    self.stream.flush()
+                    self.shown = len(text)
+
+
+@contextmanager
+def clock(label: str) -> Iterator[None]:
+    """Show on a terminal that a command is at work, whenever it has been silent for most of a second."""
+    out, error = sys.stdout, sys.stderr
+    if not error.isatty():
+        yield
+        return
+    drawn = _Clock(label, error)
+    threading.Thread(target=drawn.run, daemon=True).start()
+    sys.stdout, sys.stderr = _Watched(out, drawn), _Watched(error, drawn)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, error
+        drawn.ended.set()
+        with drawn.lock:
+            drawn.said("")
 
 
 def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterator[T]:

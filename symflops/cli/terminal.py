@@ -23,6 +23,11 @@ def width() -> int:
     return max(found, NARROWEST) if found else 80
 
 
+def line_width() -> int:
+    """The columns of a line on a terminal, or of ``COLUMNS``; lines of a file or of a pipe have no end."""
+    return width() if os.environ.get("COLUMNS") or sys.stdout.isatty() else sys.maxsize
+
+
 def styled(text: str, style: str) -> str:
     """``text`` in a style, on a terminal whose user does not refuse colours (``NO_COLOR``)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
@@ -70,10 +75,15 @@ def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
 
     Lines end at spaces; a formula without them ends at an operator.
     """
-    lines, head = [], first
+    lines: list[str] = []
+    head = first
     while len(head) + len(text) > most:
         room = max(most - len(head), 8)
         cut = text.rfind(" ", 0, room + 1)
+        if cut < 0 and not lines and len(rest) < len(first):  # the first word has no place behind a long head
+            lines.append(head.rstrip())
+            head = rest
+            continue
         if cut < room // 3:
             cut = max(text.rfind(mark, 0, room) for mark in " *,(|.=/") + 1 or room
             cut -= text[cut - 1 : cut + 1] == "**" and cut > 1
