@@ -36,8 +36,10 @@ def named(word: str) -> Named:
         UnknownModelError: nothing is called so, or several variants or models are.
         SymflopsError: the config at the path cannot be read.
     """
+    if word.endswith((".yaml", ".yml")):
+        return Named(word)
     found = catalogs()
-    if any(word in catalog.specs for catalog in found) or word.endswith((".yaml", ".yml")):
+    if any(word in catalog.specs for catalog in found):
         return Named(word)
     if os.path.isdir(word) or (word.endswith(".json") and os.path.isfile(word)):
         config = read_config(word)

@@ -125,7 +125,7 @@ def per_token(found: dict[str, Any], unit: str) -> str:
 def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[str]:
     """The table of modules: a tree, or a list of paths."""
     drawn = most >= WITH_BAR
-    cells = [("module", "parameters", "forward", "backward", f"share of {unit}" if drawn else "share")]
+    cells = [(f"module (in {unit})", "parameters", "forward", "backward", "share")]
     for row in rows:
         name = row["module"] if flat else "  " * row["depth"] + row["name"]
         share = f"{100 * row['share']:6.2f} %"

@@ -54,8 +54,9 @@ def specs(as_json: bool) -> int:
 
     def told(name: str, entry: dict[str, Any], what: str) -> str:
         streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
-        head = f"{name:<{wide}}  {entry['group']:<10}  {streams:<24}  "
-        return "\n".join(wrapped(what, line_width(), head, " " * (wide + 2)))
+        return "\n".join(
+            wrapped(f"{streams:<24}  {what}", line_width(), f"{name:<{wide}}  {entry['group']:<10}  ", " " * (wide + 2))
+        )
 
     for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
         classes = ", ".join(class_name(reference) for reference in entry["references"])

@@ -91,8 +91,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     def formatter(prog: str) -> argparse.HelpFormatter:
         return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # without a width it would import shutil
 
-    parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__)
-    parser.formatter_class = formatter
+    parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__, formatter_class=formatter)
     module.configure(parser)
     from symflops.diagnostics.errors import SymflopsError
 

@@ -151,10 +151,11 @@ def test_help_imports_next_to_nothing():
     assert done.stdout.splitlines()[-1] == "3 False"
 
 
-def test_explain_shows_units_shares_and_the_closed_form(run):
+def test_explain_shows_units_shares_and_the_closed_form(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, _ = run("explain", "qwen_image", "--batch", BATCH)
     assert code == 0
-    assert "forward FLOPs" in out and "100.00 % ####################" in out
+    assert "module (in FLOPs)" in out and "100.00 % ####################" in out
     assert "transformer_blocks.*" in out and "to_add_out" in out
     assert "(24*L*D**2 + 2*D*(o*p**2 + c)) * x" in out
     shallow = run("explain", "qwen_image", "--depth", "1")[1]

@@ -95,7 +95,8 @@ def test_strict_refuses_every_key_that_nothing_knows(tmp_path: Path, capsys: pyt
     assert "nothing reads the config's 'flux_capacitors' (--strict)" in capsys.readouterr().err
 
 
-def test_explain_shows_it_in_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_it_in_two_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     assert main(["explain", "llama"]) == 0
     lines = capsys.readouterr().out.splitlines()
     place = next(row for row, line in enumerate(lines) if line.startswith("evidence: "))

@@ -137,7 +137,7 @@ def test_the_command(capsys, tmp_path):
     path.write_text(json.dumps(CONFIG))
     words = ["compare", "llama", "--conventions", "symflops,verl,megatron", "--config", str(path), "--batch", json.dumps(BATCH)]
     assert main(words) == 0
-    told = capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
     assert "the input embedding as a matmul" in told
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

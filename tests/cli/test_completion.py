@@ -1,0 +1,63 @@
+"""Completion: what may follow a line, for every command."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from symflops.cli.completion import SCRIPTS, candidates
+from symflops.cli.main import COMMANDS, main
+from symflops.devices.names import called
+from symflops.devices.peaks import table
+from tests.shipped import NAMES
+
+
+def may(*words: str) -> set[str]:
+    *before, last = words
+    return {word for word in candidates(before, last) if word.startswith(last)}
+
+
+def test_commands_options_and_names_are_completed():
+    assert may("ex") == {"explain"} and set(COMMANDS) < may("")
+    assert may("explain", "llama", "--conv") == {"--convention"}
+    assert may("explain", "qwen3_n") == {"qwen3_next"} and set(NAMES) < may("explain", "")
+    assert may("explain", "sdx") == set() and may("explain", "sd1") == {"sd15"}  # two specs have a variant sdxl
+    assert may("estimate", "llama", "--regime", "lo") == {"lora"}
+    assert may("compare", "llama", "--conventions", "symflops,megatron-") == {"symflops,megatron-bridge"}
+    assert may("compare", "llama", "--regimes", "full,che") == {"full,checkpointed"}
+    assert may("list", "") == {"specs", "regimes", "conventions", "blocks", "operators", "devices"}
+    assert may("graph", "llama", "--format", "d") == {"dot"}
+    assert may("nothing", "") == set() and may("explain", "--json", "llam") >= {"llama"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_completed(command):
+    assert {"--help", "-h"} <= may(command, "-")
+
+
+def test_devices_are_completed_by_words_that_mean_them():
+    found = may("mfu", "--peak", "")
+    assert "h100-sxm" in found
+    for word in found:
+        assert called(word)[0] in {row.name for row in table()}, word
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_scripts_ask_for_words(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "symflops completion words" in script
+    if shutil.which(shell):
+        assert subprocess.run([shell, "-n"], input=script, text=True, capture_output=True).returncode == 0
+    else:
+        assert shell != "bash" or sys.platform == "win32"
+
+
+def test_words_are_printed(capsys):
+    assert main(["completion", "words", "--", "explain", "qwen3_n"]) == 0
+    assert capsys.readouterr().out == "qwen3_next\n"
+    assert main(["completion", "words"]) == 0
+    assert "explain" in capsys.readouterr().out.split()

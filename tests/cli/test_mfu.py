@@ -1,0 +1,62 @@
+"""MFU of a model and a batch, in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import symflops
+from symflops.cli.main import main
+
+BATCH = '{"text": [4096, 4096]}'
+
+
+def answer(capsys, *words: str) -> dict:
+    assert main(["mfu", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("regime", ["full", "forward", "lora", "checkpointed"])
+@pytest.mark.parametrize("convention", ["symflops", "torch", "latte"])
+def test_the_work_is_that_of_an_estimate(regime, convention, capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 3}))
+    choice = ("--regime", regime, "--convention", convention)
+    found = answer(capsys, "--config", str(tmp_path), "--batch", BATCH, "--seconds", "12", "--devices", "64", "--peak", "h100", *choice)
+    estimate = symflops.estimate(str(tmp_path), json.loads(BATCH), regime=regime, convention=convention)
+    scale = 2 if estimate["unit"] == "macs" else 1
+    assert found["flops"] == scale * estimate["total"] and found["model"]["regime"] == regime
+    assert found["mfu"] == pytest.approx(scale * estimate["total"] / 12 / 64 / 989.4e12)
+    assert found["hfu"] == pytest.approx(scale * (estimate["total"] + estimate["recomputed"]) / 12 / 64 / 989.4e12)
+    assert (found["hfu"] > found["mfu"]) == (regime == "checkpointed" and estimate["recomputed"] > 0)
+
+
+def test_a_given_figure_says_nothing_of_a_model(capsys):
+    found = answer(capsys, "--flops", "1e15", "--seconds", "2", "--peak", "1000")
+    assert found["mfu"] == 0.5 and "model" not in found and "hfu" not in found
+
+
+def test_people_read_which_device_was_meant(capsys):
+    assert main(["mfu", "llama", "--batch", BATCH, "--seconds", "3", "--devices", "8", "--peak", "h100", "--regime", "checkpointed"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("MFU 0.") and "llama, regime checkpointed" in out and "HFU 0." in out
+    assert "'h100' is read as H100 SXM" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--seconds", "1", "--peak", "1"), "say the work"),
+        (("llama", "--seconds", "1", "--peak", "1"), "needs the batch"),
+        (("llama", "--batch", BATCH, "--flops", "1", "--seconds", "1", "--peak", "1"), "leave out the model"),
+        (("--flops", "1", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "leave out the model"),
+        (("llama", "--batch", '{"txt": [1]}', "--seconds", "1", "--peak", "1"), "did you mean 'text'"),
+        (("llama", "--batch", BATCH, "--seconds", "0", "--peak", "1"), "the seconds are 0"),
+        (("lama", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "llama"),
+        (("llama", "--batch", BATCH, "--seconds", "1", "--peak", "h10"), "did you mean 'H100 SXM'"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_told(words, told, capsys):
+    assert main(["mfu", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and told in err and "Traceback" not in err
