@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os.path
+import os
+from functools import lru_cache
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.classes import check_class, class_in, class_name
@@ -24,6 +25,13 @@ PACKAGE = os.path.dirname(
 
 class UnknownModelError(SymflopsError):
     """No spec describes this model."""
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: str, _changed: int) -> Any:
+    """The JSON of a file, parsed once as long as it has not changed."""
+    with open(path, "rb") as file:
+        return json.loads(file.read())
 
 
 class Catalog:
@@ -71,8 +79,7 @@ class Catalog:
         group, stem = self.stem(name, variant)
         path = os.path.join(self.folder, "generated", group, f"{stem}.json")
         try:
-            with open(path, "rb") as file:
-                found = json.loads(file.read())
+            found = _parsed(path, os.stat(path).st_mtime_ns)
         except FileNotFoundError:
             raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'") from None
         except (OSError, ValueError, RecursionError):

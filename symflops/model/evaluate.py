@@ -108,6 +108,23 @@ class Formulas:
         return int(CONDITIONS[condition](*values))
 
 
+class BoundFormulas(Formulas):
+    """Evaluates the formulas of a table for ``names`` that stay as they are: iterations are counted once."""
+
+    def __init__(self, nodes: Sequence[Any], names: Mapping[str, Any]) -> None:
+        super().__init__(nodes)
+        self.names = names
+        self._tallies: dict[tuple[Any, ...], Any] = {}
+
+    def _tally(self, index: str, turns: range, condition: int, names: Mapping[str, Any]) -> Any:
+        if names is not self.names:
+            return super()._tally(index, turns, condition, names)
+        key = (index, turns, condition)
+        if key not in self._tallies:
+            self._tallies[key] = super()._tally(index, turns, condition, names)
+        return self._tallies[key]
+
+
 def operands(node: Sequence[Any]) -> Sequence[int]:
     """The positions that a node refers to."""
     match node[0]:

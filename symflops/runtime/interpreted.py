@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.model.evaluate import ConfigError
+from symflops.model.evaluate import BoundFormulas, ConfigError
 from symflops.model.index_sets import ONCE, PADDED
 from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, listed, sides_of
 from symflops.runtime.classes import check_class
@@ -73,6 +73,7 @@ class InterpretedEstimator:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         chosen = stored.regimes[regime]
         self._values: dict[int, Any] = {}
+        self._formulas = BoundFormulas(stored.formulas.nodes, self.sizes)
         self.padded = stored.of_convention("lengths", convention) == PADDED
         self.places = stored.places(convention)
         self._rows = [stored.moments[place] for place in self.places]
@@ -119,7 +120,7 @@ class InterpretedEstimator:
     def _settled(self, position: int) -> Any:
         """The value of a formula of sizes, evaluated once."""
         if position not in self._values:
-            self._values[position] = self.stored.formulas.settled(position, self.sizes)
+            self._values[position] = self._formulas.settled(position, self.sizes)
         return self._values[position]
 
     @cached_property

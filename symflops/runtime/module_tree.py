@@ -50,11 +50,18 @@ def largest(estimator: Any, m: Moments, most: int) -> Module:
 
 def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Module]]) -> Module:
     root = Module("", WHOLE)
+    known: dict[str, list[Module]] = {}
+
+    def at(path: str) -> list[Module]:
+        if path not in known:
+            known[path] = nodes(root, path)
+        return known[path]
+
     for name, count in estimator.tensors().items():
-        for node in nodes(root, name.rpartition(".")[0]):
+        for node in at(name.rpartition(".")[0]):
             node.parameters += count
     for name, flops in estimator.by_module(m).items():
-        for node in nodes(root, name):
+        for node in at(name):
             node.forward += flops.forward
             node.backward += flops.backward
             node.recomputed += flops.recomputed
