@@ -4,6 +4,7 @@ model = symflops.load("llama")                       # a spec, by name or path
 model.derive(regime="full").forward                  # closed forms
 estimator = model.estimator(config)                  # integers, for one config
 symflops.estimate(config, {"text": [4096, 1024]})    # the spec is found from the config
+symflops.explain("llama3-8b").rows                   # where the FLOPs go, module by module
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.api import Derived, Model, load
+    from symflops.catalog.comparison import compare
+    from symflops.catalog.explanation import explain
     from symflops.diagnostics.findings import SpecError, SymflopsError
     from symflops.live.model import of_model
     from symflops.live.proof import estimate
@@ -20,7 +23,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Derived", "MFUMeter", "Model", "SpecError", "SymflopsError", "__version__", "estimate", "load", "of_model"]
+__all__ = [
+    "Derived", "MFUMeter", "Model", "SpecError", "SymflopsError", "__version__", "compare", "estimate", "explain", "load",
+    "of_model",
+]  # fmt: skip
 
 _WHERE = {
     "Derived": "symflops.api",
@@ -28,7 +34,9 @@ _WHERE = {
     "Model": "symflops.api",
     "SpecError": "symflops.diagnostics.findings",
     "SymflopsError": "symflops.diagnostics.findings",
+    "compare": "symflops.catalog.comparison",
     "estimate": "symflops.live.proof",
+    "explain": "symflops.catalog.explanation",
     "load": "symflops.api",
     "of_model": "symflops.live.model",
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.build.build import build
 from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page
-from symflops.compiler import AS_DERIVED, Builder, Compiled, Goal, Memo, Request, Step, compile_spec
+from symflops.compiler import AS_DERIVED, Builder, Compiled, Goal, Memo, Request, RequestFields, Step, compile_spec
 from symflops.diagnostics.findings import Source, SpecError, did_you_mean
 from symflops.emit.closed_forms import Derived
 from symflops.frontend.conventions import read_convention
@@ -26,6 +26,7 @@ from symflops.model.spec import SizeSpec, Spec, VariantSpec
 from symflops.records.census import carried
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.shown import html_table
 from symflops.specialise.assumed import Known, known_of
 
 REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
@@ -100,7 +101,7 @@ class Model:
         conventions: Sequence[AnyConvention] = (AS_DERIVED,),
         config: Mapping[str, Any] | None = None,
         variant: str = "",
-        **more: Any,
+        **more: Unpack[RequestFields],
     ) -> Compiled | NeedsSize:
         """Run the pipeline for this spec, of a config or of a variant; ``more`` are further fields of the request.
 
@@ -114,17 +115,31 @@ class Model:
         config = None if config is None else as_json(config)
         steps = tuple(phases_of(regime_of(regime)) for regime in regimes)
         counted = tuple(convention_of(convention) for convention in conventions)
-        fields: dict[str, Any] = {"structure": variant, "sizes": sizes, "build": self.builder, "census": self.census} | more
+        fields: RequestFields = {
+            "structure": variant,
+            "sizes": sizes,
+            "build": self.builder,
+            "census": self.census,
+            **more,
+        }
         request = Request(goal, steps, counted, config=config, **fields)
         return compile_spec(self.spec, request, self.memo)
 
-    def required(self, goal: Goal, *args: Any, **more: Any) -> Compiled:
+    def required(
+        self,
+        goal: Goal,
+        regimes: Sequence[AnyRegime] = (Regime(""),),
+        conventions: Sequence[AnyConvention] = (AS_DERIVED,),
+        config: Mapping[str, Any] | None = None,
+        variant: str = "",
+        **more: Unpack[RequestFields],
+    ) -> Compiled:
         """What :meth:`compiled` makes.
 
         Raises:
             SpecError: as :meth:`compiled`; or the structure needs a size that is not given.
         """
-        found = self.compiled(goal, *args, **more)
+        found = self.compiled(goal, regimes, conventions, config, variant, **more)
         if isinstance(found, NeedsSize):
             raise SpecError([found.diagnostic])
         return found
@@ -169,7 +184,7 @@ class Model:
         variant: str = "",
         regimes: Sequence[AnyRegime] = REGIMES,
         conventions: Sequence[AnyConvention] = CONVENTIONS,
-        **more: Any,
+        **more: Unpack[RequestFields],
     ) -> Compiled:
         """The program of a variant, or of all configs; if a config decides the structure, of the structure of the defaults.
 
@@ -181,7 +196,8 @@ class Model:
         goal = Goal.TEXTS if more else Goal.PROGRAM
         found = self.compiled(goal, regimes, conventions, variant=variant, **more)
         if isinstance(found, NeedsSize):
-            found = self.required(goal, regimes, conventions, {}, variant, **{"structure": DEFAULT} | more)
+            fields: RequestFields = {"structure": DEFAULT, **more}
+            found = self.required(goal, regimes, conventions, {}, variant, **fields)
         needless = needless_sizes(self.variant(variant), program_in(found).fixed) if variant else ()
         if needless:
             raise SpecError(needless)
@@ -236,6 +252,16 @@ class Model:
     ) -> InterpretedEstimator:
         """An estimator for one config: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
         return self.derive(regime, convention, config).estimator(config)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the sizes, with what they mean and where a config has them."""
+        rows = [(size.name.text, ", ".join(size.keys), size.doc) for size in self.spec.sizes]
+        streams = ", ".join(stream.name.text for stream in self.spec.streams)
+        caption = f"{self.spec.title or self.spec.name}; streams of a batch: {streams}"
+        return html_table(caption, ("size", "config", "meaning"), rows)
+
+    def __repr__(self) -> str:
+        return f"Model('{self.spec.name}', sizes={len(self.spec.sizes)}, classes={len(self.spec.references)})"
 
 
 def program_in(compiled: Compiled) -> Program:

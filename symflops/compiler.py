@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from symflops.build.build import build
 from symflops.count.count import count
@@ -92,6 +92,19 @@ class Request:
     verified: tuple[Verification, ...] = ()
     census: Mapping[str, Any] | None = None
     build: Builder = build
+
+
+class RequestFields(TypedDict, total=False):
+    """Further fields of a :class:`Request`."""
+
+    targets: tuple[str, ...]
+    shown: tuple[str, ...]
+    sizes: Mapping[str, Any]
+    structure: str
+    version: str
+    verified: tuple[Verification, ...]
+    census: Mapping[str, Any] | None
+    build: Builder
 
 
 @dataclass(frozen=True, slots=True)

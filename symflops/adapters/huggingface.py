@@ -12,10 +12,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.meter.batches import streams_of
 from symflops.meter.mfu import MFUMeter
+from symflops.meter.types import ModelOptions
 from symflops.runtime.lengths import plain
 from symflops.runtime.units import in_flops
 
@@ -23,7 +24,7 @@ STATE = "symflops"
 """The key of the meter's counts in the state that the Trainer keeps in its checkpoints."""
 
 
-def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMeter:
+def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
     """Give ``trainer`` a meter of its model; ``options`` are those of :meth:`MFUMeter.of_model`.
 
     The model is read when training begins, because the Trainer itself switches checkpointing on and wraps the model. Until then
@@ -33,8 +34,9 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMe
     counts, and training that resumes continues them.
     """
     count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
-    named = {"devices": count, "keys": "hf", "log_every": 1, **options}
-    meter = MFUMeter.of_model(trainer.model, **{**named, "log": lambda line: None})
+    named: ModelOptions = {"keys": "hf", "log_every": 1, **options}
+    quiet: ModelOptions = {**named, "log": lambda line: None}
+    meter = MFUMeter.of_model(trainer.model, devices=count, **quiet)
     meter.log = options.get("log", print)
     log = trainer.log
 
@@ -48,7 +50,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMe
     for name in ("evaluate", "predict"):
         setattr(trainer, name, without_time(meter, getattr(trainer, name)))
     trainer._save_checkpoint = with_counts(meter, trainer, trainer._save_checkpoint)
-    trainer.add_callback(callback(meter, lambda: MFUMeter.of_model(trainer.model, **named)))
+    trainer.add_callback(callback(meter, lambda: MFUMeter.of_model(trainer.model, devices=count, **named)))
     return meter
 
 

@@ -7,11 +7,12 @@ with torchtitan's keys: ``metrics_processor.log(..., extra_metrics=meter.step())
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.catalog import lookup
 from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.mfu import MFUMeter
+from symflops.meter.types import ConfigOptions
 from symflops.runtime.units import in_flops
 
 NORMED = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
@@ -130,9 +131,9 @@ def patch(config: type, *, regime: str = "full", convention: str = "symflops") -
     config.get_nparams_and_flops = get_nparams_and_flops  # type: ignore[attr-defined]
 
 
-def meter(config: Any, *, devices: int, **options: Any) -> MFUMeter:
+def meter(config: Any, *, devices: int, **options: Unpack[ConfigOptions]) -> MFUMeter:
     """A meter under torchtitan's keys; ``mfu(%)`` in percent. ``config`` is torchtitan's own, or one of transformers."""
-    named = {"keys": "torchtitan", **options}
+    named: dict[str, Any] = {"keys": "torchtitan", **options}
     if not hasattr(config, "layers"):
         return MFUMeter.of_config(config, devices=devices, **named)
     try:

@@ -13,12 +13,13 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.catalog import lookup
 from symflops.live.background import is_first
 from symflops.meter.mfu import MFUMeter
 from symflops.meter.phases import estimators_of_config
+from symflops.meter.types import ConfigOptions
 from symflops.runtime.units import in_flops
 
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
@@ -187,7 +188,7 @@ def value_model(config: Any) -> dict[str, Any]:
     return {**found, "architectures": [head], "num_labels": 1}
 
 
-def meter(config: Any, *, devices: int, critic: Any = None, **options: Any) -> MFUMeter:
+def meter(config: Any, *, devices: int, critic: Any = None, **options: Unpack[ConfigOptions]) -> MFUMeter:
     """A meter with verl's keys and phases; reference passes are timed but not logged.
 
     Args:
@@ -197,7 +198,7 @@ def meter(config: Any, *, devices: int, critic: Any = None, **options: Any) -> M
         options: As for :meth:`MFUMeter.of_config`; ``keys="verl-sft"`` is for ``train/mfu`` of supervised training.
     """
     keys = options.get("keys", "verl")
-    named = {"keys": keys, "regimes": PHASES if keys == "verl" else "full", **options}
+    named: dict[str, Any] = {"keys": keys, "regimes": PHASES if keys == "verl" else "full", **options}
     if critic is None:
         return MFUMeter.of_config(config, devices=devices, **named)
     regimes, convention, spec = named.pop("regimes"), named.pop("convention", "symflops"), named.pop("spec", None)

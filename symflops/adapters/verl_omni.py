@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.catalog import lookup
 from symflops.devices.peaks import peak, reported_name
@@ -20,6 +20,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.live.model import of_model as live
 from symflops.meter.batches import prompts, streams_of
 from symflops.meter.mfu import MFUMeter
+from symflops.meter.types import ConfigOptions, EstimatorOptions
 from symflops.runtime.diffusion_passes import forward_passes, timesteps
 from symflops.runtime.lengths import Lengths, plain
 from symflops.runtime.units import in_flops
@@ -183,7 +184,7 @@ def _field(config: Any, name: str) -> Any:
     return config.get(name) if isinstance(config, Mapping) else getattr(config, name, None)
 
 
-def register(*pipelines: str, **options: Any) -> type:
+def register(*pipelines: str, **options: Unpack[EstimatorOptions]) -> type:
     """Register pipelines by the class name of their ``model_index.json``: without any, those of VeRL-Omni and of symflops.
 
     A missing config, an unknown model or a batch that does not fit never ends a worker: what VeRL-Omni had registered answers,
@@ -253,6 +254,7 @@ def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:
     return Registered
 
 
-def meter(config: Any, *, devices: int, **options: Any) -> MFUMeter:
+def meter(config: Any, *, devices: int, **options: Unpack[ConfigOptions]) -> MFUMeter:
     """A meter with VeRL-Omni's keys; its variable sets the peak unless ``SYMFLOPS_PEAK_TFLOPS`` does."""
-    return MFUMeter.of_config(config, devices=devices, **{"keys": "verl", "regimes": PHASES, "variables": VARIABLES, **options})
+    chosen: ConfigOptions = {"keys": "verl", "regimes": PHASES, "variables": VARIABLES, **options}
+    return MFUMeter.of_config(config, devices=devices, **chosen)

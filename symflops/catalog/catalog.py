@@ -128,6 +128,9 @@ class Catalog:
 
         return zlib.crc32(text) != int(self.specs[name]["crc32"])
 
+    def __repr__(self) -> str:
+        return f"<Catalog of {len(self.specs)} {'shipped' if self.shipped else 'local'} specs>"
+
 
 def catalogs() -> list[Catalog]:
     """The specs below ``./specs``, if there are any, then the shipped ones that have no namesake there.

@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+from symflops.catalog.explanation import default_batch
+from symflops.catalog.naming import estimator_of
+from symflops.diagnostics.errors import SymflopsError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from symflops.runtime.interpreted import InterpretedEstimator
+
+
+def compare(
+    model: Any,
+    batch: Mapping[str, Any] | None = None,
+    *,
+    regimes: Sequence[str] = (),
+    conventions: Sequence[str] = (),
+    config: Any = None,
+) -> list[dict[str, Any]]:
+    """A row of figures per regime, or per convention, as plain data: pandas and polars take the list as it is.
+
+    Args:
+        model: As :func:`symflops.explain` takes it.
+        batch: Per stream one entry per item; by default one item of typical lengths.
+        regimes: What trains; under the first of the ``conventions``.
+        conventions: What counts. With several, there is a row for each, under the first regime.
+        config: The config of a model that is named.
+
+    Raises:
+        SymflopsError: as :func:`symflops.estimate`; or several regimes and several conventions.
+    """
+    if len(regimes) > 1 and len(conventions) > 1:
+        raise SymflopsError("compare several regimes or several conventions, not both at once")
+    regime, convention = (regimes or ("full",))[0], (conventions or ("symflops",))[0]
+    if len(conventions) > 1:
+        models = {name: estimator_of(model, config, regime, name) for name in conventions}
+        return by_convention(models, default_batch(models[convention]) if batch is None else batch)
+    models = {name: estimator_of(model, config, name, convention) for name in regimes or ("full", "lora", "checkpointed")}
+    full = models.get("full") or estimator_of(model, config, "full", convention)
+    return by_regime(models, full, default_batch(full) if batch is None else batch)
 
 
 def regimes_in(text: str) -> list[str]:

@@ -8,18 +8,23 @@ from __future__ import annotations
 from functools import cached_property
 
 from symflops.catalog.lookup import result
+from symflops.catalog.naming import estimator_of
 from symflops.emit.python.rows import RowPrinter
 from symflops.model.format import line_of
 from symflops.model.index_sets import ONCE, PADDED, padded_name
 from symflops.runtime.module_tree import largest, rows_of, tree_of
+from symflops.runtime.shown import html_table
 from symflops.runtime.typical import as_batch, typical_lengths
+from symflops.runtime.units import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from symflops.model.program import Case, Program
     from symflops.runtime.interpreted import InterpretedEstimator
+    from symflops.specialise.assumed import Known
 
 PASSES = ("forward", "backward", "recomputed")
 
@@ -42,10 +47,11 @@ class Explanation:
     Attributes:
         rows: A row per module, outer ones before those in them, as plain data: pandas and polars take the list as it is.
         batch: The batch that was given, or one item of typical lengths per stream.
+        known: What is known of the sizes, and folded into the closed form; None for the form of all models.
     """
 
-    def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None) -> None:
-        self.model = model
+    def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None, known: Known | None = None) -> None:
+        self.model, self.known = model, known
         self.batch: dict[str, Any] = dict(batch) if batch else default_batch(model)
         self._document, self._printer = model.stored.document, RowPrinter(model.stored.formulas.nodes)
 
@@ -86,12 +92,27 @@ class Explanation:
     @property
     def closed_form(self) -> dict[str, dict[str, str]]:
         """The closed form of each pass as moment -> coefficient."""
+        if self._folded is not None:
+            from symflops.emit.python.closed_forms import PRINT
+
+            program, folded = self._folded
+            forms: dict[str, Any] = {name: getattr(folded, name) for name in PASSES}
+            names = {place: program.sum_name(place, self.model.convention) for form in forms.values() for place, _ in form}
+            return {name: {names[place]: PRINT.text(formula) for place, formula in form} for name, form in forms.items()}
         case = next(
             row
             for row in self._document["cases"]
             if (row["regime"], row["convention"]) == (self.model.regime, self.model.convention)
         )
         return {name: {self._moment(place): self._printer.text(form) for place, form in case[name]} for name in PASSES}
+
+    @cached_property
+    def _folded(self) -> tuple[Program, Case] | None:
+        """The program with what is known of the sizes put in, and its closed forms; None if nothing is known."""
+        if not self.known:
+            return None
+        program = self.known.of(self.model.program.counting([self.model.convention]))
+        return program, program.case(self.model.regime, self.model.convention)
 
     def _moment(self, position: int) -> str:
         """The name of a moment as the convention counts it: of padded lengths or of real ones."""
@@ -103,9 +124,22 @@ class Explanation:
     @property
     def symbols(self) -> list[dict[str, str]]:
         """The letters of the closed form: sizes with their config field and meaning, derived ones with their formula."""
+        if self._folded is not None:
+            from symflops.emit.python.closed_forms import symbols_of
+
+            return symbols_of(*self._folded)[0]
         sizes = [{"letter": row["letter"], "field": row["attribute"], "doc": row["doc"]} for row in self._document["fields"]]
         derived = [(row["letter"], self._printer.text(row["formula"])) for row in self._document["definitions"]]
         return sizes + [{"letter": letter.partition("@")[0], "formula": formula} for letter, formula in derived]
+
+    @property
+    def folded(self) -> list[str]:
+        """The sizes that are known, and that the closed forms no longer have, each with its value."""
+        if self._folded is None:
+            return []
+        from symflops.emit.python.closed_forms import symbols_of
+
+        return symbols_of(*self._folded)[1]
 
     @property
     def sums(self) -> dict[str, str]:
@@ -118,9 +152,48 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """The JSON object that ``symflops explain --json`` prints."""
         found = {"title": self.title, "batch": self.batch, "modules": self.rows, "roles": self.roles}
-        return {**self.estimate, **found, "closed_form": self.closed_form, "symbols": self.symbols}
+        return {**self.estimate, **found, "closed_form": self.closed_form, "symbols": self.symbols, "folded": self.folded}
 
     def __repr__(self) -> str:
-        return (
-            f"<Explanation of {self.model.name}: {len(self.rows)} modules, {self.estimate['total']:,} {self.estimate['unit']}>"
-        )
+        found = self.estimate
+        told = f"{found['regime']:.60}, {found['convention']}, {found['total']:,} {NAMES[found['unit']]}"
+        return f"<Explanation of '{found['spec']}': {told}, {len(self.rows)} modules>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the modules that do work, with exact numbers."""
+        found, unit = self.estimate, NAMES[self.estimate["unit"]]
+        rows = [row for row in self.rows if row["total"] or not row["depth"]]
+        cells = [
+            (
+                "  " * row["depth"] + row["name"],
+                *(f"{row[key]:,}" for key in ("parameters", "forward", "backward")),
+                f"{row['share']:.2%}",
+            )
+            for row in rows
+        ]
+        caption = f"{self.title}; regime {found['regime']}, convention {found['convention']}, batch {self.batch}"
+        return html_table(caption, ("module", "parameters", f"forward {unit}", f"backward {unit}", "share"), cells)
+
+
+def explain(
+    model: Any,
+    batch: Mapping[str, Any] | None = None,
+    *,
+    regime: str | None = None,
+    convention: str | None = None,
+    config: Any = None,
+) -> Explanation:
+    """Where the FLOPs of a step of a model go, module by module.
+
+    Args:
+        model: The name of a spec, a class, a variant or a published model; a path of a spec, a config or a folder with one;
+            a config; an estimator; or what :func:`symflops.load` returns.
+        batch: Per stream one entry per item; by default one item of typical lengths.
+        regime: What trains; by default ``full``, or what it is for an estimator.
+        convention: What counts; by default ``symflops``, or what it is for an estimator.
+        config: The config of a model that is named.
+
+    Raises:
+        SymflopsError: as :func:`symflops.estimate`.
+    """
+    return Explanation(estimator_of(model, config, regime, convention), batch)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os.path
+import os
 
 from symflops.catalog.catalog import UnknownModelError, assumed, attributes, catalogs
-from symflops.catalog.lookup import by_config, read_config
+from symflops.catalog.lookup import by_config, config_of, interpreter, read_config, warn
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.classes import class_name
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored, has
 from symflops.system.reading import read_json
 
@@ -179,3 +180,28 @@ def resolve(args: Any) -> str:
         raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
     args.config = {**(read_config(args.config) if args.config else {}), **found.config}
     return found.note
+
+
+def estimator_of(
+    model: Any, config: Any = None, regime: str | None = None, convention: str | None = None
+) -> InterpretedEstimator:
+    """The estimator of what a caller has: a word as :func:`named` takes it, a config, a loaded spec, or an estimator.
+
+    Raises:
+        SymflopsError: as :func:`symflops.estimate`.
+    """
+    if isinstance(model, InterpretedEstimator):
+        wanted = (regime or model.regime, convention or model.convention)
+        same = wanted == (model.regime, model.convention)
+        return model if same else interpreter(model.name, model.config, *wanted)
+    regime, convention = regime or "full", convention or "symflops"
+    given = {} if config is None else config_of(config)
+    if hasattr(model, "spec") and hasattr(model, "estimator"):  # a symflops.Model, whose type imports sympy
+        return model.estimator(given, regime, convention)  # type: ignore[no-any-return]
+    if not isinstance(model, (str, os.PathLike)):
+        given = config_of(model)
+        return interpreter(by_config(given)[1], given, regime, convention)
+    found = named(os.fspath(model))
+    if found.note:
+        warn(found.note, 4)
+    return interpreter(found.spec, given | found.config, regime, convention)

@@ -14,7 +14,8 @@ import json
 from dataclasses import asdict
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
-from symflops.cli.estimate import batch_of, scaled
+from symflops.cli.estimate import batch_of
+from symflops.cli.terminal import scaled
 from symflops.diagnostics.errors import SymflopsError
 
 configure = arguments_of(

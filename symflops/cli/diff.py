@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from symflops.cli.arguments import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of
-from symflops.cli.estimate import batch_of, scaled
+from symflops.cli.estimate import batch_of
+from symflops.cli.terminal import scaled
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import unit_of
 
@@ -66,11 +67,13 @@ def run(args: argparse.Namespace) -> int:
 def subject(text: str, args: argparse.Namespace) -> Any:
     """A model by its spec, or by its config."""
     from symflops.catalog.lookup import read_config
+    from symflops.catalog.naming import named
     from symflops.questions.subject import Subject
 
     is_config = Path(text).exists() and not text.endswith((".yaml", ".yml"))
     try:
-        made = Subject(None if is_config else text, read_config(text) if is_config else None, args.regime, args.convention)
+        spec, config = (None, read_config(text)) if is_config else ((found := named(text)).spec, found.config or None)
+        made = Subject(spec, config, args.regime, args.convention)
         _ = made.estimator
     except SymflopsError as error:
         raise SymflopsError(f"{text}: {error}" + ("" if is_config else "; give a config in its place")) from None

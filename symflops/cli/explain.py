@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
     for name in ("depth", "top"):
         if getattr(args, name) is not None and getattr(args, name) < 0:
             raise SymflopsError(f"--{name} is {getattr(args, name)}, not a number from 0 on")
-    told = Explanation(estimator_of(args), batch_of(args.batch) if args.batch else None)
+    model, known = chosen(args)
+    told = Explanation(model, batch_of(args.batch) if args.batch else None, known)
     if args.json:
         print(json.dumps(told.as_dict() if args.top is None else {**told.as_dict(), "modules": told.top(args.top)}))
     else:
@@ -75,14 +76,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def estimator_of(args: argparse.Namespace) -> Any:
-    """The estimator of the chosen model, from a stored program or from a file."""
+def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
+    """The estimator of the chosen model, from a stored program or from a file, and what is known of its sizes."""
     from symflops.catalog import lookup
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
-    config = lookup.read_config(args.config) if args.config else {}
-    return lookup.interpreter(args.spec or lookup.by_config(config)[1], config, args.regime, args.convention)
+    config, known = lookup.read_config(args.config) if args.config else {}, None
+    spec = args.spec or lookup.by_config(config)[1]
+    if args.assume:
+        from symflops.api import load
+
+        known = load(spec).known(config if args.config else None, args.assume, args.numeric)
+        config = dict(known.config or {})
+    elif args.config or args.numeric:
+        from symflops.specialise.assumed import known_of
+
+        known = known_of({}, config, "", args.numeric)
+    return lookup.interpreter(spec, config, args.regime, args.convention), known
 
 
 def shown(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -158,8 +169,12 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
     found.append("where")
     wide = max((len(row["letter"]) for row in told.symbols), default=0)
     for row in told.symbols:
-        meaning = f"= {row['formula']}" if "formula" in row else f"{row['field']}{': ' if row['doc'] else ''}{row['doc']}"
+        value = f" = {row['value']}" if "value" in row else ""
+        doc = f": {row['doc']}" if row.get("doc") else ""
+        meaning = f"= {row['formula']}" if "formula" in row else f"{row['field']}{value}{doc}"
         found += wrapped(meaning, most, f"  {row['letter'].ljust(wide)}  ", " " * (wide + 4))
+    if told.folded:
+        found += wrapped(f"with {', '.join(told.folded)}", most, "  ", " " * 7)
     sums = ", ".join(f"{name} over {items}" for name, items in told.sums.items())
     return [*found, *wrapped(f"moments: {sums}", most, "  ", " " * 7)]
 

@@ -17,7 +17,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
-from symflops.cli.estimate import batch_of, scaled
+from symflops.cli.estimate import batch_of
+from symflops.cli.terminal import scaled
 from symflops.runtime.units import unit_of
 
 BAR, WIDTH = 28, 80

@@ -82,6 +82,9 @@ class Peak:
         more = {"device": self.device, "confidence": self.confidence, "note": self.note}
         return {**found, "estimated": self.estimated, **{name: value for name, value in more.items() if value}}
 
+    def __repr__(self) -> str:
+        return f"Peak({self.tflops} TFLOP/s {self.dtype}, {self.device or self.reported or self.source})"
+
     def __str__(self) -> str:
         if self.tflops is None:
             return f"unknown: {self.why}"

@@ -65,3 +65,6 @@ class Derived(Shown):
     def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
         """The estimator of these forms for one config."""
         return InterpretedEstimator(self.program, config, regime=self.case.regime, convention=self.case.convention)
+
+    def __repr__(self) -> str:
+        return f"Derived('{self.program.name}', regime='{self.case.regime}', convention='{self.case.convention}')"

@@ -81,6 +81,9 @@ class Derivation:
         found: dict[str, Any] = json.loads(text)
         return found
 
+    def __repr__(self) -> str:
+        return f"<Derivation of '{self.request['spec']}' in the background, {self.request['convention']}>"
+
 
 def is_first() -> bool:
     """Whether this process is the first of its node, or not one of several."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.devices.peaks import Peak, peak, reported_name
 from symflops.live.model import LIVE, estimators_of
@@ -28,7 +28,7 @@ from symflops.meter.describe import description, line_of
 from symflops.meter.keys import metrics
 from symflops.meter.phases import Phase, check_options, estimators_of_config
 from symflops.meter.processes import is_zero
-from symflops.meter.types import Sums
+from symflops.meter.types import MeterOptions, Sums
 from symflops.runtime.protocol import Estimator
 
 ABOVE_ONE = (
@@ -91,7 +91,7 @@ class MFUMeter(Counts):
         regimes: str | Mapping[str, str] = "full",
         convention: str = "symflops",
         spec: str | None = None,
-        **options: Any,
+        **options: Unpack[MeterOptions],
     ) -> MFUMeter:
         """A meter for the model of a config; without MFU, and with a warning, if the model is unknown or the config wrong.
 
@@ -118,7 +118,7 @@ class MFUMeter(Counts):
         convention: str = "symflops",
         spec: str | None = None,
         check: str = "raise",
-        **options: Any,
+        **options: Unpack[MeterOptions],
     ) -> MFUMeter:
         """A meter for the model that the loop trains, bare or wrapped; without MFU, and with a warning, if it is unknown.
 
@@ -247,3 +247,6 @@ class MFUMeter(Counts):
         """Continue the counts of a checkpoint; the first window starts now."""
         super().load_state_dict(state)
         self.start()
+
+    def __repr__(self) -> str:
+        return f"<MFUMeter: {len(self.phases)} phases, {self.devices} devices, {self.steps} steps, peak {self.peak.tflops}>"

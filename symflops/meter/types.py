@@ -1,10 +1,59 @@
-"""The interface of an estimator for meters, and the sums of a step."""
+"""The options of meters, and the sums of a step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
+from typing import Any, Required, TypedDict
+
+
+class DefaultOptions(TypedDict, total=False):
+    """The options of :class:`symflops.MFUMeter` that have a default."""
+
+    scope: str
+    group: Any
+    dtype: str
+    peak_tflops: float | None
+    variables: tuple[str, ...]
+    fallback: str | None
+    device_name: str | None
+    properties: Any
+    keys: str
+    hidden: tuple[str, ...]
+    log_every: int
+    log: Callable[[str], object]
+    clock: Callable[[], float]
+    device: Any
+
+
+class MeterOptions(DefaultOptions, total=False):
+    """The options of :class:`symflops.MFUMeter`."""
+
+    devices: Required[int]
+
+
+class ConfigOptions(DefaultOptions, total=False):
+    """The options of :meth:`symflops.MFUMeter.of_config` beside the config and the devices."""
+
+    regimes: str | Mapping[str, str]
+    convention: str
+    spec: str | None
+
+
+class ModelOptions(ConfigOptions, total=False):
+    """The options of :meth:`symflops.MFUMeter.of_model` beside the module and the devices."""
+
+    check: str
+
+
+class EstimatorOptions(TypedDict, total=False):
+    """The options of an estimator for VeRL-Omni."""
+
+    convention: str
+    latents: str
+    regime: str
+    module: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,3 +148,10 @@ class Convention:
             exact = rules.get(f"{region}.{role}")
             found = exact.over(found) if exact else found
         return found
+
+    def __repr__(self) -> str:
+        return (
+            f"Convention('{self.name}', in {self.unit}: {self.doc:.80})"
+            if self.doc
+            else f"Convention('{self.name}', in {self.unit})"
+        )

@@ -65,3 +65,6 @@ class Derivation:
     work: tuple[Work, ...]
     parameters: tuple[ParameterCount, ...]
     decodes: frozenset[Symbol] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"Derivation('{self.graph.name}', regime='{self.regime.name}', contractions={len(self.work)})"

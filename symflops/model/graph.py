@@ -68,3 +68,6 @@ class Graph:
         from symflops.model.network import network
 
         return network(self)
+
+    def __repr__(self) -> str:
+        return f"Graph('{self.name}', operators={sum(1 for _ in self.operators())})"

@@ -143,6 +143,9 @@ class RegimeLines:
         """The lines of a convention."""
         return dict(self.own).get(convention, self.lines)
 
+    def __repr__(self) -> str:
+        return f"RegimeLines('{self.name}', lines={len(self.lines)}, tensors={len(self.tensors)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -153,6 +156,9 @@ class Case:
     forward: tuple[tuple[int, Formula], ...]
     backward: tuple[tuple[int, Formula], ...]
     recomputed: tuple[tuple[int, Formula], ...]
+
+    def __repr__(self) -> str:
+        return f"Case(regime='{self.regime}', convention='{self.convention}', moments={len(self.forward)})"
 
 
 T = TypeVar("T")
@@ -293,3 +299,6 @@ class Program:
     def regime(self, name: str) -> RegimeLines:
         """The work of one regime; KeyError if there is none."""
         return {regime.name: regime for regime in self.regimes}[name]
+
+    def __repr__(self) -> str:
+        return f"Program('{self.name}', regimes={len(self.regimes)}, conventions={len(self.conventions)})"

@@ -120,3 +120,6 @@ class Regime:
             adapters=tuple(replace(adapter, targets=all_of(adapter.targets)) for adapter in self.adapters),
             recompute=replace(self.recompute, groups=all_of(self.recompute.groups)) if self.recompute else None,
         )
+
+    def __repr__(self) -> str:
+        return f"Regime('{self.name}': {self.doc})" if self.doc else f"Regime('{self.name}')"

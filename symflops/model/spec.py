@@ -247,3 +247,6 @@ class Spec:
     def called(self) -> tuple[str, ...]:
         """The names of the classes of this view, without their packages."""
         return tuple(name.replace(":", ".").rpartition(".")[2] for name in self.alike or self.references)
+
+    def __repr__(self) -> str:
+        return f"Spec('{self.name}', sizes={len(self.sizes)}, classes={len(self.references)})"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from symflops.catalog.lookup import by_config, closed_forms
+from symflops.catalog.forms import closed_forms
+from symflops.catalog.lookup import by_config
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.closed_forms import Derived
 from symflops.emit.page.typical_values import typical_batch

@@ -22,6 +22,7 @@ from symflops.runtime.left_out import parts_left_out
 from symflops.runtime.module_sizes import settled
 from symflops.runtime.moments import Flops, Moments, summed
 from symflops.runtime.per_token import active_of
+from symflops.runtime.shown import markdown_of
 from symflops.runtime.sizes import sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, plain, stored_of
 
@@ -276,18 +277,14 @@ class InterpretedEstimator:
 
     def _repr_markdown_(self) -> str:
         """What notebooks show."""
-        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        head = f"**{self.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
-        kinds = [self.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
-        unit, rule = ("MACs" if self.unit == "macs" else "FLOPs"), "|:--|--:|--:|--:|"
-        lines = [f"{head}, of which {trained} train.", "", f"| Moment | Forward {unit} | Backward {unit} | Recomputed |", rule]
-        for name, *costs in zip(self.moment_sets, *kinds, strict=True):
-            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
-        return "\n".join(lines)
+        return markdown_of(self)
 
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together."""
         return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
+
+    def __repr__(self) -> str:
+        return f"<Estimator of '{self.name}': {self.regime:.60}, {self.convention}, {self.parameters:,} parameters>"
 
 
 def _whole(value: Any) -> int:

@@ -219,6 +219,9 @@ class ModelEstimator(BoundEstimator[S, M]):
             lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"<Estimator of '{self.name}': {self.regime}, {self.convention}, {self.parameters:,} parameters>"
+
 
 def added(one: Any, two: Any) -> Any:
     """The sums of two lists or arrays, entry by entry; Python's integers, since a sum may be too wide for others."""

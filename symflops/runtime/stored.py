@@ -152,6 +152,9 @@ class Stored:
         names = {statistic["name"] for statistic in self.statistics}
         return tuple(row["name"] for row in self.moments if not names.isdisjoint(self.formulas.letters(row["formula"])))
 
+    def __repr__(self) -> str:
+        return f"<Stored program of '{self.name}': regimes={len(self.regimes)}, conventions={len(self.conventions)}>"
+
 
 def has(sizes: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
     """Whether sizes have a structure, which maps attributes to the text of their values."""

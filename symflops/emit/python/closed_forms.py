@@ -70,12 +70,6 @@ def listed(terms: Sequence[str]) -> list[str]:
     return [line] if len(line) <= WIDEST else folded(terms, ["", *("+ " for _ in terms[1:])], WIDEST, "    ")
 
 
-def wrapped(name: str, terms: Sequence[str]) -> list[str]:
-    """``name = term + term`` as lines, one per term (a sum of none is 0); long terms are folded."""
-    terms = terms or ["0"]
-    return folded(terms, [f"{name:<10} = ", *(" " * 10 + " + " for _ in terms[1:])], 104, " " * 15)
-
-
 def folded(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) -> list[str]:
     """Terms as lines, each behind its head; what is longer than ``width`` goes on behind ``indent``."""
     lines = []
@@ -85,19 +79,19 @@ def folded(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) 
     return lines
 
 
-def symbols_of(program: Program, case: Case) -> list[str]:
-    """A line per letter that the closed forms of a specialised program have, with its value; then the values of the others."""
+def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list[str]]:
+    """A row per letter that the closed forms of a specialised program have, with its value; then the values of the others."""
     formulas = [formula for _, form in passes(case) for _, formula in form] + [one.formula for one in program.definitions]
     used = {name for formula in formulas for name in symbols(formula)}
-    lines, rest, fixed = [], [], dict(program.fixed)
+    rows, rest, fixed = [], [], dict(program.fixed)
     for field in program.fields:
-        value = f" = {worded(fixed[field.letter])}" if field.letter in fixed else ""
+        value = {"value": worded(fixed[field.letter])} if field.letter in fixed else {}
         if field.letter in used:
-            lines.append(f"{field.letter:<4} {field.attribute}{value}{': ' + field.doc if field.doc else ''}")
+            rows.append({"letter": field.letter, "field": field.attribute, "doc": field.doc, **value})
         elif value:
-            rest.append(field.attribute + value)
-    lines += [f"{item.letter:<4} = {PRINT.text(item.formula)}" for item in program.definitions]
-    return lines + textwrap.wrap("with " + ", ".join(rest), 76, subsequent_indent="     ") if rest else lines
+            rest.append(f"{field.attribute} = {value['value']}")
+    derived = ({"letter": item.letter.partition("@")[0], "formula": PRINT.text(item.formula)} for item in program.definitions)
+    return [*rows, *derived], rest
 
 
 def worded(value: object) -> str:
@@ -105,9 +99,3 @@ def worded(value: object) -> str:
     if isinstance(value, tuple) and len(value) > MOST:
         return f"{json.dumps(value[:3], default=str)[:-1]}, ... {len(value)} entries]"
     return json.dumps(value, default=str)
-
-
-def symbol_table(program: Program) -> list[str]:
-    """A line per letter: sizes with their config field and meaning, derived sizes with their formula."""
-    lines = [f"{field.letter:<4} {field.attribute}{': ' + field.doc if field.doc else ''}" for field in program.fields]
-    return lines + [f"{item.letter:<4} = {PRINT.text(item.formula)}" for item in program.definitions]
