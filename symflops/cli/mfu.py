@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MOST_CSV = 512 * 2**20  # bytes of a profile
 COLUMN = "aic_cube_fops"
-FLOPS_FROM = 1e6  # no device does so many TFLOP/s, and none so few FLOP/s
 
 
 configure = arguments_of(
@@ -49,6 +48,8 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     import math
+
+    from symflops.devices.rates import rate_of
 
     model, flops, executed = work_of(args)
     rate, source = rate_of(args.peak, args.dtype)
@@ -108,29 +109,6 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
     model = {name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence")}
     return model, float(scale * found["total"]), float(scale * (found["total"] + found["recomputed"]))
-
-
-def rate_of(text: str, dtype: str) -> tuple[float, str]:
-    """FLOP/s of one device and where they come from."""
-    from symflops.devices.names import peak_called
-    from symflops.devices.peaks import peak
-
-    try:
-        value = float(text)
-        given = value if value >= FLOPS_FROM else value * 1e12
-        return float(peak("", peak_tflops=given / 1e12).flops_per_second or 0), "given"
-    except ValueError as error:
-        if "positive" in str(error):
-            raise SymflopsError(str(error)) from None
-    try:
-        found, note = peak_called(text, dtype)
-    except ValueError as error:
-        raise SymflopsError(str(error)) from None
-    if note:
-        print(f"symflops: {note}", file=sys.stderr)
-    if found.flops_per_second is None:
-        raise SymflopsError(f"the peak is unknown: {found.why}")
-    return found.flops_per_second, str(found)
 
 
 def summed(path: str) -> Decimal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.devices.names import peak_called
 from symflops.devices.peaks import peak
 from symflops.diagnostics.errors import SymflopsError
 
@@ -26,9 +27,9 @@ def rate_of(text: str, dtype: str) -> tuple[float, str]:
 
 def _of_name(text: str, dtype: str) -> tuple[float, str]:
     try:
-        found = peak(text, dtype)
+        found, note = peak_called(text, dtype)
     except ValueError as error:
         raise SymflopsError(str(error)) from None
     if found.flops_per_second is None:
         raise SymflopsError(f"the peak is unknown: {found.why}")
-    return found.flops_per_second, str(found)
+    return found.flops_per_second, f"{found}; {note}" if note else str(found)
