@@ -93,12 +93,9 @@ class Explanation:
     def closed_form(self) -> dict[str, dict[str, str]]:
         """The closed form of each pass as moment -> coefficient."""
         if self._folded is not None:
-            from symflops.emit.python.closed_forms import PRINT
+            from symflops.catalog.folded import forms_of
 
-            program, folded = self._folded
-            forms: dict[str, Any] = {name: getattr(folded, name) for name in PASSES}
-            names = {place: program.sum_name(place, self.model.convention) for form in forms.values() for place, _ in form}
-            return {name: {names[place]: PRINT.text(formula) for place, formula in form} for name, form in forms.items()}
+            return forms_of(*self._folded)
         case = next(
             row
             for row in self._document["cases"]
@@ -125,7 +122,7 @@ class Explanation:
     def symbols(self) -> list[dict[str, str]]:
         """The letters of the closed form: sizes with their config field and meaning, derived ones with their formula."""
         if self._folded is not None:
-            from symflops.emit.python.closed_forms import symbols_of
+            from symflops.catalog.folded import symbols_of
 
             return symbols_of(*self._folded)[0]
         sizes = [{"letter": row["letter"], "field": row["attribute"], "doc": row["doc"]} for row in self._document["fields"]]
@@ -137,7 +134,7 @@ class Explanation:
         """The sizes that are known, and that the closed forms no longer have, each with its value."""
         if self._folded is None:
             return []
-        from symflops.emit.python.closed_forms import symbols_of
+        from symflops.catalog.folded import symbols_of
 
         return symbols_of(*self._folded)[1]
 

@@ -24,10 +24,15 @@ PUBLISHED = "pub-"
 
 
 class Named:
-    """The spec that a word names, what it says of the config, whether that is a whole config, and what to tell."""
+    """The spec that a word names, and what it says of the config.
 
-    def __init__(self, spec: str, config: Mapping[str, Any] | None = None, whole: bool = False, note: str = "") -> None:
-        self.spec, self.config, self.whole, self.note = spec, dict(config or {}), whole, note
+    ``whole`` says whether that is a whole config, ``own`` whether it was read at a path; ``note`` is what to tell.
+    """
+
+    def __init__(
+        self, spec: str, config: Mapping[str, Any] | None = None, whole: bool = False, note: str = "", own: bool = False
+    ) -> None:
+        self.spec, self.config, self.whole, self.note, self.own = spec, dict(config or {}), whole, note, own
 
 
 def named(word: str) -> Named:
@@ -44,7 +49,7 @@ def named(word: str) -> Named:
         return Named(word)
     if os.path.isdir(word) or (word.endswith(".json") and os.path.isfile(word)):
         config = read_config(word)
-        return Named(by_config(config)[1], config, True)
+        return Named(by_config(config)[1], config, True, own=True)
     for catalog in found:
         for name, entry in catalog.specs.items():
             for reference in entry["references"]:
@@ -165,6 +170,8 @@ def as_json(value: Any) -> Any:
 def resolve(args: Any) -> str:
     """Put specs in place of what the arguments of a command name, and the config that comes with it; returns what to tell.
 
+    ``args.given`` says then whether a user's own config is among it.
+
     Raises:
         SymflopsError: as :func:`named`; or a config is given twice.
     """
@@ -178,6 +185,7 @@ def resolve(args: Any) -> str:
         return ""
     if args.config and found.whole:
         raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
+    args.given = bool(args.config) or found.own
     args.config = {**(read_config(args.config) if args.config else {}), **found.config}
     return found.note
 

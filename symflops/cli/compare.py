@@ -24,6 +24,7 @@ configure = arguments_of(
     SPEC,
     argument("--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas, or by ';'"),
     argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names"),
+    argument("--table", action="store_true", help="of conventions the table alone, without causes, which takes a moment"),
     CONFIG,
     BATCH,
     CONVENTION,
@@ -75,11 +76,12 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
         plot(args, batch, models, executed=False)
     if not args.json:
         print("\n".join(convention_table(first.name, regime, rows)), flush=True)
-    pairs = differences(args.spec, config, batch, regime, names)
+    pairs = [] if args.table else differences(args.spec, config, batch, regime, names)
     if args.json:
         found = {"schema": 1, "spec": first.name, "regime": regime, "batch": batch, "conventions": rows}
-        print(json.dumps({**found, "differences": [difference(pair) for pair in pairs]}, indent=1))
-    else:
+        told = {} if args.table else {"differences": [difference(pair) for pair in pairs]}
+        print(json.dumps({**found, **told}, indent=1))
+    elif pairs:
         print("\n".join(line for pair in pairs for line in causes(pair, models)))
     return 0
 

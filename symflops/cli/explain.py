@@ -84,12 +84,13 @@ def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     config, known = lookup.read_config(args.config) if args.config else {}, None
     spec = args.spec or lookup.by_config(config)[1]
+    given = getattr(args, "given", bool(args.config))
     if args.assume:
         from symflops.api import load
 
-        known = load(spec).known(config if args.config else None, args.assume, args.numeric)
+        known = load(spec).known(config if given else None, args.assume, args.numeric)
         config = dict(known.config or {})
-    elif args.config or args.numeric:
+    elif given or args.numeric:
         from symflops.specialise.assumed import known_of
 
         known = known_of({}, config, "", args.numeric)
@@ -175,8 +176,11 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
         found += wrapped(meaning, most, f"  {row['letter'].ljust(wide)}  ", " " * (wide + 4))
     if told.folded:
         found += wrapped(f"with {', '.join(told.folded)}", most, "  ", " " * 7)
-    sums = ", ".join(f"{name} over {items}" for name, items in told.sums.items())
-    return [*found, *wrapped(f"moments: {sums}", most, "  ", " " * 7)]
+    sums = [
+        (items, [name for name, other in told.sums.items() if other == items]) for items in dict.fromkeys(told.sums.values())
+    ]
+    named = "; ".join(f"{', '.join(names)} over {items}" for items, names in sums)
+    return [*found, *wrapped(f"moments: {named}", most, "  ", " " * 7)]
 
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:

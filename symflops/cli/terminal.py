@@ -70,21 +70,31 @@ def columns(rows: Sequence[Sequence[str]], most: int, style: Callable[[int, str]
     return [style(place, line) for place, line in enumerate(lines)] if style else lines
 
 
+def place_to_cut(text: str, room: int) -> int:
+    """The space at which a line of ``room`` characters ends: in few parentheses, before a sign, the last one; -1 for none."""
+    depth, found = 0, []
+    for place, mark in enumerate(text[: room + 1]):
+        depth += (mark == "(") - (mark == ")")
+        if mark == " " and place > room // 3:
+            found.append((depth, text[place + 1 : place + 3] not in ("+ ", "- "), -place))
+    return -min(found)[2] if found else -1
+
+
 def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
     """``text`` as lines of at most ``most`` characters, after ``first`` and, from the second line on, after ``rest``.
 
-    Lines end at spaces; a formula without them ends at an operator.
+    Lines end at spaces, of a formula in few parentheses; a formula without spaces ends at an operator.
     """
     lines: list[str] = []
     head = first
     while len(head) + len(text) > most:
         room = max(most - len(head), 8)
-        cut = text.rfind(" ", 0, room + 1)
+        cut = place_to_cut(text, room)
         if cut < 0 and not lines and len(rest) < len(first):  # the first word has no place behind a long head
             lines.append(head.rstrip())
             head = rest
             continue
-        if cut < room // 3:
+        if cut < 0:
             cut = max(text.rfind(mark, 0, room) for mark in " *,(|.=/") + 1 or room
             cut -= text[cut - 1 : cut + 1] == "**" and cut > 1
         if not text[cut:].strip():

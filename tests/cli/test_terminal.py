@@ -180,14 +180,43 @@ HEAVY = ("sympy", "networkx", "jinja2", "rich", "ruamel.yaml", "numpy", "torch",
 @pytest.mark.parametrize(
     "words",
     [
-        ("explain", "llama"), ("explain", "unet_2d_condition", "--top", "9"), ("explain", "qwen3_next", "--json"), ("explain", "sdxl"), ("compare", "llama"),
-        ("explain", "llama", "--convention", "megatron", "--regime", "lora"), ("compare", "llama", "--conventions", "megatron"), ("explain", "swin/tiny"),
+        ("explain", "llama"), ("explain", "unet_2d_condition", "--top", "9"), ("explain", "qwen3_next", "--json"), ("compare", "llama"),
+        ("explain", "llama", "--convention", "megatron", "--regime", "lora"), ("compare", "llama", "--conventions", "megatron"), ("explain", "swin/tiny"), ("explain", "sdxl"),
+        ("compare", "deepseek_v3", "--conventions", "symflops,verl,torch", "--table"),
     ],
 )  # fmt: skip
 def test_stored_programs_answer_without_heavy_imports(words):
     text = f"import sys\nfrom symflops.cli.main import main\ncode = main({list(words)})\nprint([name for name in {HEAVY} if name in sys.modules], code)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.splitlines()[-1] == "[] 0", done.stdout[-300:] + done.stderr
+
+
+def test_the_form_of_one_config_needs_no_sympy(tmp_path):
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 3, "model_type": "llama"}')
+    own = ["--config", str(tmp_path)]
+    for words in (["explain", *own], ["explain", *own, "--numeric"], ["explain", *own, "--json"], ["explain", "swin/tiny", "--numeric"]):
+        text = f"import sys\nfrom symflops.cli.main import main\ncode = main({words})\nprint([name for name in {HEAVY[:7]} if name in sys.modules], code)"
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
+        assert done.stdout.splitlines()[-1] == "[] 0", done.stdout[-300:] + done.stderr
+
+
+def test_what_is_known_is_folded(run, tmp_path):
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 3, "model_type": "llama"}')
+    found = json.loads(run("explain", "--config", str(tmp_path), "--json"))
+    assert found["folded"] and all("biased" not in form for form in found["closed_form"]["forward"].values())
+    assert {row["letter"]: row.get("value") for row in found["symbols"]}["L"] == "3"
+    derived = load("llama").derive(config={}).at(assume="num_hidden_layers=3")
+    told = json.loads(run("explain", "llama", "--assume", "num_hidden_layers=3", "--json"))["closed_form"]
+    assert (told["forward"], told["backward"]) == (derived.forward, derived.backward)
+    assert json.loads(run("explain", "llama", "--json"))["folded"] == []
+
+
+def test_a_table_of_conventions_alone(run):
+    words = ("compare", "llama", "--conventions", "symflops,torch", "--batch", BATCH)
+    table, whole = run(*words, "--table"), run(*words)
+    assert whole.startswith(table) and "torch - symflops" in whole and "torch - symflops" not in table
+    one, two = (json.loads(run(*words, *more, "--json")) for more in (("--table",), ()))
+    assert one.items() <= two.items() and "differences" not in one
 
 
 def test_explaining_imports_little_more_than_estimating():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -11,14 +10,13 @@ from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.grouping import grouped
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
-from symflops.model.formula import Formula, symbols
+from symflops.model.formula import Formula
 from symflops.model.program import Case, Program
 
 Form = Sequence[tuple[int, Formula]]
 
 PRINT = PythonPrinter()
 WIDEST = 112
-MOST = 6
 
 
 def closed_forms(program: Program) -> tuple[list[tuple[str, list[str]]], list[str]]:
@@ -77,25 +75,3 @@ def folded(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) 
         first, *more = textwrap.wrap(term, width=width, break_long_words=False, break_on_hyphens=False)
         lines += [head + first, *(indent + part for part in more)]
     return lines
-
-
-def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list[str]]:
-    """A row per letter that the closed forms of a specialised program have, with its value; then the values of the others."""
-    formulas = [formula for _, form in passes(case) for _, formula in form] + [one.formula for one in program.definitions]
-    used = {name for formula in formulas for name in symbols(formula)}
-    rows, rest, fixed = [], [], dict(program.fixed)
-    for field in program.fields:
-        value = {"value": worded(fixed[field.letter])} if field.letter in fixed else {}
-        if field.letter in used:
-            rows.append({"letter": field.letter, "field": field.attribute, "doc": field.doc, **value})
-        elif value:
-            rest.append(f"{field.attribute} = {value['value']}")
-    derived = ({"letter": item.letter.partition("@")[0], "formula": PRINT.text(item.formula)} for item in program.definitions)
-    return [*rows, *derived], rest
-
-
-def worded(value: object) -> str:
-    """A value of a config as JSON; of a long list the first entries."""
-    if isinstance(value, tuple) and len(value) > MOST:
-        return f"{json.dumps(value[:3], default=str)[:-1]}, ... {len(value)} entries]"
-    return json.dumps(value, default=str)
