@@ -88,7 +88,7 @@ def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
     if args.assume:
         from symflops.api import load
 
-        known = load(spec).known(config if given else None, args.assume, args.numeric)
+        known = load(spec).known(config if given or config else None, args.assume, args.numeric)
         config = dict(known.config or {})
     elif given or args.numeric:
         from symflops.specialise.assumed import known_of

@@ -117,3 +117,12 @@ def test_a_config_is_given_once(tmp_path):
 def test_what_a_variant_leaves_open_is_told(capsys):
     assert main(["explain", "resnet/18", "--top", "1"]) == 0
     assert "all other sizes are the defaults of ResNetForImageClassification" in capsys.readouterr().err
+
+
+def test_an_assumption_is_added_to_what_a_word_says(capsys):
+    whole = interpreter("llama", named("llama3-8b").config | {"num_hidden_layers": 2}).parameters
+    assert main(["explain", "llama3-8b", "--assume", "num_hidden_layers=2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] == whole
+    assert main(["explain", "llama3-8b", "--numeric", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"] == 8030261248 and "L" not in {row["letter"] for row in found["symbols"]}
