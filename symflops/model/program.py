@@ -143,9 +143,6 @@ class RegimeLines:
         """The lines of a convention."""
         return dict(self.own).get(convention, self.lines)
 
-    def __repr__(self) -> str:
-        return f"RegimeLines('{self.name}', lines={len(self.lines)}, tensors={len(self.tensors)})"
-
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -174,8 +171,7 @@ class Program:
     ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
     ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
     ``exceptions`` are the conventions of which an exception applies, each with its reason.
-    ``pages`` are the digests of the pages of conventions.
-    ``shares`` are conventions whose lines are in parts of a FLOP, each with how many parts make one.
+    ``pages`` are the digests of the pages of conventions; ``shares`` those whose lines are in parts of a FLOP, with how many.
     ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
@@ -221,8 +217,8 @@ class Program:
     @property
     def whole(self) -> tuple[str, ...]:
         """The moments that are of one batch as a whole."""
-        names = {statistic.name for statistic in self.statistics}
-        return tuple(moment.name for moment in self.moments if not names.isdisjoint(symbols(moment.formula)))
+        own = {statistic.name for statistic in self.statistics}
+        return tuple(moment.name for moment in self.moments if not own.isdisjoint(symbols(moment.formula)))
 
     def sum_name(self, position: int, convention: str) -> str:
         """The name of a moment as a convention counts it: of padded lengths or of real ones."""
