@@ -75,7 +75,7 @@ def place_to_cut(text: str, room: int) -> int:
     depth, found = 0, []
     for place, mark in enumerate(text[: room + 1]):
         depth += (mark == "(") - (mark == ")")
-        if mark == " " and place > room // 3:
+        if mark == " " and place > room // 2:
             found.append((depth, text[place + 1 : place + 3] not in ("+ ", "- "), -place))
     return -min(found)[2] if found else -1
 
