@@ -16,7 +16,6 @@ from symflops.api import convention_of, load
 from symflops.cli.main import main
 
 COLUMNS = "100"
-DEFINITION = re.compile(r"\$([A-Z]_\{\d+\}) = (.*)\$")
 EQUATION = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.MULTILINE | re.DOTALL)
 
 
@@ -38,19 +37,32 @@ def closed_form(spec: str, kind: str) -> str:
     """The closed form of one pass of full training, useful work, with what its letters stand for."""
     form, sentence = equation(spec, kind, "symflops")
     first, *clauses = re.split(r";\s+", sentence.removesuffix("."))
-    defined = [found.groups() for clause in clauses if (found := DEFINITION.fullmatch(clause))]
-    text = " \\cr\n".join([form, *(f"{name} ={{}}& {value}" for name, value in defined if occurs(name, form))])
+    text = " \\cr\n".join([form, *definitions(spec)])
     letters = [part for part in re.split(r",\s+|\s+and\s+(?=\$)", first) if occurs(symbol(part), text)]
-    kept = [clause for clause in clauses if not DEFINITION.fullmatch(clause) and occurs(symbol(clause), text)]
+    kept = [clause for clause in clauses if occurs(symbol(clause), text)]
     return f"```math\n\\begin{{aligned}}\n{text}\n\\end{{aligned}}\n```\n\n{'; '.join([', '.join(letters), *kept])}."
 
 
 def equation(spec: str, kind: str, convention: str) -> tuple[str, str]:
     """The rows of the closed form of one pass, and the sentence about the symbols, as a fragment has them."""
-    page = printed("render", spec, "--format", "markdown", "--fragment", "--regime", "full", "--convention", convention)
+    page = fragments(spec, convention)
     form = next(one for one in EQUATION.findall(page) if rf"\mathrm{{{kind}}} =" in one)
-    rows = re.sub(r"\\(?:begin|end)\{aligned\}\n?| \\tag\{\d+\}", "", form).strip()
-    return rows, next(line for line in page.splitlines() if line.startswith("Here "))
+    return rows_of(form), next(line for line in page.splitlines() if line.startswith("Here "))
+
+
+def definitions(spec: str) -> list[str]:
+    """The rows that define what closed forms repeat, as a fragment has them; none if it defines nothing."""
+    return [rows_of(one) for one in EQUATION.findall(fragments(spec, "symflops").partition("\nwhere\n")[2])]
+
+
+def fragments(spec: str, convention: str) -> str:
+    """The pieces of the closed forms of full training."""
+    return printed("render", spec, "--format", "markdown", "--fragment", "--regime", "full", "--convention", convention)
+
+
+def rows_of(equation: str) -> str:
+    """The rows of an equation."""
+    return re.sub(r"\\(?:begin|end)\{aligned\}\n?| \\tag\{\d+\}", "", equation).strip()
 
 
 def symbol(clause: str) -> str:
