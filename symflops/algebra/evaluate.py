@@ -16,6 +16,7 @@ from sympy.core.symbol import Str
 from symflops.algebra import functions as fn
 from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, same, sizes_behind
 from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS, call_function
+from symflops.algebra.sums import summed
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
@@ -209,6 +210,8 @@ class _Walker:
         name = getattr(node.func, "id", "")
         if name in self.calls:
             return self.calls[name](self, node)
+        if node.args and isinstance(node.args[0], ast.GeneratorExp):
+            return summed(self, node.args[0])
         if name not in FUNCTIONS:
             known = [*FUNCTIONS, *self.calls]
             hint = did_you_mean(name, known, f"functions: {', '.join(known)}")

@@ -251,8 +251,21 @@ class Total(Reading):
     """``sum(list)`` of a list of the config."""
 
 
-class Tally(Reading):
-    """``Tally(index, low, high, bracket)``: the number of ``low <= index < high`` for which the bracket holds."""
+class Tally(Count):
+    """``Tally(index, low, high, term)``: the sum of ``term`` over ``low <= index < high``; of a bracket, how often it holds."""
+
+    @property
+    def free_symbols(self) -> set[Symbol]:
+        """The symbols without the index, which is bound."""
+        index, low, high, term = self.args
+        found: set[Symbol] = (term.free_symbols - {index}) | low.free_symbols | high.free_symbols
+        return found
+
+    def _eval_is_integer(self) -> bool | None:  # type: ignore[override]
+        return self.args[3].is_integer  # type: ignore[no-any-return]
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[3].is_nonnegative or None
 
     @classmethod
     def eval(cls, index: Expr, low: Expr, high: Expr, bracket: Expr) -> Expr | None:

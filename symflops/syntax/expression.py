@@ -21,7 +21,7 @@ MAX_EXPONENT = 16
 
 ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.List, ast.Name, ast.Constant,
-    ast.Call, ast.Load,
+    ast.Call, ast.Load, ast.Store, ast.GeneratorExp, ast.comprehension,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
 )  # fmt: skip
@@ -80,6 +80,7 @@ def _fail(code: str, message: str, span: Span, hint: str = "") -> None:
 
 
 def _check(expression: Expression) -> None:
+    _check_sums(expression)
     count = 0
     stack: list[tuple[ast.AST, int]] = [(expression.tree, 0)]
     while stack:
@@ -104,6 +105,31 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
         small = isinstance(power, ast.Constant) and isinstance(power.value, int) and 0 <= power.value <= MAX_EXPONENT
         if not small:
             _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place, "write it as a product")
+
+
+def _check_sums(expression: Expression) -> None:
+    """Refuse a generator that is not the one argument of ``sum``, over one list."""
+    nodes = list(ast.walk(expression.tree))
+    calls = (node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sum")
+    summed = {id(node.args[0]) for node in calls if len(node.args) == 1}
+    for node in nodes:
+        if isinstance(node, ast.GeneratorExp):
+            (first, *others) = node.generators
+            if id(node) not in summed or others or not isinstance(first.target, ast.Name) or first.is_async:
+                message, hint = "'for' stands in a sum over one list alone", "such as sum(s**2 for s in sides)"
+                _fail("bad-expression", message, expression.place(node), hint)
+
+
+def bound(tree: ast.expr) -> set[int]:
+    """The letters of sums in an expression, where they stand for an item: the identities of their nodes."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.GeneratorExp):
+            letters = {getattr(loop.target, "id", "") for loop in node.generators}
+            inside = [node.elt, *(part for loop in node.generators for part in (loop.target, *loop.ifs))]
+            names = (name for part in inside for name in ast.walk(part) if isinstance(name, ast.Name))
+            found.update(id(name) for name in names if name.id in letters)
+    return found
 
 
 def _check_constant(text: str, value: object, place: Span) -> None:
@@ -132,7 +158,7 @@ def is_constant(expression: Expression) -> bool:
 
 def names(expression: Expression) -> tuple[tuple[str, Span], ...]:
     """Every name that the expression reads, with its place; the functions that it calls are left out."""
-    called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)}
+    called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)} | bound(expression.tree)
     return tuple(
         (node.id, expression.place(node))
         for node in ast.walk(expression.tree)

@@ -30,6 +30,7 @@ def formulas(letters):
         negative = st.tuples(st.integers(-9, -1).map(lambda number: Num(Fraction(number))), inner).map(Prod)
         rounded = st.tuples(st.sampled_from(("floordiv", "ceildiv", "mod")), inner, st.integers(1, 9).map(lambda n: Num(Fraction(n))))
         tally = st.tuples(inner, inner).map(lambda pair: TallyOf("i@1", Num(Fraction(0)), pair[0], Bracket("at_least", (Sym("i@1"), pair[1]))))
+        summed = st.tuples(inner, inner).map(lambda pair: TallyOf("i@1", Num(Fraction(1)), pair[0], Sum((Power(Sym("i@1"), 2), pair[1]))))
         return (
             several.map(Sum) | several.map(Prod) | negative
             | rounded.map(lambda found: Apply(found[0], found[1:]))
@@ -37,7 +38,7 @@ def formulas(letters):
             | inner.map(lambda one: Apply("excess", (one,)))
             | st.tuples(inner, st.integers(2, 3)).map(lambda found: Power(*found))
             | st.tuples(st.sampled_from(("at_least", "equal")), inner, inner).map(lambda found: Bracket(found[0], found[1:]))
-            | (tally if letters == SIZES else st.nothing())
+            | (tally | summed if letters == SIZES else st.nothing())
         )  # fmt: skip
 
     return st.recursive(leaf, larger, max_leaves=8)

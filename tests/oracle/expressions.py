@@ -95,7 +95,9 @@ def free_names(source: Any, known: Mapping[str, Any]) -> list[str]:
     """Names of an expression that nothing known explains, in the order in which they appear."""
     if not isinstance(source, str):
         return []
-    nodes = [n for n in ast.walk(ast.parse(source.strip(), mode="eval")) if isinstance(n, ast.Name)]
+    tree = ast.parse(source.strip(), mode="eval")
+    items = {loop.target.id for loop in ast.walk(tree) if isinstance(loop, ast.comprehension) and isinstance(loop.target, ast.Name)}
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id not in items]
     nodes.sort(key=lambda n: n.col_offset)
     return list(dict.fromkeys(n.id for n in nodes if n.id not in known and n.id not in FUNCTIONS))
 

@@ -206,7 +206,7 @@ class Scope:
         labels, lines = dict(program.loops), []
         names: dict[Formula, str] = {}
         for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
-            label = labels.get(tally.index, "layers")
+            label = labels.get(tally.index, "sum" if tally.index.endswith("@") else "layers")
             names[tally] = f"{label}_{sum(name.rpartition('_')[0] == label for name in names.values()) + 1}"
             lines.append(self.language.assigned(names[tally], self.printer.text(tally)))
         return names, lines
