@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCase:
-    """One measured configuration and batch, with the parameters and FLOPs derived for it."""
+    """One measured configuration and batch, with the parameters and FLOPs derived for it.
+
+    ``config`` is the part of the configuration that the spec reads, None if it is not recorded, as the ``batch`` is.
+    """
 
     name: str
     parameters: int
     forward: int
     backward: int
+    config: Mapping[str, Any] | None = field(default=None, hash=False)
+    batch: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,28 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.inexact import known_inexact
+from symflops.records.published import published
 from symflops.system.reading import parse_json, read_text
 
 FILE = "verified.json"
 
 
 def verifications(file: SpecFile) -> tuple[Verification, ...]:
-    """The verifications of one spec, one per class; none if ``verified.json`` does not mention it.
+    """The verifications of one spec, one per class, with the configs of published models; none if there is no record.
 
     Raises:
         SymflopsError: as :func:`all_verifications`.
     """
-    return all_verifications(file.root).get(file.name, ())
+    models = {(model.reference, model.name): model for model in published(file)}
+
+    def recorded(reference: str, case: VerifiedCase) -> VerifiedCase:
+        model = models.get((reference, case.name))
+        return case if model is None else replace(case, config=model.config, batch=model.batch)
+
+    return tuple(
+        replace(found, cases=tuple(recorded(found.reference, case) for case in found.cases))
+        for found in all_verifications(file.root).get(file.name, ())
+    )
 
 
 def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:

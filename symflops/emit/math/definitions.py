@@ -6,7 +6,7 @@ cases. Definitions are made one by one, each the one that shortens forms and def
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -198,6 +198,25 @@ def defined(program: Program) -> Program:
         if found is before:
             break
     return with_definitions(program, shown, found) if found.made else program
+
+
+def in_letters(program: Program) -> Callable[[Formula], Formula]:
+    """Writes formulas of a program with the letters that :func:`defined` gave it, in their shortest form."""
+    writer, known = Measured(program), []
+    for definition in program.definitions:
+        if definition.letter.startswith((COUNT, PART)):
+            value = multiplied_out(definition.formula)
+            known.append(Made(Sym(definition.letter), value))
+
+    def written(formula: Formula) -> Formula:
+        poly = multiplied_out(formula)
+        if not poly or len(poly.terms) > MOST:
+            return formula
+        for made in known:
+            poly = made.put_into(poly)
+        return plainer(writer.shortest(poly))
+
+    return written
 
 
 def with_definitions(program: Program, shown: Sequence[Formula], found: Forms) -> Program:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from symflops.emit.grouping import grouped
+from symflops.emit.math.definitions import in_letters
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
+from symflops.emit.page.inserted import inserted
 from symflops.emit.page.number_ranges import folded
 from symflops.emit.page.types import (
     AmountRow,
     Cell,
-    Flow,
     Form,
     FormGroup,
     Note,
     OperatorRow,
     Page,
     RegimePage,
-    Scope,
+    SumRow,
     TensorRow,
 )
 from symflops.emit.page.typical_values import default_sizes
@@ -55,8 +56,6 @@ def page(
         program=program,
         streams=tuple(stream_rows(program)),
         amounts=amounts,
-        scopes=tuple(scopes(program)),
-        flows=tuple(flows(program)),
         regimes=tuple(regime_pages(program, sizes)),
         tensors=tuple(tensor_rows(program)),
         default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
@@ -71,6 +70,7 @@ def page(
         fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
+        inserted=inserted(program, verified),
     )
 
 
@@ -112,29 +112,6 @@ def located(path: str) -> tuple[str, str]:
     return (f"{group}.*", name) if star else ("", path)
 
 
-def scopes(program: Program) -> Iterable[Scope]:
-    """Each module that computes, with all its contractions; names that differ only in numbers are merged."""
-    modules = grouped((line.module, line) for line in program.regimes[0].lines)
-    tensors = grouped((owner(tensor), tensor) for tensor in program.tensors)
-    rows = []
-    for module, lines in modules.items():
-        own = {(tensor.name, elements(tensor)): None for tensor in tensors.get(module, ())}
-        runs = tuple(dict.fromkeys(line.amount.name for line in lines))
-        rows.append((runs, plus([count for _, count in own]), term(lines, program)))
-    for module, places in folded(list(modules), rows):
-        runs, parameters, work = rows[places[0]]
-        yield Scope(*located(module), runs, parameters, times(number(len(places)), work))
-
-
-def flows(program: Program) -> Iterable[Flow]:
-    """The forward work by amount and by repeated block."""
-    found = grouped(((line.amount.name, located(line.module)[0]), line) for line in program.regimes[0].lines)
-    order = {amount.name: place for place, amount in enumerate(program.amounts)}
-    for (amount, group), lines in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))):
-        modules = tuple(name for name, _ in folded(list(dict.fromkeys(located(line.module)[1] for line in lines))))
-        yield Flow(amount, group, modules, term(lines, program))
-
-
 def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
     """The forward work of ``lines``; those of equal unit and amount are merged."""
     return work_of(grouped(((line.unit, in_moments(line.amount.under(pairs), program)), line.forward) for line in lines))
@@ -168,32 +145,56 @@ def elements(tensor: Tensor) -> Formula:
 def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
     """The regimes; closed forms are numbered throughout the page."""
     numbers: Numbers = {}
+    number, added, write = 1, 1, in_letters(program)
     for regime in program.regimes:
         notes = regime_notes(regime, program)
         letters = {note.reason: note.letter for note in notes}
         cases = [case for case in program.cases if case.regime == regime.name]
-        rows = operator_rows(regime, letters)
+        rows = operator_rows(regime, letters, number)
+        number += len(rows)
+        sums = sum_rows(rows, program, write, added)
+        added += len(sums)
         trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
         ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
         groups = tuple(form_groups(program, cases, numbers))
         kinds = {gradient.kind for line in regime.lines for gradient in line.gradients}
         yield RegimePage(
-            regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios,
+            regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, sums, notes, groups, ratios,
             kinds == {ASSUMED},
         )  # fmt: skip
 
 
-def operator_rows(regime: RegimeLines, letters: Mapping[str, str]) -> tuple[OperatorRow, ...]:
-    """The lines of a regime; modules that differ only in numbers are merged."""
+def sum_rows(
+    rows: Sequence[OperatorRow], program: Program, write: Callable[[Formula], Formula], first: int
+) -> tuple[SumRow, ...]:
+    """The rows that the first convention counts, added up by what they run over; sums are numbered from ``first``."""
+    unseen = dict(program.unseen)[program.conventions[0]] if program.conventions else True
+    found = grouped((row.amount, row) for row in rows if row.seen or unseen)
+
+    def added(some: Sequence[tuple[Formula, Formula]]) -> Formula:
+        return write(plus([times(count, unit) for count, unit in some]))
+
+    return tuple(
+        SumRow(
+            number, amount, tuple(row.number for row in some), added([(row.forward, row.unit) for row in some]),
+            added([(cell.count, row.unit) for row in some for cell in (*row.inputs, *row.weights)]),
+        )
+        for number, (amount, some) in enumerate(found.items(), first)
+    )  # fmt: skip
+
+
+def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 1) -> tuple[OperatorRow, ...]:
+    """The lines of a regime, numbered from ``first``; modules that differ only in numbers are merged."""
     rows = [operator_row(line, letters) for line in regime.lines]
-    found = []
+    found: list[OperatorRow] = []
     for module, places in folded([line.module for line in regime.lines], [replace(row, module="", group="") for row in rows]):
         row, count = rows[places[0]], number(len(places))
         inputs, weights = (
             tuple(replace(cell, count=times(count, cell.count)) for cell in cells) for cells in (row.inputs, row.weights)
         )
         group, name = located(module)
-        found.append(replace(row, group=group, module=name, forward=times(count, row.forward), inputs=inputs, weights=weights))
+        numbered = replace(row, number=first + len(found), group=group, module=name)
+        found.append(replace(numbered, forward=times(count, row.forward), inputs=inputs, weights=weights))
     return tuple(found)
 
 
@@ -206,7 +207,7 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
 
     group, module = located(line.module)
     what = (line.contraction, line.amount.name, line.unit, line.forward)
-    return OperatorRow(group, module, *what, cells("input"), cells("weight"), line.seen)
+    return OperatorRow(0, group, module, *what, cells("input"), cells("weight"), line.seen)
 
 
 def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from symflops.emit.math.printer import letters
 from symflops.emit.page.analysis import FORWARD, Crossover, Growth
 from symflops.emit.page.sections_growth import growth
-from symflops.emit.page.sections_model import definitions, item_letters, modules, streams
+from symflops.emit.page.sections_model import definitions, item_letters, streams
 from symflops.emit.page.sections_results import batch_of, conventions, parameters, regimes, verification
 from symflops.emit.page.sections_work import forms, passes, ratio
 from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Link, Number, Paragraph, Section, Table, Words
@@ -57,7 +57,7 @@ def document(page: Page) -> Document:
         facts=tuple(facts(page)),
         intro=tuple(intro(page)),
         parts=(
-            *FIGURES, *glanced, streams(page), modules(page), definitions(page, known), forms(page), passes(page),
+            *FIGURES, *glanced, streams(page), definitions(page, known), passes(page), forms(page),
             ratio(page, known), *grows, regimes(page), *compared, parameters(page), verification(page),
         ),
         letters=known,

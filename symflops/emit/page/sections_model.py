@@ -12,7 +12,6 @@ from symflops.emit.page.tree import (
     Equation,
     Heading,
     Line,
-    Link,
     Math,
     Paragraph,
     Scaled,
@@ -22,7 +21,7 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.tree import Emphasis as Em
 from symflops.emit.page.types import Page
-from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, once, series
+from symflops.emit.page.writing import NONE, default, letter, math, names, series
 from symflops.model.formula import ZERO, Formula, Sum, Sym
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.program import Program
@@ -64,40 +63,10 @@ def streams(page: Page) -> Section:
         Column(("Tokens per item",), 26),
         Column(("Carried by",), 39),
     )
-    flows = once(((Code(flow.amount),), outside(flow.group), names(flow.modules)) for flow in page.flows)
-    runs = (Column(("Runs over",), 17), Column(("In",), 26), Column(("Modules",), 52))
     return Section("streams", "Streams", (
         Paragraph((STREAMS,)),
         Table("Streams", columns, tuple(rows)),
-        Paragraph(("What each of them flows through, outside of all blocks and within them:",)),
-        Table("Modules by what runs through them", runs, tuple(flows)),
     ))  # fmt: skip
-
-
-def outside(group: str) -> Words:
-    """The block of some modules, in a cell."""
-    return (Code(group),) if group else ("outside of blocks",)
-
-
-def modules(page: Page) -> Section:
-    """Each module that computes."""
-    useful = ", useful work only" if page.program.padded else ", useful pairs only" if page.pairs_differ else ""
-    told = (
-        "Each module below is one product with a weight, or the two products of an attention. Its parameters are those of"
-        f" one copy, in one block; its term is the forward work of all copies{useful}. Modules without contractions, such as"
-        " norms, have parameters only and stand under "
-    )
-    rows = by_group(
-        (scope.group, ((Code(scope.module),), names(scope.runs), counted(scope.parameters), (Math((scope.term,)),)))
-        for scope in page.scopes
-    )
-    columns = (
-        Column(("Module",), 29), Column(("Token scope",), 17), Column(("Parameters in one block",), 20),
-        Column((f"Forward {page.unit}",), 27),
-    )  # fmt: skip
-    paragraph = Paragraph((told, Link("#parameters", ("Parameters",)), "."))
-    table = Table("Modules that compute", columns, tuple(rows))
-    return Section("modules", "Token scope, module by module", (paragraph, table), "Token scope")
 
 
 def counted(formula: Formula) -> Words:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+from symflops.emit.page.inserted import COUNTER, Inserted
 from symflops.emit.page.tree import (
     Block,
     Code,
     Column,
     Equation,
+    EquationLink,
     Figure,
+    Group,
     Items,
     Line,
     Math,
     Number,
     Paragraph,
+    Row,
     Scaled,
     Section,
     Table,
@@ -22,7 +27,8 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
-from symflops.emit.page.writing import NONE, by_group, ended, math, plural, series
+from symflops.emit.page.writing import NONE, by_group, ended, letter, math, plural, series
+from symflops.model.formula import Sym
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.runtime.units import NAMES
@@ -139,7 +145,39 @@ def verification(page: Page) -> Section:
     if not page.verified:
         verify = ("; ", Code("symflops verify"), " compares the derivation with the real model.")
         blocks.append(Paragraph(("No measured case was at hand when this page was printed", *verify)))
-    return Section("verified", "Verification", tuple(blocks))
+    if page.inserted:
+        blocks += insertion(page, page.inserted)
+    return Section("verified", "Step 4: verification" if page.inserted else "Verification", tuple(blocks), "Verification")
+
+
+def insertion(page: Page, found: Inserted) -> Iterator[Block]:
+    """The closed forms at the sizes and the batch of a measured case, down to the difference from what was counted."""
+    group = next(each for each in page.regimes[0].groups if COUNTER in each.conventions)
+    links = series([(EquationLink(form.same or form.number),) for form in group.forms], " and ")
+    values = series([math_value(name, value) for name, value in found.sizes])
+    batch = series([(Code(name), f" {json.dumps(entries)}") for name, entries in (found.case.batch or {}).items()])
+    yield Paragraph((
+        "Step 4. In ", Code(found.case.name), " of ", Code(found.reference), ", ", *values, "; its batch is ", *batch,
+        ". Equations ", *links, " with these values:",
+    ))  # fmt: skip
+    columns = (Column(("Moment",)), *numbers("Value", "Times, forward", "Times, backward"))
+    rows: list[Row] = [
+        ((letter(name),), (Number(value),), (Number(forward),), (Number(backward),))
+        for name, value, forward, backward in found.terms
+    ]
+    rows.append(Group())
+    passes = ((found.forward, found.case.forward), (found.backward, found.case.backward))
+    rows.append((("Sum of the products",), (), *((Number(derived),) for derived, _ in passes)))
+    rows.append(((f"Counted by PyTorch {found.torch}",), (), *((Number(counted),) for _, counted in passes)))
+    rows.append((("Difference",), (), *((Number(derived - counted),) for derived, counted in passes)))
+    yield Table("The closed forms and what was counted", columns, tuple(rows))
+
+
+def math_value(name: str, value: object) -> Words:
+    """A size and its value."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (Math((Sym(name), f" = {value}")),)
+    return letter(name), " = ", Code(json.dumps(value))
 
 
 def exact(item: Verification) -> Iterator[Block]:

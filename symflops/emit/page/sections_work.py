@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from symflops.emit.math.lines import width
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.sections_model import outside
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -28,16 +27,18 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.types import Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage
-from symflops.emit.page.writing import NONE, by_group, ended, letter, names, once, sentence, series
-from symflops.model.formula import ZERO, Formula, Sym
+from symflops.emit.page.types import Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
+from symflops.emit.page.writing import NONE, by_group, ended, letter, names, plural, sentence, series
+from symflops.model.formula import ZERO, Formula, Sym, number
 from symflops.model.formula_writer import is_negative
+from symflops.model.terms import times
 
 WIDEST = 1800.0
 """Points of the widest formula within a line."""
 
 PASSES = (
-    "A contraction has two operands. Its backward pass computes the gradient of an operand only if something trainable lies"
+    "Step 1. A row of the table is one product. A linear layer of width a to b is a b multiply-adds per token, hence"
+    " 2 a b FLOPs. A product has two operands. Its backward pass computes the gradient of an operand only if something trainable lies"
     " upstream of it, and only if the loss depends on the result. The gradient of one operand costs as much as the forward"
     " product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight are"
     " computed in one step; letters explain where that is less often than forward."
@@ -45,6 +46,10 @@ PASSES = (
 ASSUMED = (
     "This convention assumes what a backward pass costs: a multiple of the forward one, whatever gradients are computed. The"
     " columns tell how often a product is computed forward in one step, and as how many of it the backward pass counts."
+)
+SUMS = (
+    "Step 2. Rows that run over the same amount add up: each is what it takes, times how often it runs. Backward, it is taken"
+    " once per gradient."
 )
 TWICE = (
     "If both gradients of every product were computed as often as the product itself, backward would be exactly twice forward."
@@ -55,13 +60,7 @@ UNSEEN = "†"
 
 def forms(page: Page) -> Section:
     """The closed forms of each regime and convention."""
-    flows = once(((Code(flow.amount),), outside(flow.group), (Math((flow.term,)),)) for flow in page.flows)
-    columns = (Column(("Runs over",), 17), Column(("In",), 26), Column((f"Forward {page.unit}",), 52))
-    blocks: list[Block] = [
-        Paragraph((f"By stream and block, the forward {page.unit} are",)),
-        Table(f"Forward {page.unit} by stream and block", columns, tuple(flows)),
-        Paragraph(counted_pairs(page)),
-    ]
+    blocks: list[Block] = [Paragraph(counted_pairs(page))]
     for regime in page.regimes:
         for group in regime.groups:
             told = other_unit(page, group)
@@ -71,7 +70,7 @@ def forms(page: Page) -> Section:
                 blocks.append(Paragraph(("There is nothing to count.",)))
         if not regime.trains:
             blocks.append(Paragraph(("Nothing trains, hence there is no backward pass.",)))
-    return Section("forms", "Closed forms", tuple(blocks))
+    return Section("forms", "Step 3: closed forms", tuple(blocks), "Closed forms")
 
 
 def other_unit(page: Page, group: FormGroup) -> Words:
@@ -100,7 +99,13 @@ def counted_pairs(page: Page) -> Words:
     """What the conventions of a page count of masked pairs and padding."""
     units = {page.unit_of(convention) for convention in page.program.conventions}
     values = f"All values are {page.unit}" if len(units) == 1 else f"Values are {page.unit}, or what a heading says,"
-    told = f"Adding up the tables gives one coefficient per moment. {values} per batch."
+    sums = [made for regime in page.regimes for made in regime.sums]
+    which = numbered([made.number for made in sums], "S")
+    told = (
+        f"{plural(len(sums), 'The sum', 'The sums')} {which} of step 2, times the moments that"
+        f" {plural(len(sums), 'its amount stands', 'their amounts stand')} for, give one coefficient per moment. {values} per"
+        " batch."
+    )
     if not page.pairs_differ:
         return (told,)
     padded = page.program.padded
@@ -121,7 +126,7 @@ def passes(page: Page) -> Section:
         blocks += regime_passes(regime, page.unit)
     if page.unseen:
         blocks.append(Notes((("", (f"{UNSEEN} not seen by PyTorch's own counter.",)),)))
-    return Section("passes", "Both passes, operator by operator", tuple(blocks), "Both passes")
+    return Section("passes", "Steps 1 and 2: both passes, product by product", tuple(blocks), "Both passes")
 
 
 def all_assumed(page: Page) -> bool:
@@ -141,25 +146,57 @@ def regime_passes(regime: RegimePage, unit: str) -> Iterator[Block]:
     if not regime.everything:
         yield Paragraph(("These parameters train:",))
         yield Equation((Line("trainable", (Scaled(regime.trainable),)),))
-    titles = {"Module": 19, "Product": 10, "Runs over": 11, f"{unit} each": 11, "Forward": 12}
-    titles |= {"Backward": 25} if regime.assumed else {"Input gradients": 13, "Weight gradient": 12}
+    titles = {"Row": 4, "Module": 18, "Product": 9, "Runs over": 11, f"{unit} each": 11, "Forward": 11}
+    titles |= {"Backward": 23} if regime.assumed else {"Input gradients": 12, "Weight gradient": 11}
     columns = tuple(Column((title,), share) for title, share in titles.items())
     yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime.rows, regime.assumed)), small=1)
     if regime.notes:
         told = ended([(note.reason,) for note in regime.notes])
         yield Notes(tuple((note.letter, words) for note, words in zip(regime.notes, told, strict=True)))
+    yield Paragraph((SUMS,))
+    columns = (
+        Column(("Sum",), 5),
+        Column(("Over",), 14),
+        Column(("Rows",), 11),
+        Column(("Forward",), 33),
+        Column(("Backward",), 31),
+    )
+    yield Table(f"Sums in regime {regime.name}", columns, tuple(map(sum_row, regime.sums)), small=1)
+
+
+def sum_row(row: SumRow) -> Row:
+    """A sum: its number, what it is over, its rows, and the work of both passes per unit of that."""
+    twice = row.backward == times(number(2), row.forward)
+    backward: Words = ("twice forward",) if twice else (Math((row.backward,)),)
+    return (f"S{row.number}",), (Code(row.amount),), (numbered(row.rows),), (Math((row.forward,)),), backward
+
+
+def numbered(numbers: Sequence[int], head: str = "") -> str:
+    """Numbers, those that follow each other as a range."""
+    runs: list[list[int]] = []
+    for each in numbers:
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)
 
 
 def operator_rows(rows: Sequence[OperatorRow], assumed: bool) -> Iterator[Row]:
     """The rows of the table of contractions; an ``assumed`` backward pass is of all operands together."""
-    return by_group(
-        (row.group, (
-            (Code(row.module), *(() if row.seen else (f" {UNSEEN}",))), (Emphasis((row.contraction,)),), (Code(row.amount),),
-            (Math((row.unit,)),), (Math((row.forward,)),), gradients(row.inputs),
-            *(() if assumed else (gradients(row.weights),)),
-        ))
-        for row in rows
-    )  # fmt: skip
+    return by_group((row.group, operator_row(row, assumed)) for row in rows)
+
+
+def operator_row(row: OperatorRow, assumed: bool) -> tuple[Words, ...]:
+    """The cells of a contraction."""
+    module: Words = (Code(row.module), *(() if row.seen else (f" {UNSEEN}",)))
+    what: tuple[Words, ...] = (
+        (Emphasis((row.contraction,)),),
+        (Code(row.amount),),
+        (Math((row.unit,)),),
+        (Math((row.forward,)),),
+    )
+    return (str(row.number),), module, *what, gradients(row.inputs), *(() if assumed else (gradients(row.weights),))
 
 
 def gradients(cells: Sequence[Cell]) -> Words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symflops.emit.page.analysis import Analysis
+from symflops.emit.page.inserted import Inserted
 from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import Formula
 from symflops.model.program import Field, Program
@@ -24,27 +25,6 @@ class AmountRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """A module that computes: the amounts it runs over, its parameters in one block, and its forward term."""
-
-    group: str
-    module: str
-    runs: tuple[str, ...]
-    parameters: Formula
-    term: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """The modules that one amount flows through in one block (``group``; empty outside of blocks), and their term."""
-
-    amount: str
-    group: str
-    modules: tuple[str, ...]
-    term: Formula
-
-
-@dataclass(frozen=True, slots=True)
 class Cell:
     """How often a gradient is computed, and the letter of the note on why not always."""
 
@@ -54,8 +34,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OperatorRow:
-    """A contraction in both passes."""
+    """A contraction in both passes, by its number on the page."""
 
+    number: int
     group: str
     module: str
     contraction: str
@@ -65,6 +46,17 @@ class OperatorRow:
     inputs: tuple[Cell, ...]
     weights: tuple[Cell, ...]
     seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SumRow:
+    """The contractions that run over one amount, by their numbers: the work of both passes per unit of the amount."""
+
+    number: int
+    amount: str
+    rows: tuple[int, ...]
+    forward: Formula
+    backward: Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +108,7 @@ class RegimePage:
     everything: bool
     trains: bool
     rows: tuple[OperatorRow, ...]
+    sums: tuple[SumRow, ...]
     notes: tuple[Note, ...]
     groups: tuple[FormGroup, ...]
     ratios: tuple[tuple[str, int, int, str], ...]
@@ -140,14 +133,13 @@ class Page:
     ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
     ``active`` are the parameters that one token goes through, None for all.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
+    ``inserted`` are the values of a measured case.
     ``offered`` are all regimes of the model, with their docs, ``left_out`` the parts that each leaves out.
     """
 
     program: Program
     streams: tuple[tuple[StreamInfo, tuple[tuple[str, str], ...]], ...]
     amounts: tuple[AmountRow, ...]
-    scopes: tuple[Scope, ...]
-    flows: tuple[Flow, ...]
     regimes: tuple[RegimePage, ...]
     tensors: tuple[TensorRow, ...]
     default_parameters: int | None
@@ -162,6 +154,7 @@ class Page:
     fixed: tuple[tuple[str, str], ...] = ()
     offered: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[str, Field], ...] = ()
+    inserted: Inserted | None = None
 
     @property
     def of_one_config(self) -> bool:

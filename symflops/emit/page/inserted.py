@@ -1,0 +1,80 @@
+"""The closed forms with the sizes and the batch of a measured case in them: what they give, beside what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.model.evaluate import ConfigError
+from symflops.model.formula import ZERO, Formula, evaluate
+from symflops.model.index_sets import PADDED
+from symflops.model.program import Program
+from symflops.model.verification import Verification, VerifiedCase
+from symflops.runtime.batch import BatchError, sides_of
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.stored import stored_of
+
+COUNTER = "torch"
+"""The convention that counts as PyTorch's own counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """A measured case: the letters of moments, their values, and the coefficients of both passes at its sizes.
+
+    ``sizes`` are letters with their values as a config gives them.
+    """
+
+    reference: str
+    torch: str
+    case: VerifiedCase
+    regime: str
+    sizes: tuple[tuple[str, object], ...]
+    terms: tuple[tuple[str, int, int, int], ...]
+
+    @property
+    def forward(self) -> int:
+        """What the closed form of the forward pass gives."""
+        return sum(value * coefficient for _, value, coefficient, _ in self.terms)
+
+    @property
+    def backward(self) -> int:
+        """What the closed form of the backward pass gives."""
+        return sum(value * coefficient for _, value, _, coefficient in self.terms)
+
+
+def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
+    """The first measured case whose config is recorded and fits ``program``; None if there is none."""
+    regime = program.regimes[0].name
+    if COUNTER not in program.conventions or not all(program.regimes[0].trains):
+        return None
+    for found in verified:
+        for measured in found.cases:
+            if measured.config is not None and measured.batch is not None:
+                try:
+                    return _inserted(program, regime, found, measured)
+                except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
+                    continue  # of another structure than this page, or of a batch that leaves out a stream
+    return None
+
+
+def _inserted(program: Program, regime: str, found: Verification, measured: VerifiedCase) -> Inserted:
+    """A case with the values of its letters."""
+    estimator = InterpretedEstimator(program, measured.config or {}, regime=regime, convention=COUNTER)
+    sizes, case = estimator.sizes, program.case(regime, COUNTER)
+    real, padded = sides_of(stored_of(program), dict(measured.batch or {}), sizes, range(len(program.moments)))
+    moments = padded if dict(program.lengths)[COUNTER] == PADDED else real
+    forward, backward = dict(case.forward), dict(case.backward)
+
+    def times(terms: Mapping[int, Formula], place: int) -> int:
+        return int(evaluate(terms.get(place, ZERO), sizes))
+
+    return Inserted(
+        found.reference, found.torch, measured, regime,
+        tuple((field.letter, sizes[field.letter]) for field in program.fields),
+        tuple(
+            (program.sum_key(place, COUNTER), moments[place], times(forward, place), times(backward, place))
+            for place in sorted({*forward, *backward})
+        ),
+    )  # fmt: skip
