@@ -25,8 +25,8 @@ def test_a_page_in_the_order_of_a_reader(capsys: pytest.CaptureFixture[str]) -> 
     code, out, _ = run(capsys, "qwen_image", "--format", "markdown")
     assert code == 0
     assert re.findall(r"^## (.*)$", out, re.MULTILINE) == [
-        "At a glance", "Streams", "Token scope, module by module", "Definitions", "Closed forms", "Both passes, operator by operator",
-        "Why backward is not twice forward", "How the cost grows", "Regimes and conventions", "What other conventions say", "Parameters", "Verification",
+        "At a glance", "Streams", "Definitions", "Steps 1 and 2: both passes, product by product", "Step 3: closed forms",
+        "Why backward is not twice forward", "How the cost grows", "Regimes and conventions", "What other conventions say", "Parameters", "Step 4: verification",
     ]
     assert "| Parameters | 20,430,401,088 |" in out
     assert re.search(r"^\| `lora` \| 23,592,960 \|", out, re.MULTILINE)

@@ -25,7 +25,7 @@ SPECIAL = {
     "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''", "†": r"\textsuperscript{\dag}",
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
-SMALL = ("", r"\small", r"\footnotesize\setlength{\tabcolsep}{3pt}")
+SMALL = (r"\footnotesize", r"\footnotesize\setlength{\tabcolsep}{3pt}", r"\scriptsize\setlength{\tabcolsep}{3pt}")
 WORD = 8  # letters of a long word that stay together
 
 
@@ -72,6 +72,8 @@ def code(text: str) -> str:
 
 class LatexPage(PagePrinter):
     """Prints the nodes of a page in LaTeX; a line may break at ``thin``, the space between factors."""
+
+    line = 430.0
 
     def __init__(self, letters: Mapping[str, str], thin: str = r"\thin") -> None:
         super().__init__(letters)
@@ -131,9 +133,7 @@ class LatexPage(PagePrinter):
         columns = " ".join(map(column, node.columns))
         head = [rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}", r"\toprule", self.titles(node), r"\midrule", r"\endhead"]
         lines = [*head, *self.table_rows(node), r"\bottomrule", r"\end{longtable}"]
-        if node.small:
-            lines = [rf"\begingroup{SMALL[node.small]}", *lines, r"\endgroup"]
-        return "\n".join(lines)
+        return "\n".join([rf"\begingroup{SMALL[node.small]}", *lines, r"\endgroup"])
 
     def titles(self, node: Table) -> str:
         """The row of titles."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from symflops.emit.markdown.document import MarkdownPage
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.definitions import COUNT, PART
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.math.shortest import COUNT, PART
 from symflops.emit.page.alignments import aligned
 from symflops.emit.page.tree import Code, Emphasis, Line, Scaled, Words
 from symflops.emit.page.writing import letter, series

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import ConfigError
-from symflops.model.formula import ZERO, Formula, evaluate
+from symflops.model.formula import ZERO, Formula, evaluate, symbols
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Program
 from symflops.model.verification import Verification, VerifiedCase
@@ -23,7 +23,7 @@ COUNTER = "torch"
 class Inserted:
     """A measured case: the letters of moments, their values, and the coefficients of both passes at its sizes.
 
-    ``sizes`` are letters with their values as a config gives them.
+    ``sizes`` are the letters of the closed forms with their values.
     """
 
     reference: str
@@ -47,7 +47,7 @@ class Inserted:
 def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
     """The first measured case whose config is recorded and fits ``program``; None if there is none."""
     regime = program.regimes[0].name
-    if COUNTER not in program.conventions or not all(program.regimes[0].trains):
+    if COUNTER not in program.conventions or not all(program.regimes[0].trains) or not program.case(regime, COUNTER).forward:
         return None
     for found in verified:
         for measured in found.cases:
@@ -70,9 +70,12 @@ def _inserted(program: Program, regime: str, found: Verification, measured: Veri
     def times(terms: Mapping[int, Formula], place: int) -> int:
         return int(evaluate(terms.get(place, ZERO), sizes))
 
+    read = {letter for _, formula in (*case.forward, *case.backward) for letter in symbols(formula)}
+    for definition in reversed(program.definitions):
+        read |= set(symbols(definition.formula)) if definition.letter in read else set()
     return Inserted(
         found.reference, found.torch, measured, regime,
-        tuple((field.letter, sizes[field.letter]) for field in program.fields),
+        tuple((field.letter, sizes[field.letter]) for field in program.fields if field.letter in read),
         tuple(
             (program.sum_key(place, COUNTER), moments[place], times(forward, place), times(backward, place))
             for place in sorted({*forward, *backward})

@@ -32,6 +32,7 @@ from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.layout import Layout
 from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
+from symflops.model.rewriting import Rewriting
 from symflops.model.sums import StreamInfo
 from symflops.model.terms import Terms, in_moments, plus, times
 from symflops.model.verification import Verification
@@ -49,15 +50,16 @@ def page(
     """
     program = with_plain_words(program).first()
     sizes = default_sizes(program)
-    found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
+    write = in_letters(program)
+    found: Analysis = Rewriting(write)(analysis(program, program.regimes[0].name, program.conventions[0], sizes))
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
     active = next((regime.active for regime in program.regimes[:1] if regime.active != regime.parameters), None)
     return Page(
         program=program,
         streams=tuple(stream_rows(program)),
         amounts=amounts,
-        regimes=tuple(regime_pages(program, sizes)),
-        tensors=tuple(tensor_rows(program)),
+        regimes=tuple(regime_pages(program, sizes, write)),
+        tensors=tuple(tensor_rows(program, write)),
         default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
         active=active,
         default_active=None if sizes is None or active is None else int(evaluate(active, sizes)),
@@ -122,12 +124,16 @@ def work_of(counts: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Form
     return plus([times(plus(some), unit, amount) for (unit, amount), some in counts.items()])
 
 
-def tensor_rows(program: Program) -> Iterable[TensorRow]:
-    """The parameters; names that differ only in numbers are merged."""
-    tensors = program.tensors
-    for name, places in folded([each.name for each in tensors], [(each.shape, each.copies, each.count) for each in tensors]):
-        tensor, count = tensors[places[0]], number(len(places))
-        yield TensorRow(*located(name), tensor.shape, times(count, tensor.copies), times(count, tensor.count))
+def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterable[TensorRow]:
+    """The parameters; names that differ only in numbers are merged, and copies of one shape in layers of several kinds."""
+    tensors = grouped(((tensor.name, tensor.shape), tensor) for tensor in program.tensors)
+    rows = [
+        (shape, write(plus([one.copies for one in some])), write(plus([one.count for one in some])))
+        for (_, shape), some in tensors.items()
+    ]
+    for name, places in folded([name for name, _ in tensors], rows):
+        (shape, copies, elements), count = rows[places[0]], number(len(places))
+        yield TensorRow(*located(name), shape, times(count, copies), times(count, elements))
 
 
 def owner(tensor: Tensor) -> str:
@@ -142,19 +148,21 @@ def elements(tensor: Tensor) -> Formula:
     return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
 
 
-def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
+def regime_pages(
+    program: Program, sizes: Mapping[str, Any] | None, write: Callable[[Formula], Formula]
+) -> Iterable[RegimePage]:
     """The regimes; closed forms are numbered throughout the page."""
     numbers: Numbers = {}
-    number, added, write = 1, 1, in_letters(program)
-    for regime in program.regimes:
+    first, added = 1, 1
+    for place, regime in enumerate(program.regimes):
         notes = regime_notes(regime, program)
         letters = {note.reason: note.letter for note in notes}
         cases = [case for case in program.cases if case.regime == regime.name]
-        rows = operator_rows(regime, letters, number)
-        number += len(rows)
-        sums = sum_rows(rows, program, write, added)
-        added += len(sums)
+        rows = operator_rows(regime, letters, first)
         trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
+        rows = rows if trains or not place else ()
+        sums = sum_rows(rows, program, write, added)
+        first, added = first + len(rows), added + len(sums)
         ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
         groups = tuple(form_groups(program, cases, numbers))
         kinds = {gradient.kind for line in regime.lines for gradient in line.gradients}

@@ -27,7 +27,7 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
-from symflops.emit.page.writing import NONE, by_group, ended, letter, math, plural, series
+from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, plural, series
 from symflops.model.formula import Sym
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
@@ -155,7 +155,7 @@ def insertion(page: Page, found: Inserted) -> Iterator[Block]:
     group = next(each for each in page.regimes[0].groups if COUNTER in each.conventions)
     links = series([(EquationLink(form.same or form.number),) for form in group.forms], " and ")
     values = series([math_value(name, value) for name, value in found.sizes])
-    batch = series([(Code(name), f" {json.dumps(entries)}") for name, entries in (found.case.batch or {}).items()])
+    batch = series([(Code(name), " ", *listed(entries)) for name, entries in (found.case.batch or {}).items()])
     yield Paragraph((
         "Step 4. In ", Code(found.case.name), " of ", Code(found.reference), ", ", *values, "; its batch is ", *batch,
         ". Equations ", *links, " with these values:",
@@ -177,7 +177,7 @@ def math_value(name: str, value: object) -> Words:
     """A size and its value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (Math((Sym(name), f" = {value}")),)
-    return letter(name), " = ", Code(json.dumps(value))
+    return letter(name), " = ", *(listed(value) if isinstance(value, (list, tuple)) else (Code(json.dumps(value)),))
 
 
 def exact(item: Verification) -> Iterator[Block]:

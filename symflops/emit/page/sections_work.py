@@ -37,11 +37,11 @@ WIDEST = 1800.0
 """Points of the widest formula within a line."""
 
 PASSES = (
-    "Step 1. A row of the table is one product. A linear layer of width a to b is a b multiply-adds per token, hence"
-    " 2 a b FLOPs. A product has two operands. Its backward pass computes the gradient of an operand only if something trainable lies"
-    " upstream of it, and only if the loss depends on the result. The gradient of one operand costs as much as the forward"
-    " product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight are"
-    " computed in one step; letters explain where that is less often than forward."
+    "Step 1. A row of the table is one product. A linear layer of width a to b is a b multiply-adds per token, hence 2 a b"
+    " FLOPs. A product has two operands. Its backward pass computes the gradient of an operand only if something trainable"
+    " lies upstream of it, and only if the loss depends on the result. The gradient of one operand costs as much as the"
+    " forward product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight"
+    " are computed in one step; letters explain where that is less often than forward."
 )
 ASSUMED = (
     "This convention assumes what a backward pass costs: a multiple of the forward one, whatever gradients are computed. The"
@@ -62,6 +62,9 @@ def forms(page: Page) -> Section:
     """The closed forms of each regime and convention."""
     blocks: list[Block] = [Paragraph(counted_pairs(page))]
     for regime in page.regimes:
+        if all(form.same for group in regime.groups for form in group.forms) and any(group.forms for group in regime.groups):
+            blocks.append(Paragraph(("Regime ", Code(regime.name), ": ", *same_forms(regime))))
+            continue
         for group in regime.groups:
             told = other_unit(page, group)
             blocks.append(Heading(("Regime ", Code(regime.name), ", convention ", *names(group.conventions), *told)))
@@ -71,6 +74,15 @@ def forms(page: Page) -> Section:
         if not regime.trains:
             blocks.append(Paragraph(("Nothing trains, hence there is no backward pass.",)))
     return Section("forms", "Step 3: closed forms", tuple(blocks), "Closed forms")
+
+
+def same_forms(regime: RegimePage) -> Words:
+    """The equations that give all figures of a regime."""
+    forms = [(group.conventions, form) for group in regime.groups for form in group.forms]
+    told = series(
+        [(f"{form.name} as in equation ", EquationLink(form.same), " by ", *names(by)) for by, form in forms], "; ", "; "
+    )
+    return (*told, "." if regime.trains else ". Nothing trains, hence there is no backward pass.")
 
 
 def other_unit(page: Page, group: FormGroup) -> Words:
@@ -142,8 +154,9 @@ def regime_passes(regime: RegimePage, unit: str) -> Iterator[Block]:
         yield Paragraph((sentence(regime.doc),))
     if not regime.trains:
         yield Paragraph(("No gradient is computed: the work is the forward column, and there is no backward pass.",))
+    if not regime.rows:
         return
-    if not regime.everything:
+    if regime.trains and not regime.everything:
         yield Paragraph(("These parameters train:",))
         yield Equation((Line("trainable", (Scaled(regime.trainable),)),))
     titles = {"Row": 4, "Module": 18, "Product": 9, "Runs over": 11, f"{unit} each": 11, "Forward": 11}

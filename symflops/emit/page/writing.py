@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from symflops.emit.page.tree import Code, Emphasis, Group, Inline, Math, Row, Words
 from symflops.model.formula import Formula, Sym
@@ -12,6 +13,8 @@ from symflops.model.program import Field
 NONE: Words = ("—",)
 MOST = 8
 """Entries of a list that a page shows whole."""
+MANY = 6
+"""Entries of a list of values beyond which runs are told."""
 
 
 def math(*parts: str | Formula) -> Math:
@@ -76,8 +79,20 @@ def default(field: Field) -> Words:
         case tuple() if len(field.default) > MOST:
             return Code(json.dumps(list(field.default[:3]), default=str)), f" and {len(field.default) - 3} more"
         case tuple():
-            return (Code(json.dumps(list(field.default), default=str)),)
+            return listed(field.default)
     return (Math((field.default,)),)
+
+
+def listed(items: Sequence[object]) -> Words:
+    """The entries of a list; of many the runs of equal ones, and runs that repeat once."""
+    if len(items) <= MANY:
+        return (Code(json.dumps(list(items), default=str)),)
+    period = next(size for size in range(1, len(items) + 1) if list(items[size:]) == list(items[:-size]))
+    runs = [(entry, len(list(some))) for entry, some in groupby(items[:period])]
+    told = series(
+        [(Code(json.dumps(entry, default=str)), *((f" \u00d7 {count}",) if count > 1 else ())) for entry, count in runs]
+    )
+    return (*told, f", {len(items)} entries" if period == len(items) else f", repeated to {len(items)} entries")
 
 
 def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:

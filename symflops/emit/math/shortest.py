@@ -1,0 +1,142 @@
+"""Formulas of a program in their shortest form, and the measure of that: what a reader has to read.
+
+An operator counts 1; a condition or a sum over iterations interrupts a reader, and counts more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from symflops.algebra.sparse import ratio
+from symflops.emit.math.cases import Rows, by_cases, multiplied_out
+from symflops.model.formula import MINUS, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, operators, parts, symbols, walk
+from symflops.model.formula_writer import is_negative
+from symflops.model.polynomials import Monomial, Poly, ShortWriter
+from symflops.model.program import Program
+from symflops.model.rewriting import Rewriting
+from symflops.model.terms import times
+
+LINE, ROW, CONDITION, TALLY = 3, 2, 3, 5
+"""Operators that a definition, each of its cases, a condition in a form, and a sum over iterations are worth beside theirs."""
+ROUNDS = 9  # definitions of a program at most
+COUNT, PART = "count@", "part@"
+
+
+class Measured(ShortWriter):
+    """Writes the forms of a program, and measures what a reader reads."""
+
+    def __init__(self, program: Program) -> None:
+        lines = [line for regime in program.regimes for line in regime.lines]
+        found = dict.fromkeys(count for line in lines for count in (line.forward, *line.backward, line.recomputed))
+        counts = {atom for formula in found for atom in atoms(multiplied_out(formula)) if not isinstance(atom, Bracket)}
+        made = [f"{COUNT}{number}" for number in range(1, ROUNDS + 1)]
+        order = [name for formula in found for name in symbols(formula)]
+        order = [*made, *sorted(set(order), key=order.index), *(one.letter for one in program.definitions)]
+        super().__init__([*order, *(one.letter for one in program.fields)], frozenset(counts | set(map(Sym, made))))
+        self.costs: dict[Poly, int] = {}
+
+    def cost(self, poly: Poly) -> int:
+        """The operators of the shortest form, conditions counted as often as they interrupt a reader."""
+        if poly not in self.costs:
+            self.costs[poly] = measured(self.shortest(poly))
+        return self.costs[poly]
+
+    def cases(self, value: Poly) -> Rows[Poly]:
+        """What a definition is in each case."""
+        return by_cases(value, self.key)
+
+    def worth(self, value: Poly) -> int:
+        """What a definition costs."""
+        rows = self.cases(value)
+        return LINE + sum(self.cost(each) for _, each in rows) + (ROW * len(rows) if len(rows) > 1 else 0)
+
+    def candidates(self, polys: Sequence[Poly]) -> Iterator[Poly]:
+        """What may get a letter."""
+        for poly in polys:
+            yield from self.numbers(poly)
+            yield from self.choices(poly)
+            for part in walk(self.shortest(poly)):
+                if isinstance(part, Sum):
+                    yield multiplied_out(part)
+                elif isinstance(part, TallyOf):
+                    yield Poly.atom(part)
+
+    def numbers(self, poly: Poly) -> Iterator[Poly]:
+        """How often products of sizes run, where conditions or several counts say so."""
+        for count in poly.split(lambda atom: not (atom in self.counts or self.is_choice(atom))).values():
+            _, common, rest = self.extracted(count)
+            conditions = frozenset(pair for pair in common if self.is_choice(pair[0]))
+            yield Poly({frozenset(pair for pair in common if isinstance(pair[0], (Bracket, TallyOf))): 1})
+            if len(rest.terms) > 1:
+                yield rest
+                yield rest * Poly({conditions: 1})
+                yield from (rest * Poly.atom(condition) for condition, _ in conditions)
+
+    def choices(self, poly: Poly) -> Iterator[Poly]:
+        """What a condition decides of the sizes that run equally often."""
+        for sizes in poly.split(lambda atom: atom in self.counts).values():
+            for condition in sorted({atom for atom in atoms(sizes) if self.is_choice(atom)}, key=self.key):
+                powers = sizes.powers(condition)
+                without, holds = (powers.get(exponent, Poly({})) for exponent in (0, 1))
+                gone = {monomial: factor for monomial, factor in without.terms.items() if holds.terms.get(monomial) == -factor}
+                yield self.extracted(holds * Poly.atom(condition) + Poly(gone))[2]
+
+
+def shared(cases: Rows[Poly]) -> bool:
+    """Whether all cases have a term in common, which then belongs outside of them."""
+    return bool(set.intersection(*(set(value.terms.items()) for _, value in cases)))
+
+
+def measured(formula: Formula) -> int:
+    """The operators of a formula, conditions and sums counted as often as they interrupt a reader."""
+    found = list(outside_tallies(formula))
+    conditions, tallies = (sum(isinstance(part, kind) for part in found) for kind in (Bracket, TallyOf))
+    return operators(formula) + CONDITION * conditions + TALLY * tallies
+
+
+def outside_tallies(formula: Formula) -> Iterator[Formula]:
+    """A formula and everything inside it, but what is inside of sums over iterations."""
+    yield formula
+    for part in () if isinstance(formula, TallyOf) else parts(formula):
+        yield from outside_tallies(part)
+
+
+def atoms(poly: Poly) -> dict[Formula, None]:
+    """The atoms of a polynomial, in the order of its terms."""
+    return {atom: None for monomial in poly.terms for atom, _ in monomial}
+
+
+def weight(monomial: Monomial) -> int:
+    """How much a reader reads of a product."""
+    return 2 + sum(1 if isinstance(atom, Sym) else 2 + operators(atom) for atom, _ in monomial)
+
+
+def normalised(poly: Poly) -> Poly:
+    """The multiple of ``poly`` that all its multiples by numbers have."""
+    _, number = poly.common
+    positive = sum(1 if factor > 0 else -1 for factor in poly.terms.values())
+    first = next(iter(poly.terms.values()), 1)
+    return poly.scale(ratio(1 if positive > 0 or (positive == 0 and first > 0) else -1, number))
+
+
+def plainer(formula: Formula) -> Formula:
+    """``-c*(a - b)`` as ``c*(b - a)``, at every depth."""
+
+    def change(part: Formula) -> Formula | None:
+        match part:
+            case Prod((Num(value), *rest)) if value < 0:
+                for place, factor in enumerate(rest):
+                    if isinstance(factor, Sum) and turned(factor):
+                        opposite = Sum(tuple(sorted((times(MINUS, term) for term in factor.terms), key=is_negative)))
+                        return plainer(times(Num(-value), *rest[:place], opposite, *rest[place + 1 :]))
+        return None
+
+    changed: Formula = Rewriting(change)(formula)
+    return changed
+
+
+def turned(formula: Sum) -> bool:
+    """Whether a sum of letters and products has as many negative terms as others."""
+    return 2 * sum(map(is_negative, formula.terms)) == len(formula.terms) and not any(
+        isinstance(one, Num) for one in formula.terms
+    )
