@@ -13,10 +13,12 @@ import pytest
 from symflops.cli.main import main
 from symflops.cli.render import typeset
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.latex.document import LatexPage, render
+from symflops.emit.emit import page_of
+from symflops.emit.latex.document import LatexPage, render, render_page
 from symflops.emit.latex.fragments import render_fragments
 from symflops.emit.math.definitions import defined
 from symflops.emit.math.printer import letters
+from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Line, Scaled
 from symflops.emit.page.writing import letter
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number, symbols
@@ -24,8 +26,10 @@ from symflops.model.index_sets import ONCE
 from symflops.model.program import Program
 from symflops.model.sums import Moment
 from symflops.model.verification import Verification, VerifiedCase
+from symflops.records.verified import verifications
 from tests import shipped
 from tests.emit.programs import SPECS, program
+from tests.sampling import sampled
 from tests.shipped import load
 
 pytestmark = pytest.mark.system
@@ -146,6 +150,15 @@ def test_every_decoder_is_eight_lines_of_a_paper(tmp_path: Path) -> None:
     source = tmp_path / "forms.tex"
     source.write_text("\n".join([*head, *(text for text, _ in forms.values()), r"\end{document}"]) + "\n")
     assert "Overfull" not in compiled(source)
+
+
+@pytest.mark.parametrize("name", sampled(DECODERS, 6))
+def test_the_page_of_a_decoder_is_six_sheets(name: str, tmp_path: Path) -> None:
+    """Its derivation as a proof, all parameters and a measured case; Kimi Linear has two kinds of attention, and seven."""
+    source = tmp_path / f"{name}.tex"
+    source.write_text(render_page(document(page_of(load(name).typical(), verifications(shipped.FILES[name]))), "0"))
+    sheets = re.search(r"Output written on .*\((\d+) pages", compiled(source).replace("\n", ""))
+    assert sheets and int(sheets[1]) <= (7 if name == "kimi_linear" else 6)
 
 
 HOSTILE = r"""\documentclass{article}

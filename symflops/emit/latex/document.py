@@ -26,6 +26,7 @@ SPECIAL = {
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
 SMALL = (r"\footnotesize", r"\footnotesize\setlength{\tabcolsep}{3pt}", r"\scriptsize\setlength{\tabcolsep}{3pt}")
+LONG = 24  # rows of a table in a smaller face
 WORD = 8  # letters of a long word that stay together
 
 
@@ -73,7 +74,7 @@ def code(text: str) -> str:
 class LatexPage(PagePrinter):
     """Prints the nodes of a page in LaTeX; a line may break at ``thin``, the space between factors."""
 
-    line = 430.0
+    line = 405.0
 
     def __init__(self, letters: Mapping[str, str], thin: str = r"\thin") -> None:
         super().__init__(letters)
@@ -122,7 +123,7 @@ class LatexPage(PagePrinter):
 
     def items(self, items: Sequence[str]) -> str:
         rows = (rf"\item {item.removeprefix(chr(92) + ',')}" for item in items)
-        return "\n".join([r"\begin{itemize}\setlength{\itemsep}{2pt}", *rows, r"\end{itemize}"])
+        return "\n".join([r"\begin{itemize}\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}", *rows, r"\end{itemize}"])
 
     def notes(self, notes: Sequence[tuple[str, str]]) -> str:
         return "\n".join(f"{self.mark(letter)}\\,{words}\\quad" if letter else words for letter, words in notes).removesuffix(
@@ -133,7 +134,8 @@ class LatexPage(PagePrinter):
         columns = " ".join(map(column, node.columns))
         head = [rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}", r"\toprule", self.titles(node), r"\midrule", r"\endhead"]
         lines = [*head, *self.table_rows(node), r"\bottomrule", r"\end{longtable}"]
-        return "\n".join([rf"\begingroup{SMALL[node.small]}", *lines, r"\endgroup"])
+        small = SMALL[2 if len(node.rows) > LONG else node.small]
+        return "\n".join([rf"\begingroup{small}", *lines, r"\endgroup"])
 
     def titles(self, node: Table) -> str:
         """The row of titles."""

@@ -39,10 +39,11 @@ def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
 def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:
     """``poly`` where a condition holds, or where it does not; of texts that one size is compared with, one is equal."""
     void: set[Formula] = set() if holds else {condition, *_zero(condition)}
-    if holds and condition.kind == "equal":
+    if holds == (condition.kind == "equal"):
         void |= {atom for monomial in poly.terms for atom, _ in monomial if _excluded(atom, condition)}
     kept = {monomial: factor for monomial, factor in poly.terms.items() if not any(atom in void for atom, _ in monomial)}
-    return Poly(kept).without(frozenset({condition}) if holds else frozenset())
+    true = {condition, Bracket("given", condition.arguments[:1])} if condition.kind == "equal" else {condition}
+    return Poly(kept).without(frozenset(true) if holds else frozenset())
 
 
 def _zero(condition: Bracket) -> Iterator[Formula]:
@@ -78,10 +79,12 @@ def _spelled(atom: Formula) -> Poly | None:
 
 
 def _excluded(atom: Formula, condition: Bracket) -> bool:
-    """Whether a size cannot also equal what ``atom`` says, as it equals what ``condition`` says."""
+    """Whether ``atom`` cannot hold beside what a size equals, or of a size that is null."""
     match atom, condition:
         case Bracket("equal", (one, Num() | Text() as left)), Bracket("equal", (other, Num() | Text() as right)):
             return one == other and left != right
+        case Bracket("equal", (one, Text())), Bracket("given", (other,)):
+            return one == other
     return False
 
 

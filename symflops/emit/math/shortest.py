@@ -66,7 +66,8 @@ class Measured(ShortWriter):
         for count in poly.split(lambda atom: not (atom in self.counts or self.is_choice(atom))).values():
             _, common, rest = self.extracted(count)
             conditions = frozenset(pair for pair in common if self.is_choice(pair[0]))
-            yield Poly({frozenset(pair for pair in common if isinstance(pair[0], (Bracket, TallyOf))): 1})
+            if any(isinstance(atom, TallyOf) for atom, _ in common):
+                yield Poly({frozenset(pair for pair in common if isinstance(pair[0], (Bracket, TallyOf))): 1})
             if len(rest.terms) > 1:
                 yield rest
                 yield rest * Poly({conditions: 1})
@@ -83,8 +84,10 @@ class Measured(ShortWriter):
 
 
 def shared(cases: Rows[Poly]) -> bool:
-    """Whether all cases have a term in common, which then belongs outside of them."""
-    return bool(set.intersection(*(set(value.terms.items()) for _, value in cases)))
+    """Whether cases have a value in common, or all have a term, which then belongs outside of them."""
+    values = [value for _, value in cases]
+    kept = [value for value in values if value]
+    return len(set(kept)) < len(kept) or bool(set.intersection(*(set(value.terms.items()) for value in values)))
 
 
 def measured(formula: Formula) -> int:
