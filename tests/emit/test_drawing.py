@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.emit.html.boxes import MOST, PASSED, WORK, best, grouped, without_steps
-from symflops.emit.html.drawing import drawing
+from symflops.emit.html.drawing import drawing, pictures
 from symflops.emit.html.layered_layout import layered
 from tests.shipped import load
 
@@ -105,3 +105,30 @@ def test_labels_are_text():
     picture = tree.fromstring(drawing(graph))
     assert not list(picture.iter("script"))
     assert {'<script>"', "blocks × <L>", "linear a → b²"} <= {text.text for text in picture.iter("text")}
+
+
+@pytest.mark.parametrize("count", [1, 4, 12])
+def test_residual_blocks_stand_in_one_line(count):
+    boxes, edges = {"in": (60, 20)}, []
+    last = "in"
+    for number in range(count):
+        norm, work, plus = (f"{name}{number}" for name in ("norm", "work", "plus"))
+        boxes |= {norm: (140, 44), work: (90, 44), plus: (24, 24)}
+        edges += [(last, norm), (norm, work), (work, plus), (last, plus)]
+        last = plus
+    found = layered(boxes, edges)
+    assert max(x for x, _ in found.places.values()) - min(x for x, _ in found.places.values()) < 0.01
+    assert found.width < 200
+    for (one, two), points in found.routes.items():
+        assert len({round(x, 2) for x, _ in points[1:-1]}) <= 1, (one, two)
+
+
+def test_wide_pictures_are_levels_and_no_caption_has_a_function_of_ours():
+    for name in ("unet_2d_condition", "qwen3_next", "deepseek_v3", "llama"):
+        found = pictures(load(name).graph({}).to_networkx())
+        assert not re.search(r"\b(Excess|Given|FloorDiv|CeilDiv|Least|Most|AtLeast|Equal)\(", found)
+        assert (found.count("<details") > 0) is (name in ("unet_2d_condition", "qwen3_next"))
+        ids = re.findall(r' id="([^"]+)"', found)
+        assert len(ids) == len(set(ids))
+        assert set(re.findall(r'data-opens="([^"]+)"', found)) == {id for id in ids if id.startswith("level-")}
+    assert "max(0, L \u2212 K)" in pictures(load("deepseek_v3").graph({}).to_networkx())

@@ -209,7 +209,7 @@ def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
     quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
     into: dict[Key, Key] = {}
     for part in networkx.strongly_connected_components(quotient):
-        paths = [path for loops, path, _ in part if not loops]
+        paths = sorted(path for loops, path, _ in part if not loops)
         if len(part) > 1 and len(paths) == len(part):
             same = next(place for place, words in enumerate(zip_longest(*paths)) if len(set(words)) > 1)
             into |= dict.fromkeys(part, ((), paths[0][: max(1, same)], -1))

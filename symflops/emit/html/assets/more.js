@@ -102,6 +102,17 @@
   tableRows("modules", (row, name, group) => { row.id ||= `module-${count++}`; places.set(group + name, row.id).set(name, places.get(name) ?? row.id); });
   tableRows("verified", (row, name) => { const id = `record-${name.replace(/\s+/g, "-")}`; if (!at(id)) row.id ||= id; });
 
+  // the figures at the head of the page and at a glance lead to their formulas
+  const formulas = [[/^(Active p|P)arameters/, "parameters"], [/^Backward over/, "ratio"], [/^Attention|more token/, "growth"], [/^Verified/, "verified"],
+    [/^Forward/, [...equations.values()][0]?.forward], [/^Backward/, [...equations.values()][0]?.backward], [/per token/, "forms"]];
+  for (const name of document.querySelectorAll(".facts dt, #glance tbody th")) {
+    const place = formulas.find(([pattern]) => pattern.test(name.textContent))?.[1];
+    if (!place || !at(place)) continue;
+    const whole = link(`#${place}`, "");
+    whole.append(...name.childNodes);
+    name.append(whole);
+  }
+
   // a calculation that a measured record has, too, says so
   const prove = ({ found, sizes, batch }) => {
     const place = at("proof"), many = Object.keys(model.records).length;
