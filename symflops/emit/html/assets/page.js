@@ -28,7 +28,9 @@
     element.classList.add("set");
   };
   // a formula that is wider than its box breaks where the box ends; what cannot break is set smaller
-  const lines = (text) => text.replace(/\\(begin|end)\{aligned\}/g, "").trim().split(/ \\\\\n/)
+  const open = (row) => row.split("\\begin{").length > row.split("\\end{").length; // a row that ends within an inner array
+  const lines = (text) => text.trim().replace(/^\\begin\{aligned\}|\\end\{aligned\}$/g, "").trim().split(/ ?\\\\\n/)
+    .reduce((rows, row) => (rows.length && open(rows.at(-1)) ? [...rows.slice(0, -1), `${rows.at(-1)} \\\\\n${row}`] : [...rows, row]), [])
     .reduce((rows, row) => (/^&\\qquad/.test(row) && rows.length ? [...rows.slice(0, -1), `${rows.at(-1)} ${row.replace(/^&\\qquad ?/, "")}`] : [...rows, row]), [])
     .map((row) => row.replace("={}&", "=").replace(/^&/, "\\qquad "));
   const flow = (element) => {
