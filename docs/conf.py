@@ -20,6 +20,7 @@ version = release = symflops.__version__
 extensions = ["myst_parser", "mathml"]
 exclude_patterns = ["_ext", "_build"]
 myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 html_theme = "furo"

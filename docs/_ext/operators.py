@@ -76,9 +76,9 @@ def table(fields: tuple[Field, ...]) -> str:
     rows = []
     for field in fields:
         words = f" ({', '.join(f'`{word}`' for word in field.words)})" if 0 < len(field.words) <= 12 else ""
-        default = "required" if field.required else f"`{field.default}`" if field.default is not None else ""
-        rows.append(f"| `{field.name}` | {field.form.name.lower()} | {default} | {escaped(field.doc)}{words} |")
-    return "\n".join(["| Field | Form | Default | Meaning |", "|:--|:--|:--|:--|", *rows])
+        default = ", required" if field.required else f", `{field.default}`" if field.default is not None else ""
+        rows.append(f"| `{field.name}` | {field.form.name.lower()}{default} | {escaped(field.doc)}{words} |")
+    return "\n".join(["| Field | Form, default | Meaning |", "|:--|:--|:--|", *rows])
 
 
 def load_example(example: Mapping[str, Any]) -> Model:

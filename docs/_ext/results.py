@@ -34,45 +34,38 @@ def who_says_what(spec: str, conventions: str, batch: str) -> str:
 
 
 def closed_form(spec: str, kind: str) -> str:
-    """The closed form of one pass of full training, useful work, with what its letters stand for."""
-    form, sentence = equation(spec, kind, "symflops")
-    first, *clauses = re.split(r";\s+", sentence.removesuffix("."))
-    text = " \\cr\n".join([form, *definitions(spec)])
+    """The closed form of one pass of full training, useful work, with its definitions and what its letters stand for."""
+    page = fragment(spec, "symflops")
+    forms = [equation(page, rf"\mathrm{{{kind}}} ="), *([equation(page, "A_{1} =")] if "\nwhere\n" in page else [])]
+    first, *clauses = re.split(r";\s+", next(line for line in page.splitlines() if line.startswith("Here ")).removesuffix("."))
+    text = "\n".join(forms)
     letters = [part for part in re.split(r",\s+|\s+and\s+(?=\$)", first) if occurs(symbol(part), text)]
     kept = [clause for clause in clauses if occurs(symbol(clause), text)]
-    return f"```math\n\\begin{{aligned}}\n{text}\n\\end{{aligned}}\n```\n\n{'; '.join([', '.join(letters), *kept])}."
+    blocks = [f"```math\n\\begin{{aligned}}\n{form}\n\\end{{aligned}}\n```" for form in forms]
+    return "\n\nwhere\n\n".join(blocks) + f"\n\n{'; '.join([', '.join(letters), *kept])}."
 
 
-def equation(spec: str, kind: str, convention: str) -> tuple[str, str]:
-    """The rows of the closed form of one pass, and the sentence about the symbols, as a fragment has them."""
-    page = fragments(spec, convention)
-    form = next(one for one in EQUATION.findall(page) if rf"\mathrm{{{kind}}} =" in one)
-    return rows_of(form), next(line for line in page.splitlines() if line.startswith("Here "))
-
-
-def definitions(spec: str) -> list[str]:
-    """The rows that define what closed forms repeat, as a fragment has them; none if it defines nothing."""
-    return [rows_of(one) for one in EQUATION.findall(fragments(spec, "symflops").partition("\nwhere\n")[2])]
-
-
-def fragments(spec: str, convention: str) -> str:
-    """The pieces of the closed forms of full training."""
+def fragment(spec: str, convention: str) -> str:
+    """The closed forms of full training that paste into Markdown, and the sentence about their symbols."""
     return printed("render", spec, "--format", "markdown", "--fragment", "--regime", "full", "--convention", convention)
 
 
-def rows_of(equation: str) -> str:
-    """The rows of an equation."""
-    return re.sub(r"\\(?:begin|end)\{aligned\}\n?| \\tag\{\d+\}", "", equation).strip()
+def equation(page: str, start: str) -> str:
+    """The rows of the equation of a page that begins with ``start``."""
+    form = next(one for one in EQUATION.findall(page) if start in one)
+    return re.sub(r"\\(?:begin|end)\{aligned\}\n?| \\tag\{\d+\}", "", form).strip()
 
 
 def symbol(clause: str) -> str:
-    """The first formula of a clause, without what it equals; all of what has none."""
+    """What a clause explains: a bracket, or its first formula without what that equals."""
     found = re.search(r"\$([^$=]*)", clause)
-    return found[1].strip() if found else "]"
+    return "[" if "a bracket" in clause or not found else found[1].strip()
 
 
 def occurs(name: str, text: str) -> bool:
     """Whether a symbol is in a formula."""
+    if name == "[":
+        return name in text
     if "(a)" in name:
         return ")^{+}" in text
     return bool(re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_])", text))

@@ -104,7 +104,7 @@ def typed(line: str) -> str:
 
 def equation(kind: str) -> str:
     """The closed form of one pass, as PyTorch's counter sees it, with a line for each moment."""
-    form, _ = results.equation("llama", kind, "torch")
+    form = results.equation(results.fragment("llama", "torch"), rf"\mathrm{{{kind}}} =")
     return re.sub(r"(\\bar\{S\}_\{\w+\}) \+", r"\1 \\cr\n&{}+", form)
 
 
