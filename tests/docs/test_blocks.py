@@ -68,7 +68,7 @@ def test_examples_of_commands_are_understood():
     found = [line for line in lines if line.startswith("symflops ") and line.split()[1] in COMMANDS]
     assert len({line.split()[1] for line in found}) > 18 and len(found) > 40
     assert all(parsed(line) for line in found)
-    assert all(line.startswith(("symflops --", "# ", *INSTALLS)) for line in lines if line.strip() and line not in found)
+    assert all(line.startswith(("symflops --", 'eval "$(symflops ', "# ", *INSTALLS)) for line in lines if line.strip() and line not in found)
 
 
 @pytest.mark.parametrize("block", [block for block in own(README) if block.language == "python"], ids=lambda block: f"line-{block.line}")
