@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.adapters import huggingface
 from symflops.adapters.huggingface import without_time
 from symflops.meter.mfu import MFUMeter
+from symflops.meter.types import ModelOptions
 from symflops.runtime.lengths import Lengths
 
 GENERATION = "_generate_and_score_completions"
 
 
-def attach(trainer: Any, **options: Any) -> MFUMeter:
+def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
     """Give a trainer of generated texts a meter of its policy; ``options`` are those of :func:`huggingface.attach`.
 
     Raises:
@@ -26,7 +27,7 @@ def attach(trainer: Any, **options: Any) -> MFUMeter:
     """
     if not hasattr(trainer, GENERATION):
         raise AttributeError(f"{type(trainer).__name__} generates no texts: use symflops.adapters.huggingface.attach")
-    meter = huggingface.attach(trainer, **options)
+    meter = huggingface.attach(trainer, devices=devices, **options)
     trainer.floating_point_ops = lambda inputs: 0
     trainer.compute_loss = counted(meter, trainer.compute_loss)
     setattr(trainer, GENERATION, without_time(meter, getattr(trainer, GENERATION)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from symflops.meter.batches import streams_of
 from symflops.meter.phases import Phase
 from symflops.meter.processes import is_zero
 from symflops.meter.together import State, sums_of_all
-from symflops.meter.types import Sums
+from symflops.meter.types import BatchOptions, Sums
 
 
 class Counts:
@@ -48,7 +48,7 @@ class Counts:
         except Exception as error:
             self.unreadable(f"{type(error).__name__}: {error}", name)
 
-    def add_batch(self, batch: Mapping[str, Any], *, latents: str = "", **options: Any) -> None:
+    def add_batch(self, batch: Mapping[str, Any], *, latents: str = "", **options: Unpack[BatchOptions]) -> None:
         """Add a micro-batch as a trainer holds it: tensors by the names of the model's arguments, read by their layouts.
 
         Args:

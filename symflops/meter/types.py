@@ -47,6 +47,14 @@ class ModelOptions(ConfigOptions, total=False):
     check: str
 
 
+class BatchOptions(TypedDict, total=False):
+    """How often a micro-batch runs, and in which phase of a step."""
+
+    passes: int
+    timesteps: int
+    phase: str | None
+
+
 class EstimatorOptions(TypedDict, total=False):
     """The options of an estimator for VeRL-Omni."""
 
