@@ -120,7 +120,8 @@ def in_letters(program: Program) -> Callable[[Formula], Formula]:
     for definition in program.definitions:
         if definition.letter.startswith((COUNT, PART)):
             value = multiplied_out(opening(definition.formula))
-            if definition.letter.startswith(COUNT) or any(isinstance(atom, Bracket) for atom in atoms(value)):
+            counts = definition.letter.startswith(COUNT) and bool(value)
+            if counts or any(isinstance(atom, Bracket) for atom in atoms(value)):
                 known.append(Made(Sym(definition.letter), value))
 
     def written(formula: Formula) -> Formula:

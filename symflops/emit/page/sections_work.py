@@ -37,12 +37,13 @@ WIDEST = 1800.0
 """Points of the widest formula within a line."""
 
 PASSES = (
-    "Step 1. A row of the table is one product. A linear layer of width a to b is a b multiply-adds per token, hence 2 a b"
-    " FLOPs. A product has two operands. Its backward pass computes the gradient of an operand only if something trainable"
+    "Step 1. A row of the table is one product. A linear layer of width a to b is a b multiply-adds per token, {each}. A"
+    " product has two operands. Its backward pass computes the gradient of an operand only if something trainable"
     " lies upstream of it, and only if the loss depends on the result. The gradient of one operand costs as much as the"
     " forward product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight"
     " are computed in one step; letters explain where that is less often than forward."
 )
+EACH = {"FLOPs": "hence 2 a b FLOPs", "MACs": "hence a b MACs"}
 ASSUMED = (
     "This convention assumes what a backward pass costs: a multiple of the forward one, whatever gradients are computed. The"
     " columns tell how often a product is computed forward in one step, and as how many of it the backward pass counts."
@@ -133,7 +134,7 @@ def counted_pairs(page: Page) -> Words:
 
 def passes(page: Page) -> Section:
     """How often each contraction runs, by regime."""
-    blocks: list[Block] = [Paragraph((ASSUMED if all_assumed(page) else PASSES,))]
+    blocks: list[Block] = [Paragraph((ASSUMED if all_assumed(page) else PASSES.format(each=EACH[page.unit]),))]
     for regime in page.regimes:
         blocks += regime_passes(regime, page.unit)
     if page.unseen:
