@@ -95,6 +95,14 @@ class Shapes:
             return False
         return node.text == "true"
 
+    def count(self, node: Node, what: str) -> int | None:
+        """A whole number from 1 on; None after reporting another value."""
+        text = node.text if isinstance(node, Scalar) else ""
+        if text.isdecimal() and text.isascii() and 0 < int(text) < 10**6:
+            return int(text)
+        self.report.error("bad-number", f"{what} must be a whole number from 1 on", node.span, "such as 8")
+        return None
+
     def name(self, node: Node, what: str) -> Name | None:
         """A scalar as a name."""
         if not isinstance(node, Scalar):

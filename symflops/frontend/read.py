@@ -215,13 +215,14 @@ class _Document:
         found = []
         for key, value in self.shapes.mapping(node, "'streams'"):
             name = self.shapes.name(key, "a stream")
-            over, axes = "samples", value
+            over, axes, default = "samples", value, None
             if isinstance(value, MappingNode) and value.get("over") is not None:
                 given = self.shapes.known(value, words_of(STREAM), "a stream")
                 over = self.shapes.text(given["over"], "'over'")
                 axes = given.get("axes") or MappingNode((), value.span)
+                default = self.shapes.count(given["default"], "'default'") if "default" in given else None
             if name:
-                found.append(StreamSpec(name, over, self.shapes.parts(axes)))
+                found.append(StreamSpec(name, over, self.shapes.parts(axes), default))
         return tuple(found)
 
     def inputs(self, node: Node | None) -> tuple[InputSpec, ...]:

@@ -23,6 +23,7 @@ class Inputs:
     def __init__(self, graph: Graph) -> None:
         self.decided = {letter for letter, _ in graph.spec.constants}
         self.present = {name: condition for name, _, condition in graph.inputs}
+        self.defaults = {stream.name.text: stream.default for stream in graph.spec.streams}
         self.streams: dict[str, list[InputSpec]] = {}
         for item in graph.spec.inputs:
             if item.stream:
@@ -36,6 +37,9 @@ class Inputs:
     def when_absent(self, stream: str, variables: Sequence[str]) -> tuple[int, bool]:
         """The length of a stream that a batch leaves out (0 if it has no default), and whether a batch may leave it out."""
         inputs = self.streams.get(stream, [])
+        default = self.defaults.get(stream)
+        if variables and default is not None:
+            return default, True
         layouts = [item.layout for item in inputs if item.layout]
         if variables and layouts and all(has_default(layout, variables) for layout in layouts):
             return 1, True

@@ -94,11 +94,12 @@ class PartSpec:
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """A declared stream: the index set that its items come from, and its parts."""
+    """A declared stream: the index set that its items come from, its parts, and the ``default`` of its lengths, if any."""
 
     name: Name
     over: str
     parts: tuple[PartSpec, ...]
+    default: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 def typical_lengths(
     streams: Sequence[Any], inner: Sequence[tuple[frozenset[str], Callable[[Mapping[str, int]], Any]]]
 ) -> dict[str, int]:
-    """Each length: 1024 along one axis, 16 along each of several axes, 1 for streams that a batch may leave out.
+    """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
 
     Lengths of which too little is left are doubled. ``inner`` are the letters that such a rest reads, and the rest itself.
     """
-    absent = {stream.name for stream in left_out(streams)}
+    absent = {stream.name: stream.absent for stream in left_out(streams)}
     found = {
-        name: 1 if stream.name in absent else 1024 if len(stream.variables) == 1 else 16
+        name: absent[stream.name] if stream.name in absent else 1024 if len(stream.variables) == 1 else 16
         for stream in streams
         for name in stream.variables
     }
@@ -32,7 +32,7 @@ def typical_lengths(
 
 
 def left_out(streams: Sequence[Any]) -> list[Any]:
-    """The streams that a batch may leave out, of length 1 then, beside another stream of their items."""
+    """The streams that a batch may leave out, of their default length then, beside another stream of their items."""
     measured = Counter(stream.items for stream in streams if stream.variables)
     return [stream for stream in streams if stream.absent and measured[stream.items] > bool(stream.variables)]
 

@@ -10,7 +10,8 @@ import pytest
 from symflops.api import load
 from symflops.cli.main import main
 from symflops.commands.check import findings
-from symflops.diagnostics.findings import Diagnostic
+from symflops.diagnostics.findings import Diagnostic, SpecError
+from symflops.emit.page.typical_values import typical_batch
 from symflops.runtime.batch import BatchError
 
 HEAD = """language: 2
@@ -164,3 +165,25 @@ def test_an_axis_that_hides_a_batch_variable(tmp_path: Path, views: str, told: l
     head = "language: 2\nname: small\nsizes: {D: {key: width, default: 4}}\nstreams: {text: [k]}\ninputs: {t: {stream: text, width: D}}\ngraph:\n"
     found = [one for one in found_in(tmp_path, views, head) if one.code == "shadowed-length"]
     assert [one.span.text for one in found if one.span] == told, [one.render() for one in found]
+
+
+@pytest.mark.parametrize("default", [1, 8])
+def test_a_stream_has_a_declared_default(tmp_path: Path, default: int) -> None:
+    """What a batch leaves out has the length that the spec says: in the interpreter, in modules, and in typical batches."""
+    text = (NUMBERED % "").replace("steps: [s]", f"steps: {{over: samples, axes: [s], default: {default}}}")
+    (tmp_path / "small.yaml").write_text(text, "utf-8")
+    model = load(tmp_path / "small.yaml")
+    assert not [one for one in findings(model.file) if one.severity == "error"]
+    estimator = model.estimator({})
+    assert estimator.forward(estimator.moments(text=[10, 2])) == default * 2 * 16 * 12
+    assert estimator.forward(estimator.moments(text=[10, 2], steps=[3, 0])) == 3 * 2 * 16 * 10
+    assert f'("steps", ("s",), {default})' in model.structure(targets=("py",)).texts["py"]
+    assert typical_batch(model.program()) == {"text": [1024], "steps": [default]}
+
+
+@pytest.mark.parametrize("default", ["0", "-1", "x", "[1]", "1.5"])
+def test_a_default_is_a_whole_number(tmp_path: Path, default: str) -> None:
+    """Anything else is a finding."""
+    (tmp_path / "small.yaml").write_text((NUMBERED % "").replace("steps: [s]", f"steps: {{over: samples, axes: [s], default: {default}}}"), "utf-8")
+    with pytest.raises(SpecError, match="bad-number"):
+        load(tmp_path / "small.yaml")

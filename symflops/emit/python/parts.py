@@ -72,7 +72,7 @@ def exported(program: Program) -> str:
 def constants(program: Program) -> str:
     """The constants of a module."""
     streams = ", ".join(f'"{name}": {optional}' for name, _, _, optional in stream_rows(program))
-    absent = {stream.name for stream in program.streams if stream.absent}
+    absent = {stream.name: stream.absent for stream in program.streams}
     lines = [
         f'NAME = "{program.name}"',
         f"VARIANT: str | None = {json.dumps(program.variant) if program.variant else None}",
@@ -83,7 +83,7 @@ def constants(program: Program) -> str:
         "SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out",
     ]
     for group in stream_groups(program):
-        rows = " ".join(f'("{name}", {tuple_of(axes)}, {int(name in absent)}),' for name, _, axes, _ in group)
+        rows = " ".join(f'("{name}", {tuple_of(axes)}, {absent[name]}),' for name, _, axes, _ in group)
         lines.append(f'{INDENT}"{group[0][1]}": ({rows}),')
     return "\n".join([*lines, "}", f"MOMENTS: dict[str, str] = {dict_of((one.name, one.items) for one in program.moments)}"])
 
