@@ -7,6 +7,7 @@ with torchtitan's keys: ``metrics_processor.log(..., extra_metrics=meter.step())
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, Unpack
 
 from symflops.catalog import lookup
@@ -14,9 +15,10 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.mfu import MFUMeter
 from symflops.meter.types import ConfigOptions
 from symflops.runtime.units import in_flops
+from symflops.system.reading import read_json
 
-NORMED = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
-PLAIN = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+CLASSES = Path(__file__).with_name("torchtitan.json")
+"""The classes of transformers that have the structures of torchtitan's layers."""
 OUT = "give symflops_estimator"
 # the fields of a layer, of its attention and of the kernel that are read, or change no work
 KNOWN = {
@@ -55,9 +57,9 @@ def config_of(config: Any) -> dict[str, Any]:
         raise SymflopsError(
             f"{word} is no stack of equal layers of attention and a gated feed-forward: {OUT} ({error})"
         ) from None
-    layers = len(config.layers)
+    layers, known = len(config.layers), read_json(CLASSES)["normed" if normed else "plain"]
     return {
-        **(NORMED if normed else PLAIN), "hidden_size": dim, "intermediate_size": hidden, "num_hidden_layers": layers,
+        **known, "hidden_size": dim, "intermediate_size": hidden, "num_hidden_layers": layers,
         "num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": width or dim // heads, "vocab_size": vocab,
         "tie_word_embeddings": ties, "attention_bias": False,
     }  # fmt: skip
