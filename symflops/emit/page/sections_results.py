@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 
 from symflops.emit.page.inserted import COUNTER, Inserted
 from symflops.emit.page.tree import (
@@ -175,8 +176,8 @@ def insertion(page: Page, found: Inserted) -> Iterator[Block]:
 
 def math_value(name: str, value: object) -> Words:
     """A size and its value."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (Math((Sym(name), f" = {value}")),)
+    if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
+        return (Math((Sym(name), f" = {value if value.denominator == 1 else float(value)}")),)
     return letter(name), " = ", *(listed(value) if isinstance(value, (list, tuple)) else (Code(json.dumps(value)),))
 
 
