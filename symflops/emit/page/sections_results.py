@@ -156,7 +156,8 @@ def insertion(page: Page, found: Inserted) -> Iterator[Block]:
     group = next(each for each in page.regimes[0].groups if COUNTER in each.conventions)
     links = series([(EquationLink(form.same or form.number),) for form in group.forms], " and ")
     values = series([math_value(name, value) for name, value in found.sizes])
-    batch = series([(Code(name), " ", *listed(entries)) for name, entries in (found.case.batch or {}).items()])
+    given = {name: entries if isinstance(entries, list) else [entries] for name, entries in (found.case.batch or {}).items()}
+    batch = series([(Code(name), " ", *listed(entries)) for name, entries in given.items()])
     yield Paragraph((
         "Step 4. In ", Code(found.case.name), " of ", Code(found.reference), ", ", *values, "; its batch is ", *batch,
         ". Equations ", *links, " with these values:",
