@@ -11,7 +11,7 @@ from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import has_default
 from symflops.model.formula import ZERO
 from symflops.model.graph import Graph, Length
-from symflops.model.index_sets import ONCE
+from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.spec import InputSpec
 from symflops.model.sums import InputInfo, StreamInfo
 from symflops.syntax.expression import names as letters
@@ -24,6 +24,9 @@ class Inputs:
         self.decided = {letter for letter, _ in graph.spec.constants}
         self.present = {name: condition for name, _, condition in graph.inputs}
         self.defaults = {stream.name.text: stream.default for stream in graph.spec.streams}
+        measured = {(length.items, length.stream) for length in graph.lengths}
+        sets = [items for items, _ in measured]
+        self.alone = {stream for items, stream in measured if items != SAMPLES and sets.count(items) == 1}  # left out, no items
         self.streams: dict[str, list[InputSpec]] = {}
         for item in graph.spec.inputs:
             if item.stream:
@@ -41,7 +44,7 @@ class Inputs:
         if variables and default is not None:
             return default, True
         layouts = [item.layout for item in inputs if item.layout]
-        if variables and layouts and all(has_default(layout, variables) for layout in layouts):
+        if variables and (layouts or stream in self.alone) and all(has_default(layout, variables) for layout in layouts):
             return 1, True
         needed = (item.when is None or (item.needed and self.present.get(item.name.text) is YES) for item in inputs)
         return 0, bool(inputs) and not any(needed)

@@ -187,3 +187,13 @@ def test_a_default_is_a_whole_number(tmp_path: Path, default: str) -> None:
     (tmp_path / "small.yaml").write_text((NUMBERED % "").replace("steps: [s]", f"steps: {{over: samples, axes: [s], default: {default}}}"), "utf-8")
     with pytest.raises(SpecError, match="bad-number"):
         load(tmp_path / "small.yaml")
+
+
+def test_items_of_their_own_may_be_left_out(tmp_path: Path) -> None:
+    """A batch without images has none: nothing is counted for them."""
+    text = (NUMBERED % "").replace("steps: [s]", "images: {over: images, axes: [s]}").replace("num_steps: {stream: steps}", "pixels: {stream: images, width: D}")
+    graph = "graph:\n  - a: {op: linear, from: h, width: D, bias: false, to: h}\n  - b: {op: linear, from: pixels, width: D, bias: false, to: p}\noutputs: [h, p]\n"
+    (tmp_path / "small.yaml").write_text(text.partition("graph:")[0] + graph, "utf-8")
+    estimator = load(tmp_path / "small.yaml").estimator({})
+    assert estimator.forward(estimator.moments(text=[10])) == 2 * 16 * 10
+    assert estimator.forward(estimator.moments(text=[10], images=[3, 4])) == 2 * 16 * 17
