@@ -45,7 +45,7 @@ class Inserted:
 
 
 def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
-    """The first measured case whose config is recorded and fits ``program``; None if there is none."""
+    """The first measured case whose config is recorded, and that ``program`` derives; None if there is none."""
     regime = program.regimes[0].name
     if COUNTER not in program.conventions or not all(program.regimes[0].trains) or not program.case(regime, COUNTER).forward:
         return None
@@ -53,9 +53,11 @@ def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | N
         for measured in found.cases:
             if measured.config is not None and measured.batch is not None:
                 try:
-                    return _inserted(program, regime, found, measured)
+                    made = _inserted(program, regime, found, measured)
                 except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
                     continue  # of another structure than this page, or of a batch that leaves out a stream
+                if (made.forward, made.backward) == (measured.forward, measured.backward):
+                    return made  # others were measured on inputs that need gradients, or on some of the outputs
     return None
 
 
