@@ -196,7 +196,7 @@ class Sizes(ModelSizes):
     _name = NAME
     _classes = ("UNet2DConditionModel",)
     _nullable = ("mid_block_type", "reverse_transformer_layers_per_block", "encoder_hid_dim", "cross_attention_norm", "time_embedding_dim", "time_cond_proj_dim", "timestep_post_act", "time_embedding_act_fn", "class_embed_type", "num_class_embeds", "addition_embed_type", "projection_class_embeddings_input_dim")
-    _nulls = {"mid_block_only_cross_attention": lambda sizes: (sizes.only_cross_attention == 1)}
+    _nulls = {"mid_block_only_cross_attention": lambda sizes: False}
     _reading = {'tables': {'UNet2DConditionModel': {'absent': ['reverse_transformer_layers_per_block', 'encoder_hid_dim', 'mid_block_only_cross_attention', 'cross_attention_norm', 'time_embedding_dim', 'time_cond_proj_dim', 'timestep_post_act', 'time_embedding_act_fn', 'class_embed_type', 'num_class_embeds', 'addition_embed_type', 'projection_class_embeddings_input_dim']}}}
     _fields = (
         ("in_channels", "number"), ("out_channels", "number"), ("block_out_channels", "list", (), "number"),
@@ -231,7 +231,7 @@ class Sizes(ModelSizes):
         cross_attention_dim: Any = 1280,  # X: width of the context
         encoder_hid_dim: int | None = None,  # J: width of the text encoder (null: that of the context)
         only_cross_attention: Any = False,  # only: no attention of pixels to each other, at each resolution or at all
-        mid_block_only_cross_attention: bool | None = None,  # alone: the same of the block between
+        mid_block_only_cross_attention: bool = False,  # alone: the same of the block between
         cross_attention_norm: str | None = None,  # cross_norm: a norm of the context before attention to it beside pixels
         use_linear_projection: bool = False,  # linear: linears lead to transformers and back, not convolutions
         time_embedding_dim: int | None = None,  # e: width of the embedding of a timestep (null: from the first channels)
@@ -249,8 +249,6 @@ class Sizes(ModelSizes):
         conv_out_kernel: int = 3,  # ko: side of the kernel of the last convolution
         downsample_padding: int = 1,  # border: rows added on both sides before each halving (0 adds one at the end)
     ) -> None:
-        if mid_block_only_cross_attention is None:
-            mid_block_only_cross_attention = (only_cross_attention == 1)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.block_out_channels, self.layers_per_block = block_out_channels, layers_per_block
         self.down_block_types, self.up_block_types = down_block_types, up_block_types

@@ -98,10 +98,12 @@ class Sizes(ModelSizes):
         vocab_size: int = 32128,  # V: vocabulary
         relative_attention_num_buckets: int = 32,  # X: buckets of relative positions
         feed_forward_proj: str = 'relu',  # act: activation of the feed-forward, and whether it is gated
-        is_gated_act: bool = False,  # gated: the feed-forward is gated
+        is_gated_act: bool | None = None,  # gated: the feed-forward is gated
         dense_act_fn: str | None = None,  # word: activation of the feed-forward
         num_decoder_layers: int | None = None,  # M: decoder layers
     ) -> None:
+        if is_gated_act is None:
+            is_gated_act = (feed_forward_proj == "gated-gelu") + (feed_forward_proj == "gated-relu") + (feed_forward_proj == "gated-silu")
         if dense_act_fn is None:
             dense_act_fn = feed_forward_proj
         if num_decoder_layers is None:

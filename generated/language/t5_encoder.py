@@ -74,9 +74,11 @@ class Sizes(ModelSizes):
         vocab_size: int = 32128,  # V: vocabulary
         relative_attention_num_buckets: int = 32,  # X: buckets of relative positions
         feed_forward_proj: str = 'relu',  # act: activation of the feed-forward, and whether it is gated
-        is_gated_act: bool = False,  # gated: the feed-forward is gated
+        is_gated_act: bool | None = None,  # gated: the feed-forward is gated
         dense_act_fn: str | None = None,  # word: activation of the feed-forward
     ) -> None:
+        if is_gated_act is None:
+            is_gated_act = (feed_forward_proj == "gated-gelu") + (feed_forward_proj == "gated-relu") + (feed_forward_proj == "gated-silu")
         if dense_act_fn is None:
             dense_act_fn = feed_forward_proj
         self.num_layers, self.d_model, self.num_heads, self.d_kv, self.d_ff = num_layers, d_model, num_heads, d_kv, d_ff

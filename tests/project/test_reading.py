@@ -27,6 +27,7 @@ REASONS = {
     ("catalog/cache.py", "read"): "parses an entry of the user's own, whose digest is right",
     ("catalog/local.py", "_rows"): "parses an entry of the user's own, whose digest is right",
     ("catalog/catalog.py", "program"): "a stored program",
+    ("catalog/catalog.py", "_parsed"): "a stored program",
     ("catalog/catalog.py", "changed"): "a spec of the package",
     ("catalog/catalog.py", "catalogs"): "a catalog",
     ("devices/peaks.py", "_rows"): "a table of the package",
