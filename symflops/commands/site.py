@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops import __version__
 from symflops.api import CONVENTIONS, Model, load, program_in
-from symflops.catalog.library import SpecFile
+from symflops.catalog.library import SpecFile, pages
 from symflops.commands.chosen import BAKED, baked
 from symflops.commands.compared import compared, config_of, figures, stored_figures
 from symflops.commands.generate import Output, verified_digest
@@ -105,7 +105,9 @@ def standalone(model: Model, program: Program | None = None, against: Sequence[s
 
 
 def compared_figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """What conventions count of one step: as it is stored, else derived."""
+    """What conventions count of one step: as it is stored, else derived; nothing beside a convention of the user's own."""
+    if not against or program.conventions[0] not in pages("conventions"):
+        return ()
     stored = stored_figures(model.file, program, against)
     return figures(model, program, against) if stored is None else stored
 

@@ -277,7 +277,8 @@ class Program:
             return tuple(row for row in rows if row[0] in names)
 
         count = len(self.moments)  # what only some conventions have comes last
-        while count and self.moments[count - 1].only and not set(self.moments[count - 1].only) & set(names):
+        counted = max((place for regime in self.regimes for place, _ in regime.tokens), default=-1)
+        while count > counted + 1 and self.moments[count - 1].only and not set(self.moments[count - 1].only) & set(names):
             count -= 1
         regimes = tuple(replace(regime, own=kept(regime.own)) for regime in self.regimes)
         lines = (line for regime in regimes for some in (regime.lines, *dict(regime.own).values()) for line in some)

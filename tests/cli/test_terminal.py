@@ -154,7 +154,8 @@ def test_the_json_of_explain_adds_up(name, run, tmp_path):
     assert rows[0]["parameters"] == found["parameters"]
     leaves = [row for row, after in zip(rows, [*rows[1:], rows[0]], strict=True) if after["depth"] <= row["depth"]]
     assert sum(row["total"] for row in leaves) <= found["total"]
-    assert set(found["closed_form"]) == {"forward", "backward", "recomputed"} and found["symbols"]
+    assert set(found["closed_form"]) == {"forward", "backward", "recomputed"}
+    assert found["symbols"] or not any(found["closed_form"].values())
     assert len(json.loads(run(*words, "--top", "1"))["modules"]) <= 2
 
 

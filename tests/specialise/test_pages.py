@@ -34,7 +34,7 @@ def test_a_page_of_one_config(path: str, capsys: pytest.CaptureFixture[str]) -> 
     for sign in (r"\min", "^{+}", r"\begin{cases}", r"\varnothing"):
         assert sign in general and sign not in page.replace(r"$(a)^{+}$", "")
     numbers = out(capsys, *words, "--config", path, "--numeric")
-    forms = numbers.partition("## Closed forms")[2].partition("\n## ")[0]
+    forms = numbers.partition("closed forms\n")[2].partition("\n## ")[0]
     assert re.search(r"\\mathrm\{forward\} =\{\}& \d+ ", forms)
 
 
