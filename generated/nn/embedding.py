@@ -7,6 +7,8 @@
 FLOPs per batch, by regime and convention:
 
 Moments are sums over the items of a batch; _padded, of padded lengths:
+    n        sum of 1 over samples
+    x        sum of x over samples
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ STREAMS = {"source": False}
 SETS: dict[str, tuple[Axes, ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("source", ("x",), 0),),
 }
-MOMENTS: dict[str, str] = {}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples"}
 
 
 class Sizes(ModelSizes):
@@ -57,11 +59,11 @@ class Sizes(ModelSizes):
 class Moments(ModelMoments):
     """Sums over the items of a batch."""
 
-    __slots__ = ()
+    __slots__ = ("n", "x")
     _names = __slots__
 
-    def __init__(self, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
-        self.padded, self.lengths = padded, lengths
+    def __init__(self, n: int = 0, x: int = 0, *, padded: Moments | None = None, lengths: Columns | None = None) -> None:
+        self.n, self.x, self.padded, self.lengths = n, x, padded, lengths
 
 
 def moments(*, source: Streams) -> Moments:
@@ -74,7 +76,7 @@ def moments(*, source: Streams) -> Moments:
 
 def _work(sizes: Sizes, pairs: str) -> Rows:
     """The contractions of every regime; a column for each kind of regime says how often it runs them."""
-    # what a contraction runs over, in multiples of ()
+    # what a contraction runs over, in multiples of (n, x)
     # module, runs over, FLOPs each; then for full, forward: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
     ]
@@ -102,11 +104,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _sums(sizes: Any, x_: list[int]) -> Moments:
-        return Moments()
+        return Moments(len(x_), sum(x_))
 
     @staticmethod
     def _terms(sizes: Any, x: Any) -> tuple[Any, ...]:
-        return ()
+        return (1, x)
 
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
