@@ -15,7 +15,7 @@ from dataclasses import asdict
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
 from symflops.cli.estimate import batch_of
-from symflops.cli.terminal import scaled
+from symflops.cli.terminal import scaled, width, wrapped
 from symflops.diagnostics.errors import SymflopsError
 
 configure = arguments_of(
@@ -59,5 +59,5 @@ def run(args: argparse.Namespace) -> int:
     print(f"  {'device-hours':<16} {found.device_hours:>34,.2f}  at MFU {args.mfu:g}")
     if args.devices > 1:
         print(f"  {'hours':<16} {hours:>34,.2f}  on {args.devices:,} devices, {hours / 24:,.1f} days")
-    print(f"  peak {rate / 1e12:g} TFLOP/s ({source})")
+    print("\n".join(wrapped(f"peak {rate / 1e12:g} TFLOP/s ({source})", width(), "  ", "    ")))
     return 0

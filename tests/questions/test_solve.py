@@ -99,7 +99,8 @@ def test_what_solve_prints(capsys: pytest.CaptureFixture[str]) -> None:
 def test_device_hours(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("budget", "llama", "--tokens", "1e9", "--mfu", "0.5", "--peak", "1000", "--devices", "8", "--batch", '{"text": [4096]}')
     code, out, _ = run(capsys, *words)
-    assert code == 0 and all(len(line) <= 80 for line in out.splitlines())
+    named = run(capsys, *words[:6], "--peak", "h100")[1]
+    assert code == 0 and "H100 SXM" in named and all(len(line) <= 80 for line in (out + named).splitlines())
     found = json.loads(run(capsys, *words, "--json")[1])
     estimator = shipped.load("llama").estimator({})
     step = estimator.total(estimator.moments(text=[4096]))
