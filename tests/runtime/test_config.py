@@ -245,3 +245,14 @@ def test_words_with_which_the_class_fails_to_run_leave_the_parameters() -> None:
         fails.total(fails.moments(**{name: batch[name] for name in fails.streams if name in batch}))
     with pytest.raises(ConfigError, match="whose effect 'latte' does not describe"):
         load("latte").estimator({**config, "norm_type": "other"}, "full", "torch")
+
+
+@pytest.mark.parametrize(("word", "gated"), [("gated-gelu", True), ("relu", False), (None, False)])
+@pytest.mark.parametrize("spec", ["t5", "t5_encoder"])
+def test_a_default_may_depend_on_a_word(spec: str, word: str | None, gated: bool) -> None:
+    config: dict[str, Any] = {"d_model": 96, "d_kv": 20, "d_ff": 208, "num_layers": 3, "num_heads": 6, **({"feed_forward_proj": word} if word else {})}
+    catalog = by_name(spec)
+    for given in (config, {**config, "is_gated_act": gated}):
+        for one in (interpreted(catalog, spec, given), estimator(catalog, spec, given)[1]):
+            second = sum(count for name, count in one.tensors().items() if ".wi_1." in name)
+            assert bool(second) is gated
