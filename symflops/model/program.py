@@ -281,8 +281,7 @@ class Program:
         while count > counted + 1 and self.moments[count - 1].only and not set(self.moments[count - 1].only) & set(names):
             count -= 1
         regimes = tuple(replace(regime, own=kept(regime.own)) for regime in self.regimes)
-        lines = (line for regime in regimes for some in (regime.lines, *dict(regime.own).values()) for line in some)
-        amounts = {line.amount for line in lines}
+        amounts = {line.amount for regime in regimes for some in (regime.lines, *dict(regime.own).values()) for line in some}
         rest: dict[str, Any] = {name: kept(getattr(self, name)) for name in BY_CONVENTION}
         rest["conventions"] = tuple(name for name in self.conventions if name in names)
         rest["cases"] = tuple(case for case in self.cases if case.convention in names)
