@@ -87,20 +87,34 @@
     }
     for (const convention of conventions) equations.set(`${regime} ${convention}`, forms);
   }
+  for (const told of document.querySelectorAll("#forms p")) { // "Regime forward: forward as in equation (1) by symflops; ..."
+    const regime = told.firstElementChild;
+    if (!told.textContent.startsWith("Regime ") || regime?.tagName !== "CODE") continue;
+    let name, forms = {};
+    for (const node of told.childNodes) {
+      if (node.nodeType === Node.TEXT_NODE) {
+        if (node.textContent.includes(";")) forms = {};
+        name = /(\w+) as in/.exec(node.textContent)?.[1] ?? name;
+      } else if (node.tagName === "A") forms = { ...forms, [name]: node.hash.slice(1) };
+      else if (node !== regime) {
+        const key = `${regime.textContent} ${node.textContent}`;
+        equations.set(key, { ...equations.get(key), ...forms });
+      }
+    }
+  }
   const formsOf = ({ estimator }) => equations.get(`${estimator.regime} ${estimator.convention}`) ?? {};
-  const tableRows = (id, into) => {
+  const tableRows = (id, column, into) => {
     let group = "";
     for (const row of document.querySelectorAll(`#${id} tbody tr`)) {
-      const name = row.cells[0]?.textContent;
-      if (row.classList.contains("group")) { group = `${name.replace(/^in /, "")}.`; continue; }
+      if (row.classList.contains("group")) { group = `${row.cells[0].textContent.replace(/^in /, "")}.`; continue; }
       if (!row.previousElementSibling) group = "";
-      into(row, name, group);
+      if (row.cells[column]) into(row, row.cells[column].textContent, group);
     }
   };
   const places = new Map();
   let count = 0;
-  tableRows("modules", (row, name, group) => { row.id ||= `module-${count++}`; places.set(group + name, row.id).set(name, places.get(name) ?? row.id); });
-  tableRows("verified", (row, name) => { const id = `record-${name.replace(/\s+/g, "-")}`; if (!at(id)) row.id ||= id; });
+  tableRows("passes", 1, (row, name, group) => { row.id ||= `module-${count++}`; places.set(group + name, row.id).set(name, places.get(name) ?? row.id); });
+  tableRows("verified", 0, (row, name) => { const id = `record-${name.replace(/\s+/g, "-")}`; if (!at(id)) row.id ||= id; });
 
   // the figures at the head of the page and at a glance lead to their formulas
   const formulas = [[/^(Active p|P)arameters/, "parameters"], [/^Backward over/, "ratio"], [/^Attention|more token/, "growth"], [/^Verified/, "verified"],
@@ -143,7 +157,7 @@
     at("out-tokens").textContent = tokens ? `${digits(tokens)} tokens; ${ratio(forward + backward, tokens * active, 2)} × active parameters` : "";
     for (const cell of document.querySelectorAll("#by-module th")) {
       const name = cell.textContent;
-      cell.replaceChildren(link(`#${places.get(name) ?? places.get(name.split(".*.").at(-1)) ?? "modules"}`, name));
+      cell.replaceChildren(link(`#${places.get(name) ?? places.get(name.split(".*.").at(-1)) ?? "passes"}`, name));
     }
     prove(given);
     utilised();
