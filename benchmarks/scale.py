@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from symflops.api import AnyRegime, Model, convention_of, load, regime_of
+from symflops.build import limits
 from symflops.catalog.library import chosen_specs
 from symflops.commands.chosen import baked
 from symflops.compiler import build, derive, emit, lower, read
@@ -190,6 +191,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     yaml_nodes.MAX_NODES = 1_000_000  # a written-out list of 8,000 operators has more nodes than a spec may have
+    limits.MAX_OPERATORS = 2 * SIZES[-1]
     seconds(repeat(16))  # what is loaded on first use
     rows = [family_row(name, QUICK if given.quick else SIZES) for name in FAMILIES]
     files = [] if given.quick else chosen_specs([])
