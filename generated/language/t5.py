@@ -103,7 +103,7 @@ class Sizes(ModelSizes):
         num_decoder_layers: int | None = None,  # M: decoder layers
     ) -> None:
         if is_gated_act is None:
-            is_gated_act = (feed_forward_proj == "gated-gelu") + (feed_forward_proj == "gated-relu") + (feed_forward_proj == "gated-silu")
+            is_gated_act = bool((feed_forward_proj == "gated-gelu") + (feed_forward_proj == "gated-relu") + (feed_forward_proj == "gated-silu"))
         if dense_act_fn is None:
             dense_act_fn = feed_forward_proj
         if num_decoder_layers is None:

@@ -78,7 +78,7 @@ class Sizes(ModelSizes):
         dense_act_fn: str | None = None,  # word: activation of the feed-forward
     ) -> None:
         if is_gated_act is None:
-            is_gated_act = (feed_forward_proj == "gated-gelu") + (feed_forward_proj == "gated-relu") + (feed_forward_proj == "gated-silu")
+            is_gated_act = bool((feed_forward_proj == "gated-gelu") + (feed_forward_proj == "gated-relu") + (feed_forward_proj == "gated-silu"))
         if dense_act_fn is None:
             dense_act_fn = feed_forward_proj
         self.num_layers, self.d_model, self.num_heads, self.d_kv, self.d_ff = num_layers, d_model, num_heads, d_kv, d_ff

@@ -20,6 +20,8 @@ STRUCTURES = [(name, variant) for name in FILES for variant in lookup.by_name(na
 
 
 def agree(module: Any, made: Any, one: Any, batch: dict[str, Any]) -> None:
+    flags = [getattr(made.sizes, name) for name, kind, *_ in getattr(made.sizes, "_fields", ()) if kind == "flag"]
+    assert all(flag in (None, False, True) and type(flag) is not int for flag in flags)
     ours, theirs = made.moments(**batch), one.moments(**batch)
     found = (made.parameters, made.trainable_parameters, made.forward(ours), made.backward(ours))
     assert found == (one.parameters, one.trainable_parameters, one.forward(theirs), one.backward(theirs))

@@ -19,7 +19,7 @@ from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.python.work import Chosen, Work, tensor_tables, work_tables
 from symflops.emit.rendering import template, tuple_of, tuple_text
-from symflops.model.formula import Formula, Num
+from symflops.model.formula import Bracket, Formula, Num, Sym
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.runtime.classes import class_name
@@ -236,8 +236,8 @@ def default(field: Field, program: Program) -> str:
         return "" if field.required else "None"
     if isinstance(field.default, (bool, str, tuple)):
         return repr(field.default)
-    names = {other.letter: other.attribute for other in program.fields}
-    return PythonPrinter(names).text(field.default)
+    text = PythonPrinter({other.letter: other.attribute for other in program.fields}).text(field.default)
+    return f"bool({text})" if field.kind == "flag" and not isinstance(field.default, (Bracket, Sym)) else text
 
 
 def null_values(program: Program) -> list[tuple[str, str]]:
