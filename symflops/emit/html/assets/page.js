@@ -44,7 +44,7 @@
   const fit = () => {
     const flowing = displayed.filter((element) => element.querySelector(".flow"));
     for (const element of flowing) element.innerHTML = html(sources.get(element), true);
-    for (const element of root.querySelectorAll(".katex[style]")) element.style.removeProperty("font-size");
+    for (const element of root.querySelectorAll(".katex[style], .scroll > table[style]")) element.style.removeProperty("font-size");
     displayed.filter((element) => element.offsetParent && element.scrollWidth > element.clientWidth + 1).forEach(flow);
     // one that a cell cannot break, and that makes its table wider than the page
     for (let turn = 0; turn < 3; turn++) {
@@ -66,6 +66,13 @@
       }
       if (!found.size) break;
       for (const [formula, share] of found) formula.style.fontSize = `${Math.max(0.18, (parseFloat(formula.style.fontSize) || 1.06) * share)}em`;
+    }
+    // a table that is still wider, such as one of many long numbers, is set smaller as a whole
+    for (let turn = 0; turn < 4; turn++) {
+      for (const table of root.querySelectorAll(".scroll > table")) {
+        const box = table.parentElement, share = box.clientWidth / box.scrollWidth;
+        if (share < 1) table.style.fontSize = `${Math.max(9, 0.99 * share * parseFloat(getComputedStyle(table).fontSize))}px`;
+      }
     }
   };
   // what an address names comes into view again once formulas and figures have their height, unless somebody scrolls
