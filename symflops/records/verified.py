@@ -32,7 +32,11 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
         return case if model is None else replace(case, config=model.config, batch=model.batch)
 
     return tuple(
-        replace(found, cases=tuple(recorded(found.reference, case) for case in found.cases))
+        replace(
+            found,
+            cases=tuple(recorded(found.reference, case) for case in found.cases),
+            inexact=tuple((recorded(found.reference, case), known) for case, known in found.inexact),
+        )
         for found in all_verifications(file.root).get(file.name, ())
     )
 

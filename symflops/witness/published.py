@@ -8,26 +8,42 @@ from typing import Any
 from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.program import Field
+from symflops.model.regime import Regime
 from symflops.runtime.layouts import batch_of
 from symflops.runtime.sizes import is_null, look_up
 from symflops.witness.modes import with_value
-from symflops.witness.records import Record, arguments_of, config_of_record
+from symflops.witness.records import Record, arguments_of, config_of_record, regime_of_record
 
 
 def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict[str, list[dict[str, Any]]]:
-    """For each spec the entries of its records of published size, or of its first record if none has that size."""
-    found: dict[str, list[tuple[bool, dict[str, Any]]]] = {}
+    """For each spec the entries of its records of published size, or of its first record if none has that size.
+
+    If no record among them proves the closed forms of the spec's page, the first one that does follows.
+    """
+    found: dict[str, list[Record]] = {}
     for record in records:
         model = models.get(record["class"])
-        if model is None or record.get("regime"):
-            continue
-        entries = found.setdefault(model.spec.name, [])
-        if record.get("published_size") or not entries:
-            entries.append((bool(record.get("published_size")), entry_of(model, record)))
+        if model is not None and not record.get("regime"):
+            found.setdefault(model.spec.name, []).append(record)
     return {
-        name: [entry for large, entry in entries if large or not any(large for large, _ in entries)]
-        for name, entries in sorted(found.items())
+        name: [entry_of(models[record["class"]], record) for record in kept(some, models)]
+        for name, some in sorted(found.items())
     }
+
+
+def kept(records: Sequence[Record], models: Mapping[str, Model]) -> list[Record]:
+    """The records of one spec that are kept."""
+    found = [record for record in records if record.get("published_size")] or list(records[:1])
+    structure = models[records[0]["class"]].typical(["full"], ["torch"]).fixed
+
+    def proves(record: Record) -> bool:
+        model = models[record["class"]]
+        plain = regime_of_record(model, record) == Regime("record")
+        return plain and model.program(["full"], ["torch"], config_of_record(model, record)).fixed == structure
+
+    if not any(map(proves, found)):
+        found += [record for record in records if proves(record)][:1]
+    return found
 
 
 def entry_of(model: Model, record: Record) -> dict[str, Any]:

@@ -82,17 +82,16 @@ def test_each_step_follows_from_the_ones_before(name: str) -> None:
         assert sum(value(formula) * moments[moment] for moment, (_, formula) in zip(form.moments, form.terms, strict=True)) == expected
 
 
-SHOWN = ("llama", "qwen_image", "deepseek_v3", "wan", "t5", "mamba", "gemma3")
+SHOWN = ("llama", "unet_2d_condition", "longcat_flash", "bilinear")
 
 
-@pytest.mark.parametrize("name", [*SHOWN[:3], *sampled(tuple(name for name, file in shipped.FILES.items() if published(file)), 5)])
+@pytest.mark.parametrize("name", [*SHOWN, "lstm", *sampled(tuple(name for name, file in shipped.FILES.items() if published(file)), 5)])
 def test_the_last_step_is_the_measured_figure(name: str) -> None:
     file = shipped.FILES[name]
     found = page(abbreviated(load(name).typical(["full"], ["symflops", "torch"])), verifications(file)).inserted
-    if found is None:  # the page is of another structure than the measured models, of another regime, or of no work
-        assert name not in SHOWN
-        return
-    assert (found.forward, found.backward) == (found.case.forward, found.case.backward) and found.forward > 0
+    assert found is not None  # each spec that has records has one of the structure of its page, measured as the page derives
+    more = (found.known.forward, found.known.backward) if found.known else (0, 0)
+    assert (found.forward, found.backward) == tuple(map(sum, zip(found.counted, more, strict=True)))
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3_next", "unet_2d_condition", "wan"])

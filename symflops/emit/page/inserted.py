@@ -10,7 +10,7 @@ from symflops.model.evaluate import ConfigError
 from symflops.model.formula import ZERO, Formula, evaluate, symbols
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Program
-from symflops.model.verification import Verification, VerifiedCase
+from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.runtime.batch import BatchError, sides_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import stored_of
@@ -32,6 +32,13 @@ class Inserted:
     regime: str
     sizes: tuple[tuple[str, object], ...]
     terms: tuple[tuple[str, int, int, int], ...]
+    known: KnownInexact | None = None
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """What PyTorch counted of both passes."""
+        more = (self.known.forward, self.known.backward) if self.known else (0, 0)
+        return self.case.forward - more[0], self.case.backward - more[1]
 
     @property
     def forward(self) -> int:
@@ -45,23 +52,29 @@ class Inserted:
 
 
 def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
-    """The first measured case whose config is recorded, and that ``program`` derives; None if there is none."""
+    """The first measured case whose config is recorded, and that ``program`` derives; None if there is none.
+
+    A case that is known to be inexact comes last, with its known difference.
+    """
     regime = program.regimes[0].name
-    if COUNTER not in program.conventions or not all(program.regimes[0].trains) or not program.case(regime, COUNTER).forward:
+    if COUNTER not in program.conventions:
         return None
-    for found in verified:
-        for measured in found.cases:
-            if measured.config is not None and measured.batch is not None:
-                try:
-                    made = _inserted(program, regime, found, measured)
-                except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
-                    continue  # of another structure than this page, or of a batch that leaves out a stream
-                if (made.forward, made.backward) == (measured.forward, measured.backward):
-                    return made  # others were measured on inputs that need gradients, or on some of the outputs
+    exact = ((found, case, None) for found in verified for case in found.cases)
+    inexact = ((found, case, known) for found in verified for case, known in found.inexact)
+    for found, measured, known in (*exact, *inexact):
+        if measured.config is not None and measured.batch is not None:
+            try:
+                made = _inserted(program, regime, found, measured, known)
+            except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
+                continue  # of another structure than this page, or of a batch that leaves out a stream
+            if (made.forward, made.backward) == (measured.forward, measured.backward):
+                return made  # others were measured on inputs that need gradients, or on some of the outputs
     return None
 
 
-def _inserted(program: Program, regime: str, found: Verification, measured: VerifiedCase) -> Inserted:
+def _inserted(
+    program: Program, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
+) -> Inserted:
     """A case with the values of its letters."""
     estimator = InterpretedEstimator(program, measured.config or {}, regime=regime, convention=COUNTER)
     sizes, case = estimator.sizes, program.case(regime, COUNTER)
@@ -82,4 +95,5 @@ def _inserted(program: Program, regime: str, found: Verification, measured: Veri
             (program.sum_key(place, COUNTER), moments[place], times(forward, place), times(backward, place))
             for place in sorted({*forward, *backward})
         ),
+        known,
     )  # fmt: skip

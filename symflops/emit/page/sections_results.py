@@ -158,21 +158,23 @@ def insertion(page: Page, found: Inserted) -> Iterator[Block]:
     values = series([math_value(name, value) for name, value in found.sizes])
     given = {name: entries if isinstance(entries, list) else [entries] for name, entries in (found.case.batch or {}).items()}
     batch = series([(Code(name), " ", *listed(entries)) for name, entries in given.items()])
-    yield Paragraph((
-        "Step 4. In ", Code(found.case.name), " of ", Code(found.reference), ", ", *values, "; its batch is ", *batch,
-        ". Equations ", *links, " with these values:",
-    ))  # fmt: skip
+    measured = ("Step 4. In ", Code(found.case.name), " of ", Code(found.reference))
+    sizes = (", ", *values) if values else ()
+    told: Words = ("Equations ", *links, " with these values:") if group.forms else ("The closed forms are 0.",)
+    yield Paragraph((*measured, *sizes, "; its batch is ", *batch, ". ", *told))
     columns = (Column(("Moment",)), *numbers("Value", "Times, forward", "Times, backward"))
     rows: list[Row] = [
         ((letter(name),), (Number(value),), (Number(forward),), (Number(backward),))
         for name, value, forward, backward in found.terms
     ]
-    rows.append(Group())
-    passes = ((found.forward, found.case.forward), (found.backward, found.case.backward))
+    rows += [Group()] if rows else []
+    passes = tuple(zip((found.forward, found.backward), found.counted, strict=True))
     rows.append((("Sum of the products",), (), *((Number(derived),) for derived, _ in passes)))
     rows.append(((f"Counted by PyTorch {found.torch}",), (), *((Number(counted),) for _, counted in passes)))
     rows.append((("Difference",), (), *((Number(derived - counted),) for derived, counted in passes)))
     yield Table("The closed forms and what was counted", columns, tuple(rows))
+    if found.known:
+        yield Paragraph((f"The difference is known: {found.known.reason}.",))
 
 
 def math_value(name: str, value: object) -> Words:
