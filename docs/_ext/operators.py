@@ -84,7 +84,7 @@ def table(fields: tuple[Field, ...]) -> str:
 def load_example(example: Mapping[str, Any]) -> Model:
     """An example as a spec of its own; its inputs need gradients, so that every gradient is shown."""
     streams = example.get("streams", {"text": ["x"], "sample": []})
-    axes = {axis for listed in streams.values() for axis in listed}
+    axes = {axis for listed in streams.values() if not isinstance(listed, str) for axis in listed}
     texts = [str(width) for _, width in example["inputs"].values() if width is not None]
     made = {word for entry in example["graph"] for word in re.findall(r"to: \[?([\w, ]+)", entry)}
     bound = {name for text in made for name in text.replace(" ", "").split(",")} | set(example["inputs"])
@@ -92,7 +92,8 @@ def load_example(example: Mapping[str, Any]) -> Model:
     last = re.findall(r"to: \[?(\w+)", example["graph"][-1]) or re.findall(r"- (\w+)", example["graph"][-1])
     sizes = [f"  {letter}: size_{letter}" for letter in sorted(letters)] or ["  {}"]
     lines = ["language: 2", "name: example", "sizes:", *sizes, "streams:"]
-    lines += [f"  {name}: [{', '.join(listed)}]" for name, listed in streams.items()] + ["inputs:"]
+    written_out = ((name, axes if isinstance(axes, str) else f"[{', '.join(axes)}]") for name, axes in streams.items())
+    lines += [f"  {name}: {text}" for name, text in written_out] + ["inputs:"]
     for name, (stream, width) in example["inputs"].items():
         lines.append(f"  {name}: {{stream: {stream}{'' if width is None else f', width: {width!s}'}}}")
     lines += ["graph:", *(f"  - {entry}" for entry in example["graph"]), f"outputs: [{last[0]}]", ""]

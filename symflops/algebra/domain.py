@@ -29,6 +29,17 @@ class Choice:
     cases: tuple[tuple[Truth, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A list that a config decides, by a formula: ``item`` for each ``low <= index < high`` where ``condition`` holds."""
+
+    index: Symbol
+    low: Expr
+    high: Expr
+    item: Expr
+    condition: Truth = YES
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two values are equal.
 
@@ -72,6 +83,8 @@ def sizes_behind(value: Any) -> list[str]:
         return [name for case, item in value.cases for name in (*sizes_behind(case.expr), *sizes_behind(item))]
     if isinstance(value, tuple):
         return [name for item in value for name in sizes_behind(item)]
+    if isinstance(value, Terms):
+        return fn.sizes_in(value.high, value.low, value.item, value.condition.expr)
     value = value.expr if isinstance(value, Truth) else value
     return fn.sizes_in(value) if isinstance(value, Expr) else []
 
@@ -121,7 +134,7 @@ def describe(value: Any) -> str:
         return "null"
     if isinstance(value, str):
         return f"the text {value!r}"
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, Terms)):
         return "a list"
     if isinstance(value, Truth):
         return "a condition"

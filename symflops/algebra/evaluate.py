@@ -14,9 +14,9 @@ from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, same, sizes_behind
+from symflops.algebra.domain import Choice, Setting, Terms, choose, describe, equal_numbers, is_null, same, sizes_behind
 from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS, call_function
-from symflops.algebra.sums import summed
+from symflops.algebra.sums import listed, summed
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
@@ -74,6 +74,9 @@ class _Walker:
 
     def visit_List(self, node: ast.List) -> Any:
         return tuple(self.value(item) for item in node.elts)
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        return listed(self, node)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.visit(node.left), self.visit(node.right)
@@ -258,8 +261,8 @@ class _Walker:
             return value
         if isinstance(value, Setting) and value.kind == "list":
             self.structural(node, f"the list '{value.name}' must be known here")
-        if isinstance(value, Choice):
-            self.structural(node, f"which list '{self.expression.segment(node)}' is must be known here")
+        if isinstance(value, (Choice, Terms)):
+            self.structural(node, f"the list '{self.expression.segment(node)}' must be known here")
         self.fail("bad-expression", f"{describe(value)} is not a list", node)
         return ()
 

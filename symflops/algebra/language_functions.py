@@ -11,7 +11,8 @@ from sympy import Add, Expr, Integer, Mul
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.domain import same
+from symflops.algebra.domain import Terms, same
+from symflops.algebra.sums import total
 
 MAX_ITEMS = 4096
 
@@ -27,6 +28,8 @@ def _sum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
         raise ValueError("takes a list, or numbers")
     if _symbolic(args[0]):
         return fn.Total(args[0].symbol)
+    if isinstance(args[0], Terms):
+        return total(args[0])
     return Add(*_numbers(walker, node, args))
 
 
@@ -48,6 +51,8 @@ def _round_up(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
 def _len(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     if _symbolic(args[0]):
         return fn.Length(args[0].symbol)
+    if isinstance(args[0], Terms):
+        return total(args[0], lambda _: Integer(1))
     return Integer(len(walker.list_of(args[0], node.args[0])))
 
 

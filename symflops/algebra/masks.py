@@ -4,14 +4,18 @@ Row ``i`` of ``Lq`` queries may see key ``j`` of ``Lk``. Queries stand at the en
 ``i`` has the position ``t = i + Lk - Lq``; with more queries than keys the first rows stand before every key. Row ``t`` sees
 key ``j`` where the base and every bound that is given allow it:
 
-* ``full``: always. ``block``: block-diagonal over packed documents; a document is an item of its own here, and within one
-  document every pair is allowed, so for one item it is ``full``. The other masks hold within a document, too.
+* ``full``: always. ``block``: the keys of its own block; without blocks, an item is one block. The other masks hold within an
+  item, too, so packed documents are items of their own.
 * ``causal``: ``j <= t``.
 * ``prefix`` with ``p`` keys: ``j < p or j <= t``; without a number of keys (it is null) it is ``causal``.
 * ``sliding`` ``W``: ``t - W < j``, the last ``W`` keys including itself. Under ``full`` it is causal as well (``j <= t``);
   under ``prefix`` the keys of the prefix that are still ahead stay visible, those out of the window do not.
 * ``local`` ``W``: ``|t - j| <= W``, so up to ``2 W + 1`` keys.
 * ``chunked`` ``c``: ``t // c == j // c``, counted from the first key.
+
+Blocks of unequal lengths ``b`` are given by the pairs ``within`` them, the sum of ``b (b - 1) / 2``; a token of no block is one
+of its own. A causal mask allows these pairs beside its own, so that a row sees its block and all before, in whatever order
+blocks come. ``picked`` are the pairs of a mask that allows each row a number of keys.
 
 The keys that a row sees up to its own position depend on that position alone. So for any bounds, the pairs behind are those of
 a square of ``Lk`` minus those of the ``Lk - Lq`` missing rows; the pairs ahead are counted separately. The formulas use
@@ -29,7 +33,7 @@ from symflops.algebra.functions import AtLeast, Excess, FloorDiv, Least, Modulo
 from symflops.algebra.polynomial import Polynomial
 
 ZERO, ONE = Integer(0), Integer(1)
-BASES = ("full", "block", "causal", "prefix")
+BASES = ("full", "block", "causal", "prefix", "within")
 
 Square = Callable[[Expr], Expr]
 
@@ -38,7 +42,7 @@ Square = Callable[[Expr], Expr]
 class Mask:
     """The allowed pairs: those of a base that also satisfy each bound; a bound of None allows all.
 
-    ``prefix`` belongs to the base of that name.
+    ``prefix`` belongs to the base of that name. The base ``within`` has the pairs within blocks alone.
     """
 
     base: str = "full"
@@ -46,10 +50,14 @@ class Mask:
     sliding: Expr | None = None
     local: Expr | None = None
     chunked: Expr | None = None
+    within: Expr | None = None
+    picked: Expr | None = None
 
     @property
     def name(self) -> str:
         """The mask in one word, empty if every pair is allowed."""
+        if self.picked is not None or self.within is not None:
+            return "_".join([*([] if self.base == "full" else [self.base]), "picked" if self.within is None else "blocks"])
         bounds = [name for name in ("sliding", "local", "chunked") if getattr(self, name) is not None]
         implied = ("full", "block", "causal") if self.sliding is not None else ("full", "block")
         return "_".join(bounds if self.base in implied else [self.base, *bounds])
@@ -59,6 +67,8 @@ class Mask:
         """Whether a query may see keys after its own position."""
         if self.base == "prefix":
             return self.prefix is not None
+        if self.picked is not None or self.within is not None:
+            return True
         return self.base != "causal" and self.sliding is None
 
 
@@ -71,6 +81,10 @@ def useful_pairs(mask: Mask, queries: Expr, keys: Expr) -> Expr:
     if mask.base not in BASES:
         raise ValueError(f"no closed form for the mask '{mask.name}'")
     queries, keys = Polynomial.of(queries).expr, Polynomial.of(keys).expr
+    if mask.picked is not None:
+        return mask.picked
+    if mask.within is not None:
+        return {"causal": causal(queries, keys) + mask.within, "block": queries + 2 * mask.within}.get(mask.base, mask.within)
     if not mask.name:
         return queries * keys
     return behind(mask, queries, keys) + (ahead(mask, queries, keys) if mask.looks_ahead else ZERO)
@@ -179,6 +193,8 @@ def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
         return found.xreplace(
             {atom: one for atom in found.atoms(Least) for one in bounds_of(mask) if set(atom.args) == {keys, one}}
         )
+    if mask.base == "within" and word not in ("useful", "area"):
+        return ZERO  # all pairs are counted beside
     if word == "useful":
         return useful_pairs(mask, queries, keys)
     if word == "area":

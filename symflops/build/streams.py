@@ -148,6 +148,16 @@ class StreamScope:
             self.streams.introduce(name, length, axes_of(old).get(name))
         return Stream(old.items, parts)
 
+    def declared(self, expression: Expression) -> Stream | None:
+        """The declared stream that an expression names, unless a size or a batch variable has its name."""
+        name = expression.text
+        return None if name in self.sizes or name in self.streams.variables else self.streams.declared.get(name)
+
+    def value(self, expression: Expression, stream: Stream, **more: Expr) -> Any:
+        """An expression in which the axes of ``stream`` name their lengths, ``tokens`` their product, and ``more`` others."""
+        own = {**axes_of(stream), "tokens": stream.rows, **more}
+        return evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes))
+
     def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
         """A list of sizes in which the axes of ``stream`` name their lengths, and ``tokens`` their product.
 

@@ -39,6 +39,13 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
         raise SpecError(
             [Diagnostic("no-decoder", message, None, "an attention with 'mask: causal', query and key of one stream")]
         )
+    for work in works:
+        pairs = work.contraction.extent.pairs
+        if pairs is not None and any(mask.base == "causal" and mask.looks_ahead for mask, _ in pairs.masks):
+            message = f"regime '{name}' decodes, and how '{work.operator.path}' runs token by token is not known"
+            raise SpecError(
+                [Diagnostic("no-decoder", message, None, "a causal mask with 'blocks' or 'sees' is of whole sequences")]
+            )
     change = _step if mode == "step" else _generate(tokens)
     return tuple(replace(work, contraction=replace(work.contraction, extent=change(work.contraction.extent))) for work in works)
 
@@ -61,7 +68,8 @@ def _step(extent: Extent) -> Extent:
         return extent
     keys = PAST + extent.tokens
     useful = Add(*(case.expr * useful_pairs(mask, extent.tokens, keys) for mask, case in extent.pairs.masks))
-    return replace(extent, executed=extent.tokens * keys, useful=useful)
+    executed = useful if extent.executed == extent.useful else extent.tokens * keys
+    return replace(extent, executed=executed, useful=useful)
 
 
 def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
@@ -78,6 +86,7 @@ def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:
             return replace(extent, executed=extent.executed.xreplace(run), useful=extent.useful.xreplace(run))
         useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.pairs.masks))
         executed = PROMPT**2 + steps * PROMPT + Rational(1, 2) * steps * (steps + 1)
+        executed = useful if extent.executed == extent.useful else executed
         return replace(extent, executed=executed, useful=useful)
 
     return change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ from symflops.algebra.words import words_of
 from symflops.diagnostics.findings import did_you_mean
 from symflops.model.contraction import Extent, Operand, Pairs
 from symflops.model.nodes import Part, Value
+from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, cases, operator_kind
 
@@ -30,6 +32,9 @@ BOUNDS = ("prefix", "sliding", "local", "chunked")
     Field("heads", Form.EXPRESSION, "query heads", required=True),
     Field("kv_heads", Form.EXPRESSION, "key and value heads; default: as many as query heads"),
     Field("mask", Form.WORD, "which pairs are useful", default="full", words=("full", "causal", "prefix", "block")),
+    Field("blocks", Form.LENGTHS, "tokens that see each other: a list of lengths, or a stream with an item for each block"),
+    Field("sees", Form.LENGTHS, "keys of each query, by its place 'row'; a list with one number each; or a stream of pairs"),
+    Field("sparse", Form.EXPRESSION, "whether only the useful pairs are computed", default="false"),
     Field("prefix", Form.EXPRESSION, "keys that a prefix mask lets everybody see"),
     Field("sliding", Form.EXPRESSION, "only the last this many keys"),
     Field("local", Form.EXPRESSION, "only keys at most this far away, on both sides"),
@@ -54,14 +59,16 @@ def attention(call: Call) -> None:
             "key",
             also=(*queries[0].long, *keys[0].long),
         )
-    extent = extent_of(call, queries, keys)
+    extents = extents_of(call, queries, keys)
     bias = call.values.get("bias", ())
     q = Operand("q", tuple(value.id for value in queries))
     k = Operand("k", tuple(value.id for value in keys))
     v = Operand("v", tuple(value.id for value in values))
     p = Operand("p", tuple(value.id for value in bias), inner=("scores = qk",))
-    call.contract("scores = qk", q, k, inner, items, extent, "attention")
-    call.contract("mix = pv", p, v, mixed, items, extent, "attention")
+    for over, extent in extents.items():
+        of = f" ({over})" if over != items else ""
+        call.contract(f"scores = qk{of}", q, k, inner, over, extent, "attention")
+        call.contract(f"mix = pv{of}", p, v, mixed, over, extent, "attention")
     call.caption = f"{words_of(heads)} heads"
     for query in queries:
         call.result(query.stream, mixed)
@@ -129,28 +136,41 @@ def check_rows(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -
             )
 
 
-def extent_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> Extent:
-    """Pairs per item: the executed ones, and the useful ones under the mask."""
-    folded = call.fields.get("fold") or ()
+def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> dict[str, Extent]:
+    """Pairs per item of an index set: the executed ones, and the useful ones under the mask."""
+    items, folded = queries[0].stream.items, call.fields.get("fold") or ()
     windows = call.fields.get("window") or {}
     fold, lq = lengths(call, queries, folded, "query")
     other, lk = lengths(call, keys, folded, "key")
     if folded and not call.definitions.equal(fold, other):
         hint = "an axis that becomes batch is as long for queries as for keys"
         call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold", hint)
-    masks, heads = masks_of(call), call.number("heads")
+    lk = lq if call.definitions.equal(lq, lk) else lk
+    found, heads = masks_of(call), call.number("heads")
+    masks, others = with_blocks(call, queries[0].stream, (fold, lq, lk), found)
     if windows:
         refuse_masks(call, masks)
         pairs = fold * windowed(call, queries, folded, windows)
-        return Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))
-    return masked(masks, heads, fold, lq, lq if call.definitions.equal(lq, lk) else lk, bool(folded))
+        return {items: Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))}
+    extents = {items: masked(masks, heads, fold, lq, lk, bool(folded))}
+    for over, mask in others.items():
+        pairs = useful_pairs(mask, Integer(0), Integer(0))
+        extents[over] = Extent(Integer(0), pairs, mask.name, pairs=Pairs(Integer(1), pairs, Integer(1), ((mask, YES),), heads))
+    return extents if call.truth("sparse") is NO else {over: computed(call, extent) for over, extent in extents.items()}
+
+
+def computed(call: Call, extent: Extent) -> Extent:
+    """``extent`` of a class that computes the useful pairs alone; a condition may decide."""
+    sparse = call.truth("sparse").expr
+    return replace(extent, executed=sparse * extent.useful + (1 - sparse) * extent.executed)
 
 
 def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
     """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: the executed and, under ``masks``, the useful ones."""
     useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
     names = dict.fromkeys(mask.name or "full" for mask in masks)
-    square = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
+    plain = all(mask.base == "causal" and mask.local is None and not mask.looks_ahead for mask in masks)
+    square = plain and lq == lk and not folded
     name = "" if list(names) == ["full"] else " or ".join(names)
     pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
     return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)

@@ -21,7 +21,7 @@ MAX_EXPONENT = 16
 
 ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.List, ast.Name, ast.Constant,
-    ast.Call, ast.Load, ast.Store, ast.GeneratorExp, ast.comprehension,
+    ast.Call, ast.Load, ast.Store, ast.GeneratorExp, ast.ListComp, ast.comprehension,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
 )  # fmt: skip
@@ -108,23 +108,25 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
 
 
 def _check_sums(expression: Expression) -> None:
-    """Refuse a generator that is not the one argument of ``sum``, over one list."""
+    """Refuse a generator that is not the one argument of ``sum``, and one over more than one list."""
     nodes = list(ast.walk(expression.tree))
     calls = (node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sum")
     summed = {id(node.args[0]) for node in calls if len(node.args) == 1}
     for node in nodes:
-        if isinstance(node, ast.GeneratorExp):
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
             (first, *others) = node.generators
-            if id(node) not in summed or others or not isinstance(first.target, ast.Name) or first.is_async:
-                message, hint = "'for' stands in a sum over one list alone", "such as sum(s**2 for s in sides)"
+            alone = isinstance(node, ast.ListComp) or id(node) in summed
+            if not alone or others or not isinstance(first.target, ast.Name) or first.is_async:
+                message = "'for' stands in a sum over one list, or in a list made of one"
+                hint = "such as sum(s**2 for s in sides), or [s**2 for s in sides]"
                 _fail("bad-expression", message, expression.place(node), hint)
 
 
 def bound(tree: ast.expr) -> set[int]:
-    """The letters of sums in an expression, where they stand for an item: the identities of their nodes."""
+    """The letters of sums and lists in an expression, where they stand for an item: the identities of their nodes."""
     found: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.GeneratorExp):
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
             letters = {getattr(loop.target, "id", "") for loop in node.generators}
             inside = [node.elt, *(part for loop in node.generators for part in (loop.target, *loop.ifs))]
             names = (name for part in inside for name in ast.walk(part) if isinstance(name, ast.Name))

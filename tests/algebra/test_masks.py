@@ -167,8 +167,8 @@ def test_names() -> None:
 
 
 def test_fields_are_bounds() -> None:
-    """The tests know every bound that a mask has."""
-    assert tuple(field.name for field in fields(Mask)) == ("base", *BOUNDS)
+    """The tests know every bound that a mask has; blocks and picked keys have tests of their own (``test_blocks``)."""
+    assert tuple(field.name for field in fields(Mask)) == ("base", *BOUNDS, "within", "picked")
 
 
 # bounds of the counts, for lengths and windows of any size

@@ -17,7 +17,7 @@ from tests.oracle.package import closed_form, generated, interpreted, program_of
 from tests.oracle.specs import Case, to_yaml
 from tests.sampling import amount
 
-ITEMS = ("sides", "range(L)", "range(1, L)", "range(L, 2*L + 1)", "[1, D, L]", "sides + [2]", "range(4)")
+ITEMS = ("sides", "range(L)", "range(1, L)", "range(L, 2*L + 1)", "[1, D, L]", "sides + [2]", "range(4)", "[2*t + 1 for t in sides]", "[t for t in sides if t > 1]", "[t + L for t in range(L)]")
 TERMS = ("s", "s**2", "D*s + 1", "s*s*D + s*L", "s//2", "min(s, D)", "max(0, s - 1)", "3", "(s > 1)", "sum(s*t for t in sides)", "s % 3 + D")
 TESTS = ("", " if s > 1", " if s % 2 == 0", " if flag", " if s > 0 if s < D")
 
@@ -78,9 +78,9 @@ def test_a_list_of_the_config_stays_open_and_is_printed(tmp_path: Path) -> None:
         assert r"_{s=0}^{\lvert \mathit{sides} \rvert - 1} \mathit{sides}_{s}^{2}" in texts[ending]
 
 
-@pytest.mark.parametrize("text", ["(s for s in sides)", "max(s for s in sides)", "sum((s for s in sides), 1)", "sum(s*t for s in sides for t in sides)", "[s for s in sides]", "sum(s for s, t in sides)"])
+@pytest.mark.parametrize("text", ["(s for s in sides)", "max(s for s in sides)", "sum((s for s in sides), 1)", "sum(s*t for s in sides for t in sides)", "[s*t for s in sides for t in sides]", "{s for s in sides}", "sum(s for s, t in sides)"])
 def test_other_generators_are_refused(text: str) -> None:
-    """A sum over one list is all there is."""
+    """A sum over one list, or a list made of one, is all there is."""
     document = to_yaml(case_of(text, "x", {}, {}).document)
     with pytest.raises(SpecError) as found:
         read(Source("small.yaml", document), lambda name: None)

@@ -206,6 +206,9 @@ CONVOLUTIONS = (
          lambda x: reached(x, 4, 2, 1, extra=1), 0, work=lambda x: 4 * 6 * 4 * x, lengths={"x": (1, 1)}),
 )  # fmt: skip
 
+BLOCK = [0, 0, 0, 1, 2, 2, *range(3, 99)]
+"""The block of each token, where three blocks are followed by tokens of none."""
+
 ATTENTION = (
     attention("heads: 2"),
     attention("heads: 2, mask: causal", lambda i, j: j <= i),
@@ -214,6 +217,12 @@ ATTENTION = (
     attention("heads: 2, mask: causal, sliding: 3", lambda i, j: i - 3 < j <= i, degrees={"x": 1}, lengths={"x": (3, 1)}),
     attention("heads: 2, local: 2", lambda i, j: abs(i - j) <= 2, degrees={"x": 1}, lengths={"x": (4, 1)}),
     attention("heads: 2, mask: causal, chunked: 4", lambda i, j: j <= i and i // 4 == j // 4, degrees={"x": 1}, lengths={"x": (1, 4)}),
+    attention("heads: 2, mask: causal, blocks: [3, 1, 2]", lambda i, j: j <= i or BLOCK[i] == BLOCK[j], lengths={"x": (6, 1)}),
+    attention("heads: 2, mask: block, blocks: [3, 1, 2]", lambda i, j: BLOCK[i] == BLOCK[j], degrees={"x": 1}, lengths={"x": (6, 1)}),
+    attention("heads: 2, mask: block, blocks: [3, 1, 2], sparse: true", lambda i, j: BLOCK[i] == BLOCK[j], every=None, degrees={"x": 1},
+              lengths={"x": (6, 1)}),
+    attention("heads: 2, mask: causal, sees: 'min(row//2, 1)*2 + row % 2 + 1'", lambda i, j: i // 2 - 1 <= j // 2 and j <= i, degrees={"x": 1},
+              lengths={"x": (4, 2)}),
     attention("heads: 2, kv_heads: 1", values=(("text", 4), ("text", 2), ("text", 2))),
     Law("attention", one("query: a, key: b, value: c, heads: 2", "attention"), lambda x, **_: x, 6, lambda x, y: (4 + 6) * pairs(x, y),
         degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4), ("prompt", 6))),

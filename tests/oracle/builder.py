@@ -44,6 +44,7 @@ class Builder:
     labels: list[str] = field(default_factory=list)
     weights: list[tuple[str, str, str]] = field(default_factory=list)  # (absolute name, in, out)
     counter: list[int] = field(default_factory=lambda: [0])
+    more: Random = field(default_factory=Random)  # for what was added later, so that cases by seed stay
     bound: set[str] = field(default_factory=set)  # names that some entry computes, at any depth
 
     def pick(self, options: Sequence[T]) -> T:

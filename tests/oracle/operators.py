@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .expressions import evaluate, fill
@@ -115,11 +115,64 @@ def _sees(mask: str, bounds: Mapping[str, int], position: int, key: int) -> bool
     return seen
 
 
+def _blocks(lengths: list[int], queries: int) -> list[int]:
+    """The block of each query; a token of no block is one of its own."""
+    found = [place for place, length in enumerate(lengths) for _ in range(length)]
+    if len(found) > queries:
+        raise ValueError(f"blocks of {len(found)} tokens, {queries} queries")
+    return found + [-1 - place for place in range(queries - len(found))]
+
+
+def _pairs_of_blocks(queries: int, keys: int, mask: str, lengths: list[int]) -> int:
+    """Pairs of a mask with blocks, one by one: the queries are the last of the keys, blocks are theirs."""
+    past = keys - queries
+    if past < 0 or (past and mask == "block"):
+        raise ValueError("blocks of queries that are not among the keys")
+    of = _blocks(lengths, queries)
+    pairs = ((i, j - past) for i in range(queries) for j in range(keys))
+    return sum((j >= 0 and of[i] == of[j]) or (mask == "causal" and j <= i) for i, j in pairs)
+
+
+def _pairs_seen(queries: int, keys: int, mask: str, seen: Callable[[int], int]) -> int:
+    """Pairs of queries that see a number of keys each, of those that the mask allows."""
+    if mask == "causal" and keys < queries:
+        raise ValueError("queries that are not the last of the keys")
+    return sum(max(0, min(seen(i), i + 1 + keys - queries if mask == "causal" else keys)) for i in range(queries))
+
+
 def _pairs(queries: int, keys: int, mask: str, bounds: Mapping[str, int]) -> int:
     """Pairs that a mask leaves, counted one by one; the last query sees the last key."""
     if mask in ("full", "block") and not bounds:
         return queries * keys
     return sum(_sees(mask, bounds, i + keys - queries, j) for i in range(queries) for j in range(keys))
+
+
+def _left(scope: Scope, entry: Entry, sides: tuple[int, int], mask: str, bounds: Mapping[str, int], parts: Any) -> int:
+    """Pairs of one item that blocks, numbers of keys or bounds leave."""
+    field = "blocks" if "blocks" in entry else "sees"
+    if field not in entry:
+        return _pairs(*sides, mask, bounds)
+    axes = dict(parts[0]) if len(parts) == 1 else {}
+    names = {**scope.names, **axes, "tokens": sum(math.prod(n for _, n in part) for part in parts)}
+    if entry[field] in scope.context.streams:
+        return _pairs_of_blocks(*sides, mask, []) if field == "blocks" else 0
+    if field == "blocks":
+        return _pairs_of_blocks(*sides, mask, evaluate(entry["blocks"], names))
+    return _pairs_seen(*sides, mask, lambda row: _number_seen(evaluate(entry["sees"], {**names, "row": row}), row, sides[1]))
+
+
+def _number_seen(value: Any, row: int, keys: int) -> int:
+    """The number of keys that one query sees; null is all."""
+    return keys if value is None else int(value[row] if isinstance(value, list) else value)
+
+
+def _elsewhere(scope: Scope, entry: Entry, mask: str) -> Iterator[int]:
+    """Pairs that the items of a stream add: those ahead within a block (both sides under `block`), or its rows."""
+    for field in ("blocks", "sees"):
+        if entry.get(field) in scope.context.streams:
+            for rows in scope.context.streams[entry[field]].rows():
+                ahead = sum(1 for i in range(rows) for _ in range(i))
+                yield rows if field == "sees" else ahead * (2 if mask == "block" else 1)
 
 
 def _joined(values: list[Value]) -> Stream:
@@ -143,7 +196,8 @@ def attention(scope: Scope, path: str, entry: Entry, values: list[Value]) -> lis
     bounds = {name: size for name, size in sizes.items() if size is not None}
     if mask not in ("full", "causal", "prefix", "block"):
         raise ValueError(f"mask {mask} is not in the oracle")
-    if scope.context.all_pairs:
+    every = scope.context.all_pairs and not scope.ev(entry.get("sparse", False))
+    if every:
         mask, bounds = "full", {}
     qs, ks, vs = _joined(q), _joined(k), _joined(v)
     if not qs.over == ks.over == vs.over or ks.rows() != vs.rows():
@@ -153,10 +207,12 @@ def attention(scope: Scope, path: str, entry: Entry, values: list[Value]) -> lis
         raise ValueError(f"{path}: widths {wq}, {wk}, {wv} of {heads} and {kv_heads} heads")
     dq, dv = wq // heads, wv // kv_heads
     pairs = 0
-    for (folds, queries), (also, keys) in zip(_folded(qs, fold), _folded(ks, fold), strict=True):
+    for (folds, queries), (also, keys), rows in zip(_folded(qs, fold), _folded(ks, fold), qs.items, strict=True):
         if folds != also:
             raise ValueError(f"{path}: folded axes differ")
-        pairs += folds * _pairs(queries, keys, mask, bounds)
+        pairs += folds * (_pairs(queries, keys, mask, bounds) if every else _left(scope, entry, (queries, keys), mask, bounds, rows))
+    if not every:
+        pairs += sum(_elsewhere(scope, entry, mask))
     probabilities = (*q, *k, *bias)
     products = [
         Contraction("scores", 2 * pairs * heads * dq, (tuple(q), tuple(k))),

@@ -106,7 +106,7 @@ def make_case(seed: int, budget: int) -> Case:
     rng = Random(seed)
     axes, streams, inputs = _head(rng)
     values = {n: Known(i["stream"], i["width"], "when" in i) for n, i in inputs.items()}
-    b = Builder(rng, budget, values, axes)
+    b = Builder(rng, budget, values, axes, more=Random(f"more {seed}"))
     graph: list[dict[str, Any]] = []
     if b.chance(30):
         inputs["ids"] = {"stream": "text"}

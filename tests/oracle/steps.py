@@ -128,6 +128,20 @@ def rows(b: Builder) -> list[Entry]:
     return b.entry({"op": "expand", "from": source, "stream": stream}, stream, known.width)
 
 
+def pattern(b: Builder, form: str, mask: str) -> Entry:
+    """Sometimes blocks of unequal lengths, or a number of keys for each query; sometimes only the useful pairs are computed."""
+    kind = b.more.randrange(8)
+    sparse = b.more.choice([{}, {}, {"sparse": True}, {"sparse": "flag"}])
+    if kind == 0:
+        within = b.more.choice(["causal", "block"]) if form == "self" else "causal"
+        streams = [known.stream for known in b.values.values() if known.stream == "image"]
+        return {"mask": within, "blocks": b.more.choice([*streams, "[tokens//3, tokens//2]", "[tokens//2, 0, min(tokens//3, 2)]"]), **sparse}
+    if kind == 1:
+        sees = ["R", "row//R + 1", "row % R + 1 + min(row//R, 2)*R", "tokens if row < R else 2", "R - row", "R if flag else null"]
+        return {"sees": b.more.choice(sees), **sparse}
+    return sparse if kind == 2 else {}
+
+
 def attend(b: Builder) -> list[Entry]:
     """Self, cross or joint attention of projections, and a projection of each result."""
     sources = b.sure(stream="text") + b.sure(stream="prompt") + b.sure(stream="image")
@@ -161,6 +175,8 @@ def attend(b: Builder) -> list[Entry]:
     if form == "self" and stream == "prompt" and len(b.prompt_axes) == 2 and b.chance(70):
         fields.pop("mask", None)
         fields["fold"] = [b.pick(b.prompt_axes)]
+    if form in ("self", "prefix") and "fold" not in fields:
+        fields |= pattern(b, form, fields.get("mask", "full"))
     if (tables := b.sure(stream="table")) and b.chance(30):
         fields["bias"] = [b.pick(tables)]
     queries = triples if form == "joint" else triples[:1]
