@@ -34,6 +34,10 @@ class Streams:
         self.sizes = sizes
         self.report = report
         self.introduced: set[tuple[str, Expr]] = set()  # axes that are called as a batch variable and have another length
+        plain = ((stream, axis) for stream in spec.streams for part in stream.parts for axis in part.axes)
+        self.owners: dict[tuple[str, str], StreamSpec] = {}
+        for stream, (_, length) in plain:
+            self.owners.setdefault((stream.over, length.text), stream)
         for stream in spec.streams:
             try:
                 self.declared[stream.name.text] = self.declare(stream)
@@ -43,26 +47,11 @@ class Streams:
 
     def declare(self, spec: StreamSpec) -> Stream:
         """A declared stream; a name in a length that is no size becomes a batch variable."""
+        self.introduce_lengths(spec)
         parts = []
         for part in spec.parts:
             axes = []
             for axis, expression in part.axes:
-                for name, span in names(expression):
-                    if name in self.sizes:
-                        continue
-                    known = self.lengths.get(name)
-                    if spec.over == ONCE and known:
-                        continue
-                    if spec.over == ONCE:
-                        raise _error(
-                            "unknown-size", f"'{name}' is no size, and stream '{spec.name}' has no items to measure", span
-                        )
-                    if known and known.items != spec.over:
-                        message = f"'{name}' measures items of '{known.items}' already"
-                        raise _error("length-reused", message, span, "give each index set its own batch variables")
-                    if not known:
-                        self.variables[name] = size_symbol(name)
-                        self.lengths[name] = Length(self.variables[name], spec.over, spec.name.text, axis.text)
                 axes.append((axis.text, self.length(expression, {})))
                 self.introduce(*axes[-1])
                 if spec.over == ONCE and self.of_items(axes[-1][1]):
@@ -70,6 +59,25 @@ class Streams:
                     raise _error("length-of-items", message, expression.span, "longest(...) is that of the longest item")
             parts.append(Part(tuple(axes)))
         return Stream(spec.over, tuple(parts))
+
+    def introduce_lengths(self, spec: StreamSpec, around: tuple[StreamSpec, ...] = ()) -> None:
+        """Make names in lengths of a stream batch variables; an axis that is such a name owns it, even in a later stream."""
+        for axis, expression in (pair for part in spec.parts for pair in part.axes):
+            for name, span in names(expression):
+                if name in self.sizes:
+                    continue
+                owner = self.owners.get((spec.over, name), spec)
+                if name not in self.lengths and owner not in (spec, *around) and expression.text != name:
+                    self.introduce_lengths(owner, (spec, *around))
+                known = self.lengths.get(name)
+                if spec.over == ONCE and not known:
+                    raise _error("unknown-size", f"'{name}' is no size, and stream '{spec.name}' has no items to measure", span)
+                if known and spec.over not in (ONCE, known.items):
+                    message = f"'{name}' measures items of '{known.items}' already"
+                    raise _error("length-reused", message, span, "give each index set its own batch variables")
+                if not known:
+                    self.variables[name] = size_symbol(name)
+                    self.lengths[name] = Length(self.variables[name], spec.over, spec.name.text, axis.text)
 
     def of_items(self, length: Expr) -> bool:
         """Whether a length differs between the items of a batch."""

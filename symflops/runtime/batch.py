@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, repeat
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.index_sets import ONCE
 from symflops.runtime.least import described, too_short
-from symflops.runtime.module_batch import MOST_COUNTED
+from symflops.runtime.module_batch import ALONE, MOST_COUNTED
 from symflops.runtime.sizes import is_whole
 
 TYPE_CHECKING = False
@@ -54,6 +55,8 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
     streams = {stream.name: stream for stream in program.streams if stream.given}
     unknown = [name for name in batch if name not in streams]
     if unknown:
+        if any(stream.name == unknown[0] for stream in program.streams):
+            raise FormError(f"the lengths of '{unknown[0]}' are those of other streams: leave it out")
         hint = did_you_mean(unknown[0], streams, f"this model has {', '.join(streams) or 'no streams'}")
         raise FormError(f"the model has no stream '{unknown[0]}': {hint}")
     found: dict[str, list[Item]] = {}
@@ -66,21 +69,34 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
 def _joined(streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], side: str) -> Iterator[Item]:
     columns: list[list[Item]] = []
     counts: dict[str, int] = {}
+    shared = dict(chain.from_iterable(map(_of_all, streams, repeat(batch))))
     for stream in streams:
+        if shared.keys() & set(stream.variables):
+            continue
         if stream.name in batch:
             columns.append(_entries(stream, batch[stream.name], side))
             counts[stream.name] = len(columns[-1])
         elif not stream.optional:
             raise FormError(f"the batch lacks the stream '{stream.name}'")
+    if shared and not counts:
+        name = next(stream.name for stream in streams if stream.variables[:1] == (next(iter(shared)),))
+        raise FormError(f"'{name}' {ALONE}")
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
         raise FormError(f"streams have different numbers of items: {numbers}")
-    absent = {name: stream.absent for stream in streams if stream.name not in batch for name in stream.variables}
+    absent = {name: stream.absent for stream in streams if stream.name not in batch for name in stream.variables} | shared
     for parts in zip(*columns, strict=True):
         item = dict(absent)
         for part in parts:
             item.update(part)
         yield item
+
+
+def _of_all(stream: StreamInfo | Stream, batch: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The variable of a stream with a default of which a batch has one number, that of every item."""
+    given = batch.get(stream.name)
+    if stream.absent and len(stream.variables) == 1 and is_whole(given, LONGEST):
+        yield stream.variables[0], given
 
 
 def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> list[Item]:

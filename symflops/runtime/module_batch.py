@@ -20,6 +20,9 @@ MOST_COUNTED = 1_000_000
 """The largest number of items of a stream that is given as a number."""
 
 
+ALONE = "is one number for all items: another stream must say how many there are"
+
+
 class BatchFormError(ValueError):
     """A batch is not of the form that the streams have."""
 
@@ -29,16 +32,19 @@ def columns_of(streams: Sequence[Axes], optional: Mapping[str, bool], batch: Map
     real: Columns = []
     padded: Columns = []
     count = 0
+    shared = {name for name, axes, absent in streams if absent and len(axes) == 1 and is_length(batch[name])}
+    if shared and all(batch[name] is None for name, _, _ in streams if name not in shared):
+        raise BatchFormError(f"'{min(shared)}' {ALONE}")
     for name, axes, _ in streams:
         given = batch[name]
-        if given is not None:
+        if given is not None and name not in shared:
             count = max(count, count_of(name, given, axes))
-        elif not optional[name]:
+        elif given is None and not optional[name]:
             raise BatchFormError(f"the batch lacks the stream '{name}'")
     for name, axes, absent in streams:
         given = batch[name]
-        if given is None:
-            one = two = [[absent] * count for _ in axes or (0,)]
+        if given is None or name in shared:
+            one = two = [[absent if given is None else int(given)] * count for _ in axes or (0,)]
         elif isinstance(given, dict):
             sides = (given["lengths"], given.get("padded", given["lengths"]))
             one, two = (axes_of(name, side, axes, count) for side in sides)

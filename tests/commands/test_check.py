@@ -197,3 +197,45 @@ def test_items_of_their_own_may_be_left_out(tmp_path: Path) -> None:
     estimator = load(tmp_path / "small.yaml").estimator({})
     assert estimator.forward(estimator.moments(text=[10])) == 2 * 16 * 10
     assert estimator.forward(estimator.moments(text=[10], images=[3, 4])) == 2 * 16 * 17
+
+
+@pytest.mark.parametrize("batch", [{"steps": 3}, {"steps": [3, 3]}])
+def test_one_number_for_all_items(tmp_path: Path, batch: dict[str, Any]) -> None:
+    """A batch may have one number for a stream with a default, that of each item: interpreted, and in modules."""
+    text = (NUMBERED % "").replace("steps: [s]", "steps: {over: samples, axes: [s], default: 8}")
+    (tmp_path / "small.yaml").write_text(text, "utf-8")
+    model = load(tmp_path / "small.yaml")
+    estimator = model.estimator({})
+    assert estimator.forward(estimator.moments(text=[10, 2], **batch)) == 3 * 2 * 16 * 12
+    names: dict[str, Any] = {}
+    exec(model.structure(targets=("py",)).texts["py"], names)  # noqa: S102 - a module that symflops wrote
+    module = names["Estimator"](names["Sizes"].from_config({}))
+    assert module.forward(names["moments"](text=[10, 2], **batch)) == 3 * 2 * 16 * 12
+    assert module.forward(names["moments"](text={"lengths": [10, 2], "padded": [10, 10]}, **batch)) == 3 * 2 * 16 * 12
+    for wrong in (-1, True, 2.5, "3"):
+        with pytest.raises((BatchError, ValueError), match="steps"):
+            estimator.moments(text=[10, 2], steps=wrong)
+        with pytest.raises(ValueError, match="steps"):
+            names["moments"](text=[10, 2], steps=wrong)
+    with pytest.raises(BatchError, match="text"):
+        estimator.moments(text=3)
+
+
+@pytest.mark.parametrize(
+    ("streams", "owners"),
+    [
+        ("labels: {z: x + 1}, text: [x]", {"text": ("x",), "labels": ()}),
+        ("text: [x], labels: [x]", {"text": ("x",), "labels": ()}),
+        ("labels: {z: 4*w}, text: [f, h, w]", {"text": ("f", "h", "w"), "labels": ()}),
+        ("labels: {q: y + 1, x: x}, text: {s: x + 1, y: y}", {"labels": ("x",), "text": ("y",)}),
+    ],
+)
+def test_streams_share_a_length(tmp_path: Path, streams: str, owners: dict[str, tuple[str, ...]]) -> None:
+    """The stream whose axis is the length has it in a batch, wherever it stands."""
+    text = f"language: 2\nname: small\nsizes: {{D: {{key: width, default: 4}}}}\nstreams: {{{streams}}}\ninputs: {{t: {{stream: text, width: D}}, l: {{stream: labels, width: D}}}}\n"
+    (tmp_path / "small.yaml").write_text(f"{text}graph: [{{a: {{op: linear, from: t, width: D, to: a}}}}, {{b: {{op: linear, from: l, width: D, to: b}}}}]\noutputs: [a, b]\n", "utf-8")
+    model = load(tmp_path / "small.yaml")
+    assert {stream.name: stream.variables for stream in model.program().streams} == owners
+    if not owners["labels"]:
+        with pytest.raises(BatchError, match="leave it out"):
+            model.estimator({}).moments(text=[[2] * len(owners["text"])], labels=[3])

@@ -69,11 +69,16 @@ def read_streams(document: Mapping[str, Any], names: Mapping[str, Any], batch: M
         else:
             declared[name] = (SAMPLES, _axes(given))
     items: dict[str, list[dict[str, int]]] = {ONCE: [{}]}
+    shared: dict[tuple[str, str], int] = {}
+    lacking: list[tuple[str, str]] = []
     for name, (over, axes) in declared.items():
         variables = list(dict.fromkeys(v for text in axes.values() for v in free_names(text, names)))
+        default = (document["streams"][name] or {}).get("default") if isinstance(document["streams"][name], Mapping) else None
+        if default is not None and isinstance(batch.get(name, default), int):
+            shared |= dict.fromkeys([(over, variable) for variable in variables], batch.get(name, default))
+            continue
         if name not in batch:
-            if variables and over != ONCE:
-                raise KeyError(f"the batch lacks stream {name}")
+            lacking += [(over, variable) for variable in variables if over != ONCE]
             continue
         entries = [list(e) if isinstance(e, list | tuple) else [e] for e in batch[name]]
         known = items.setdefault(over, [{} for _ in entries])
@@ -83,6 +88,11 @@ def read_streams(document: Mapping[str, Any], names: Mapping[str, Any], batch: M
             for variable, length in zip(variables, entry, strict=True):
                 if scope.setdefault(variable, length) != length:
                     raise ValueError(f"batch variable {variable} has two lengths")
+    for (over, variable), length in shared.items():
+        for scope in items[over]:
+            scope[variable] = length
+    if any(variable not in scope for over, variable in lacking for scope in items.get(over, [{}])):
+        raise KeyError("the batch lacks a stream")
     context = Context(program=Program(), items=items, blocks=document.get("blocks") or {}, sizes=dict(names))
     for name, (over, axes) in declared.items():
         if over not in items:

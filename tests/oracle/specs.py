@@ -83,7 +83,7 @@ def _patterns(rng: Random, labels: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rng.choices(globs, k=rng.randint(1, 6))))
 
 
-def _head(rng: Random) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+def _head(rng: Random, more: Random, further: bool) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
     """Axes of the prompt, streams, inputs."""
     axes = rng.choice([("y",), ("y",), ("h", "w")])
     streams: dict[str, Any] = {"text": ["x"], "prompt": list(axes), "sample": [], "table": {"over": "once", "axes": {}}}
@@ -95,18 +95,25 @@ def _head(rng: Random) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]
         inputs["hs"] = {"stream": "sample", "width": rng.choice(["D", "F"])}
     if rng.random() < 0.25:
         inputs["hm"] = {"stream": "sample", "width": "E", "when": "flag"}
+    if further and more.random() < 0.25:  # as long as another stream, or as long as the batch says for all samples
+        streams["labels"] = {"z": more.choice(["x", "x + 1", "2*x"])}
+        inputs["hl"] = {"stream": "labels", "width": "D"}
+    if further and more.random() < 0.25:
+        streams["steps"] = {"over": "samples", "axes": ["s"], "default": more.randint(1, 4)}
+        inputs["hn"] = {"stream": "steps", "width": more.choice(["D", "E"])}
     if rng.random() < 0.3:
         streams["image"] = {"over": "images", "axes": ["g"]}
         inputs["hi"] = {"stream": "image", "width": "F"}
     return axes, streams, inputs
 
 
-def make_case(seed: int, budget: int) -> Case:
-    """A valid spec with a config, a batch and train patterns; a function of its arguments."""
+def make_case(seed: int, budget: int, *, further: bool = True) -> Case:
+    """A valid spec with a config, a batch and train patterns; a function of its arguments; ``further`` streams came later."""
     rng = Random(seed)
-    axes, streams, inputs = _head(rng)
+    more = Random(f"more {seed}")
+    axes, streams, inputs = _head(rng, more, further)
     values = {n: Known(i["stream"], i["width"], "when" in i) for n, i in inputs.items()}
-    b = Builder(rng, budget, values, axes, more=Random(f"more {seed}"))
+    b = Builder(rng, budget, values, axes, more=more)
     graph: list[dict[str, Any]] = []
     if b.chance(30):
         inputs["ids"] = {"stream": "text"}
@@ -139,6 +146,8 @@ def make_case(seed: int, budget: int) -> Case:
         "text": [rng.randint(0, 5) for _ in range(samples)],
         "prompt": [[rng.randint(0, 4) for _ in axes] if len(axes) > 1 else rng.randint(0, 5) for _ in range(samples)],
     }
+    if "steps" in streams and more.random() < 0.7:
+        batch["steps"] = more.choice([more.randint(0, 4), [more.randint(0, 4) for _ in range(samples)]])
     if "image" in streams:
         batch["image"] = [rng.randint(0, 5) for _ in range(rng.randint(0, 3))]
     return Case(document, _config(rng), batch, _patterns(rng, b.labels))

@@ -65,9 +65,12 @@ WIDTH = 112
 
 def signature(program: Program) -> str:
     """The arguments of ``moments``."""
+    numbers = {
+        stream.name for stream in program.streams if not stream.variables or (stream.absent and len(stream.variables) == 1)
+    }
     parts = [
-        f"{name}: {'Streams' if variables else 'Streams | int'}{' | None = None' if optional else ''}"
-        for name, _, variables, optional in stream_rows(program)
+        f"{name}: {'Streams | int' if name in numbers else 'Streams'}{' | None = None' if optional else ''}"
+        for name, _, _, optional in stream_rows(program)
     ]
     return ", ".join(["*", *parts]) if parts else ""
 
