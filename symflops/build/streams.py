@@ -34,10 +34,12 @@ class Streams:
         self.sizes = sizes
         self.report = report
         self.introduced: set[tuple[str, Expr]] = set()  # axes that are called as a batch variable and have another length
-        plain = ((stream, axis) for stream in spec.streams for part in stream.parts for axis in part.axes)
-        self.owners: dict[tuple[str, str], StreamSpec] = {}
-        for stream, (_, length) in plain:
-            self.owners.setdefault((stream.over, length.text), stream)
+        self.owners: dict[
+            tuple[str, str], tuple[StreamSpec, str, str]
+        ] = {}  # of a length: its stream, the name of that, its axis
+        for stream in spec.streams:
+            for axis, length in (pair for part in stream.parts for pair in part.axes):
+                self.owners.setdefault((stream.over, length.text), (stream, stream.name.text, axis.text))
         for stream in spec.streams:
             try:
                 self.declared[stream.name.text] = self.declare(stream)
@@ -66,7 +68,7 @@ class Streams:
             for name, span in names(expression):
                 if name in self.sizes:
                     continue
-                owner = self.owners.get((spec.over, name), spec)
+                owner, *named = self.owners.get((spec.over, name), (spec, spec.name.text, axis.text))
                 if name not in self.lengths and owner not in (spec, *around) and expression.text != name:
                     self.introduce_lengths(owner, (spec, *around))
                 known = self.lengths.get(name)
@@ -77,7 +79,7 @@ class Streams:
                     raise _error("length-reused", message, span, "give each index set its own batch variables")
                 if not known:
                     self.variables[name] = size_symbol(name)
-                    self.lengths[name] = Length(self.variables[name], spec.over, spec.name.text, axis.text)
+                    self.lengths[name] = Length(self.variables[name], spec.over, *named)
 
     def of_items(self, length: Expr) -> bool:
         """Whether a length differs between the items of a batch."""

@@ -36,7 +36,7 @@ SIZE = (
 STREAM = (
     Field("over", Form.NAME, "the index set: 'samples', 'once', or one of its own such as 'images'"),
     Field("axes", Form.AXES, "its axes: [x], or {x: length}"),
-    Field("default", Form.COUNT, "each length of its items in a batch that leaves it out; with one, a batch may have a number for all items"),
+    Field("default", Form.COUNT, "each length of its items if a batch leaves it out; a batch may have one number for all"),
     Field("doc", Form.TEXT, "what it is"),
 )
 INPUT = (
