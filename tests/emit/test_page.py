@@ -13,9 +13,12 @@ from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.page import page, regime_notes
+from symflops.emit.page.parts import of_parts
+from symflops.emit.page.plots import sweep
+from symflops.emit.page.step import Step
 from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.emit.page.worked_figures import worked
-from symflops.model.formula import Formula, evaluate
+from symflops.model.formula import ZERO, Formula, evaluate
 from symflops.records.published import published
 from symflops.records.verified import verifications
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -149,3 +152,39 @@ def test_what_decided_the_structure_is_told_with_it() -> None:
     fixed = dict(program.fixed)
     assert fixed and all(sizes[letter] == value for letter, value in fixed.items())
     assert 1 in fixed.values() and re.search(r"\d", str(evaluate(program.parameters, sizes)))
+
+
+@pytest.mark.parametrize("name", ["llama", "deepseek_v3", "gemma3", "mixtral", "wan", "qwen3_next", *sampled(shipped.NAMES, 2)])
+def test_one_more_is_the_difference_of_two_configs(name: str) -> None:
+    model = load(name)
+    program = model.typical(["full"], ["symflops"])
+    found = worked(program)
+    batch = typical_batch(program)
+    sizes = default_sizes(program)
+    for one in found.more if found else ():
+        here, there = (InterpretedEstimator(program, {one.field.keys[0]: one.now + step}, regime="full", convention="symflops") for step in (0, 1))
+        if "." in one.field.keys[0] or {**there.sizes, one.field.letter: one.now} != here.sizes:
+            continue  # other defaults follow this size
+        before, after = (estimator.moments(**batch) for estimator in (here, there))
+        assert (one.forward, one.backward) == (there.forward(after) - here.forward(before), there.backward(after) - here.backward(before))
+        assert one.parameters == there.parameters - here.parameters
+        if one.work != ZERO:
+            step = Step(program, sizes, batch)
+            sums = {program.sum_key(place, "symflops"): value for place, value in enumerate(step.moments("symflops"))}
+            assert evaluate(one.work, sizes | sums) == one.forward
+    assert not found or {one.field.letter for one in found.more} >= {"llama": {"L"}, "deepseek_v3": {"L", "E", "top"}}.get(name, set())
+
+
+@pytest.mark.parametrize("name", ["llama", "jamba", "unet_2d_condition"])
+def test_work_per_token_is_that_of_the_estimator(name: str) -> None:
+    program = load(name).typical(["full"], ["symflops"])
+    over, estimator = worked(program).over, InterpretedEstimator(program, {}, regime="full", convention="symflops")
+    grown = sweep(typical_batch(program), over.stream)
+    totals = {grown.tokens(side): grown.at(side) for side in grown.sides}
+    parts = of_parts(program, {}, program.case("full", "symflops"))
+    for row in over.rows:
+        batch = totals[row.tokens]
+        total = estimator.total(estimator.moments(**batch))
+        attention = parts["attention"]
+        assert row.each * Step(program, default_sizes(program), batch).tokens == total
+        assert row.attention * total == attention.total(attention.moments(**batch))

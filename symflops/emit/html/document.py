@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from symflops.emit.html.calculator import Setting, calculator
 from symflops.emit.page.alignments import math_text
 from symflops.emit.page.printing import PagePrinter
-from symflops.emit.page.tree import Block, Code, Document, Figure, Group, Line, Math, Section, Table, Words
+from symflops.emit.page.tree import Bar, Block, Code, Document, Figure, Group, Line, Math, Section, Table, Words
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.rendering import template
 from symflops.model.formula import evaluate
@@ -115,6 +115,14 @@ class HtmlPage(PagePrinter):
 
     def equation_link(self, number: int) -> str:
         return f'<a href="#eq-{number}">({number})</a>'
+
+    def bar(self, node: Bar) -> str:
+        dark, light = (f"{float(100 * share):.2f}" for share in (node.dark, node.light))
+        one = f'<rect class="part-attention" width="{dark}" height="8"/>'
+        return (
+            f'<svg class="work" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{one}'
+            f'<rect class="part-0" x="{dark}" width="{light}" height="8"/></svg>'
+        )
 
     def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
         return "\n".join(text for _, text in blocks)

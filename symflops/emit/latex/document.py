@@ -12,7 +12,7 @@ from symflops.emit.page.alignments import math_text
 from symflops.emit.page.page import page
 from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.sections import document
-from symflops.emit.page.tree import Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
+from symflops.emit.page.tree import Bar, Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
 from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
 from symflops.model.program import Program
@@ -109,6 +109,10 @@ class LatexPage(PagePrinter):
     def equation_link(self, number: int) -> str:
         return rf"\hyperref[eq-{number}]{{({number})}}"
 
+    def bar(self, node: Bar) -> str:
+        dark, light = (f"{float(share):.3f}\\linewidth" for share in (node.dark, node.light))
+        return rf"\rule{{{dark}}}{{5pt}}\rule[2pt]{{{light}}}{{1pt}}"
+
     def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
         text = ""
         for node, printed in blocks:  # no new paragraph between a sentence and its equation
@@ -123,7 +127,13 @@ class LatexPage(PagePrinter):
 
     def items(self, items: Sequence[str]) -> str:
         rows = (rf"\item {item.removeprefix(chr(92) + ',')}" for item in items)
-        return "\n".join([r"\begin{itemize}\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}", *rows, r"\end{itemize}"])
+        return "\n".join(
+            [
+                r"\begin{itemize}\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}",
+                *rows,
+                r"\end{itemize}",
+            ]
+        )
 
     def notes(self, notes: Sequence[tuple[str, str]]) -> str:
         return "\n".join(f"{self.mark(letter)}\\,{words}\\quad" if letter else words for letter, words in notes).removesuffix(

@@ -66,3 +66,63 @@ def _numbers(values: list[int]) -> str:
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
         return f"{{{values[0]}-{values[-1]}}}"
     return f"{{{','.join(map(str, values))}}}"
+
+
+FEWEST = 4
+"""Rows that a numbered block has at least, to be a heading of its own below its repeat."""
+
+
+def blocks(paths: Sequence[str]) -> list[tuple[str, str]]:
+    """Each path as (block, name within it): a repeat, else the longest numbered path that at least ``FEWEST`` share.
+
+    >>> blocks(["layers.*.mlp.up", "down.0.conv", "down.0.norm.{a,b}", *(f"down.0.attn.1.{name}" for name in "qkvo")])[1:4]
+    [('down.0', 'conv'), ('down.0', 'norm.{a,b}'), ('down.0.attn.1', 'q')]
+    """
+    counts: dict[str, int] = {}
+    for path in paths:
+        for level in levels(path):
+            counts[level] = counts.get(level, 0) + 1
+    found = []
+    for path in paths:
+        group, star, name = path.rpartition(".*.")
+        some = [level for place, level in enumerate(levels(path)) if not place or counts[level] >= FEWEST]
+        block = f"{group}.*" if star else some[-1] if some else ""
+        found.append((block, name if star or not block else path[len(block) + 1 :]))
+    return found
+
+
+def levels(path: str) -> list[str]:
+    """The beginnings of a path that end with a number or a set of numbers, shortest first."""
+    words = path.split(".")
+    return [".".join(words[:end]) for end in range(1, len(words)) if re.fullmatch(r"\d+|\{[\d,-]+\}", words[end - 1])]
+
+
+Folded = list[tuple[str, tuple[int, ...]]]
+
+
+def shared(found: Folded, alike: Sequence[Hashable]) -> Folded:
+    """What :func:`folded` gives, with names merged that differ in one word; only names equal in ``alike`` merge.
+
+    >>> shared([("a.q.bias", (0,)), ("a.k.bias", (1,)), ("b", (2,))], "xxx")
+    [('a.{q,k}.bias', (0, 1)), ('b', (2,))]
+    """
+    most = max((name.count(".") for name, _ in found), default=0)
+    for back in range(1, most + 2):
+        groups: dict[Hashable, Folded] = {}
+        for name, places in found:
+            words = name.split(".")
+            rest = tuple(words[: len(words) - back]), tuple(words[len(words) - back + 1 :])
+            plain = len(words) >= back and not NUMBER.fullmatch(words[-back]) and "{" not in words[-back]
+            key = (rest, alike[places[0]]) if plain and words[-back] != "*" else (name, places)
+            groups.setdefault(key, []).append((name, places))
+        found = [_merged(group, back) for group in groups.values()]
+    return sorted(found, key=lambda each: each[1][0])
+
+
+def _merged(group: Folded, back: int) -> tuple[str, tuple[int, ...]]:
+    """One name for several that differ in the word at ``back`` from the end, with all their positions."""
+    if len(group) == 1:
+        return group[0]
+    words = group[0][0].split(".")
+    words[-back] = f"{{{','.join(name.split('.')[-back] for name, _ in group)}}}"
+    return ".".join(words), tuple(sorted(place for _, places in group for place in places))

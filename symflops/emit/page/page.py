@@ -14,7 +14,7 @@ from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.inserted import inserted
-from symflops.emit.page.number_ranges import folded
+from symflops.emit.page.number_ranges import blocks, folded, shared
 from symflops.emit.page.types import (
     AmountRow,
     Cell,
@@ -76,6 +76,10 @@ def page(
     )
 
 
+MANY_TENSORS, MANY_ROWS = 24, 60
+"""Rows of a table above which names that are alike share one."""
+
+
 def fixed_values(program: Program) -> Iterable[tuple[str, str]]:
     """The fields that decide the structure, each with its value as JSON."""
     for letter, value in program.fixed:
@@ -105,13 +109,12 @@ def layout_text(layout: Layout | None) -> str:
 
 
 def located(path: str) -> tuple[str, str]:
-    """A path as (repeated block, name within it).
+    """A path as (repeated or numbered block, name within it).
 
-    >>> located("layers.*.mlp.up")
-    ('layers.*', 'mlp.up')
+    >>> located("layers.*.mlp.up"), located("down.{0-2}.resnets.1.conv")
+    (('layers.*', 'mlp.up'), ('down.{0-2}', 'resnets.1.conv'))
     """
-    group, star, name = path.rpartition(".*.")
-    return (f"{group}.*", name) if star else ("", path)
+    return blocks([path])[0]
 
 
 def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
@@ -131,9 +134,11 @@ def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterab
         (shape, write(plus([one.copies for one in some])), write(plus([one.count for one in some])))
         for (_, shape), some in tensors.items()
     ]
-    for name, places in folded([name for name, _ in tensors], rows):
+    merged = folded([name for name, _ in tensors], rows)
+    merged = shared(merged, rows) if len(merged) > MANY_TENSORS else merged
+    for (_, places), place in zip(merged, blocks([name for name, _ in merged]), strict=True):
         (shape, copies, elements), count = rows[places[0]], number(len(places))
-        yield TensorRow(*located(name), shape, times(count, copies), times(count, elements))
+        yield TensorRow(*place, shape, times(count, copies), times(count, elements))
 
 
 def owner(tensor: Tensor) -> str:
@@ -195,12 +200,14 @@ def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 
     """The lines of a regime, numbered from ``first``; modules that differ only in numbers are merged."""
     rows = [operator_row(line, letters) for line in regime.lines]
     found: list[OperatorRow] = []
-    for module, places in folded([line.module for line in regime.lines], [replace(row, module="", group="") for row in rows]):
+    alike = [replace(row, module="", group="") for row in rows]
+    merged = folded([line.module for line in regime.lines], alike)
+    merged = shared(merged, alike) if len(merged) > MANY_ROWS else merged
+    for (_, places), (group, name) in zip(merged, blocks([module for module, _ in merged]), strict=True):
         row, count = rows[places[0]], number(len(places))
         inputs, weights = (
             tuple(replace(cell, count=times(count, cell.count)) for cell in cells) for cells in (row.inputs, row.weights)
         )
-        group, name = located(module)
         numbered = replace(row, number=first + len(found), group=group, module=name)
         found.append(replace(numbered, forward=times(count, row.forward), inputs=inputs, weights=weights))
     return tuple(found)

@@ -10,6 +10,7 @@ from symflops.emit.math.lines import LINE
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import aligned, math_text
 from symflops.emit.page.tree import (
+    Bar,
     Block,
     Code,
     Emphasis,
@@ -31,6 +32,9 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
+
+CELLS = 40
+"""The characters of the longest bar."""
 
 
 class PagePrinter(ABC):
@@ -69,6 +73,8 @@ class PagePrinter(ABC):
                 return self.link(address, self.words(words))
             case EquationLink(number):
                 return self.equation_link(number)
+            case Bar():
+                return self.bar(node)
 
     @abstractmethod
     def text(self, text: str) -> str:
@@ -103,6 +109,11 @@ class PagePrinter(ABC):
     def equation_link(self, number: int) -> str:
         """The number of an equation."""
         return f"({number})"
+
+    def bar(self, node: Bar) -> str:
+        """A bar, of characters."""
+        dark, whole = (round(CELLS * share) for share in (node.dark, node.dark + node.light))
+        return "\u2588" * dark + "\u2591" * (whole - dark)
 
     # blocks
 

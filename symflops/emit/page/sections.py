@@ -30,8 +30,8 @@ FIGURES = (
     Figure(
         "plotted",
         "Over length",
-        "Forward and backward work of one item, its other lengths as in the first item of the batch above. The dashed line"
-        " marks the length from which on attention does more work than everything else.",
+        "Forward and backward work of one item, as shares, per token or as it is; its other lengths are those of the first item"
+        " of the batch above. The dashed line marks the length from which on attention does more work than everything else.",
     ),
     Figure(
         "graph",

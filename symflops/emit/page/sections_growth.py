@@ -10,6 +10,7 @@ from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import line_rows
 from symflops.emit.page.analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.emit.page.length_polynomials import Assumption, Unknown
+from symflops.emit.page.sections_more import more
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
     Block,
@@ -29,6 +30,7 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import equals, letter, math, names, plural, series
 from symflops.model.formula import ZERO, Formula, Power, Sym, brackets, symbols
+from symflops.model.polynomials import expanded
 
 MOST, WIDE = 12, 515.0
 """The most rows of a closed form on a page, of that many points each."""
@@ -73,6 +75,7 @@ def growth(page: Page, letters: Mapping[str, str]) -> Section:
             for grown in items.growth:
                 if grown.unknown == unknown:
                     blocks += _Grown(page, grown, printer).blocks()
+    blocks += more(page, printer)
     return Section("growth", "How the cost grows", tuple(blocks))
 
 
@@ -241,10 +244,12 @@ class _Grown:
     def marginal(self) -> Iterator[Block]:
         """The cost of one more token."""
         (_, forward, one), (_, both, two) = self.growth.marginal
-        lines = (Line("token, forward", (Scaled(forward),)), Line("token, both passes", (Scaled(both),)))
+        thrice = expanded(both) == expanded(forward).scale(3)
+        lines = [Line("token, forward", (Scaled(forward),))]
+        lines += [] if thrice else [Line("token, both passes", (Scaled(both),))]
         if all(self.shown([line]) for line in lines):
-            yield Paragraph(("One more token costs",))
-            yield Equation(lines)
+            yield Paragraph(("One more token costs", " this, and three times as much in both passes:" if thrice else ""))
+            yield Equation(tuple(lines))
         else:
             yield Paragraph((f"One more token costs the difference of the closed forms, in {LONGER}",))
         if one is not None and two is not None:

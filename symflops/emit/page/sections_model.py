@@ -107,9 +107,19 @@ def moments(program: Program, letters: Mapping[str, str]) -> Iterator[Block]:
     rest = "." + (PADDED if program.padded else "") + WHOLE if program.whole else adding
     yield Paragraph((MOMENTS, Em(("moment",)), rest))
     columns = (Column(("Moment",), 15), Column(("Definition" if program.whole else "Sum",), 42), Column(("Over",), 38))
-    yield Table("Moments of a batch", columns, tuple(moment_rows(program, letters)))
+    shown = {sign_of(row, letters): row for row in moment_rows(program, letters)}
+    twins = ((letters[f"padded@{place}"], letters[f"real@{place}"]) for place in range(len(program.moments)))
+    bars = [shown.pop(padded)[0] for padded, real in dict(twins).items() if padded != real and {padded, real} <= shown.keys()]
+    yield Table("Moments of a batch", columns, tuple(shown.values()))
+    if bars:
+        yield Paragraph(("A bar, as in ", *bars[0], ", marks the same moment of padded lengths."))
     if "" in letters.values():
         yield Paragraph(("A coefficient without a moment is spent once per step, whatever the batch is.",))
+
+
+def sign_of(row: tuple[Words, ...], letters: Mapping[str, str]) -> str:
+    """The LaTeX of the symbol that a row of the table of moments defines."""
+    return "".join(letters[part.name] for words in row[0] for part in getattr(words, "parts", ()) if isinstance(part, Sym))
 
 
 def amounts(page: Page) -> Iterator[Block]:
@@ -121,6 +131,8 @@ def amounts(page: Page) -> Iterator[Block]:
         columns = (Column(("Amount",), 27), Column((useful,), 34), Column((executed,), 34))
     rows = []
     for amount in page.amounts:
+        if amount.name in page.replaced:
+            continue
         row = ((Code(amount.name),), (Math((amount.useful,)),), (Math((amount.executed,)),))
         rows.append(row if page.pairs_differ else row[:2])
     yield Table("Amounts of work", columns, tuple(rows))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from fractions import Fraction
 
+from symflops.emit.grouping import grouped
 from symflops.emit.page.inserted import COUNTER, Inserted
 from symflops.emit.page.tree import (
     Block,
@@ -28,7 +29,7 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
-from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, plural, series
+from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, names, plural, series
 from symflops.model.formula import Sym
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
@@ -192,7 +193,8 @@ def exact(item: Verification) -> Iterator[Block]:
         f" {cases} {plural(cases, 'case', 'cases')}, and each agrees to the last unit."
     )
     yield Paragraph(("The derivation equals what ", Code(item.reference), counted))
-    rows = tuple(((Code(case.name),), *figures(case)) for case in item.cases)
+    alike = grouped((figures(case), case.name) for case in item.cases)
+    rows = tuple((names(cases, ", "), *counts) for counts, cases in alike.items())
     yield Table(f"Measured cases of {item.reference}", (Column(("Case",), 38), *numbers(*PASSES)), rows)
 
 

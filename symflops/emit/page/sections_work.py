@@ -27,8 +27,8 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.types import Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
-from symflops.emit.page.writing import NONE, by_group, ended, letter, names, plural, sentence, series
+from symflops.emit.page.types import LONG, Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
+from symflops.emit.page.writing import NONE, by_group, ended, letter, names, numbered, plural, sentence, series
 from symflops.model.formula import ZERO, Formula, Sym, number
 from symflops.model.formula_writer import is_negative
 from symflops.model.terms import times
@@ -136,7 +136,7 @@ def passes(page: Page) -> Section:
     """How often each contraction runs, by regime."""
     blocks: list[Block] = [Paragraph((ASSUMED if all_assumed(page) else PASSES.format(each=EACH[page.unit]),))]
     for regime in page.regimes:
-        blocks += regime_passes(regime, page.unit)
+        blocks += regime_passes(regime, page.unit, page.replaced)
     if page.unseen:
         blocks.append(Notes((("", (f"{UNSEEN} not seen by PyTorch's own counter.",)),)))
     return Section("passes", "Steps 1 and 2: both passes, product by product", tuple(blocks), "Both passes")
@@ -148,7 +148,7 @@ def all_assumed(page: Page) -> bool:
     return bool(training) and all(regime.assumed for regime in training)
 
 
-def regime_passes(regime: RegimePage, unit: str) -> Iterator[Block]:
+def regime_passes(regime: RegimePage, unit: str, replaced: Mapping[str, Formula]) -> Iterator[Block]:
     """Both passes of a regime."""
     yield Heading(("Regime ", Code(regime.name)))
     if regime.doc:
@@ -161,9 +161,11 @@ def regime_passes(regime: RegimePage, unit: str) -> Iterator[Block]:
         yield Paragraph(("These parameters train:",))
         yield Equation((Line("trainable", (Scaled(regime.trainable),)),))
     titles = {"Row": 4, "Module": 18, "Product": 9, "Runs over": 11, f"{unit} each": 11, "Forward": 11}
+    if any(len(row.module) > LONG for row in regime.rows):
+        titles |= {"Module": 27, "Product": 8, "Runs over": 10, "Forward": 9, "Input gradients": 10, "Weight gradient": 9}
     titles |= {"Backward": 23} if regime.assumed else {"Input gradients": 12, "Weight gradient": 11}
     columns = tuple(Column((title,), share) for title, share in titles.items())
-    yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime.rows, regime.assumed)), small=1)
+    yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime, replaced)), small=1)
     if regime.notes:
         told = ended([(note.reason,) for note in regime.notes])
         yield Notes(tuple((note.letter, words) for note, words in zip(regime.notes, told, strict=True)))
@@ -175,38 +177,32 @@ def regime_passes(regime: RegimePage, unit: str) -> Iterator[Block]:
         Column(("Forward",), 33),
         Column(("Backward",), 31),
     )
-    yield Table(f"Sums in regime {regime.name}", columns, tuple(map(sum_row, regime.sums)), small=1)
+    yield Table(f"Sums in regime {regime.name}", columns, tuple(sum_row(row, replaced) for row in regime.sums), small=1)
 
 
-def sum_row(row: SumRow) -> Row:
+def over(amount: str, replaced: Mapping[str, Formula]) -> Words:
+    """What a row runs over: an amount, or the moments in its place."""
+    return (Math((replaced[amount],)),) if amount in replaced else (Code(amount),)
+
+
+def sum_row(row: SumRow, replaced: Mapping[str, Formula]) -> Row:
     """A sum: its number, what it is over, its rows, and the work of both passes per unit of that."""
     twice = row.backward == times(number(2), row.forward)
     backward: Words = ("twice forward",) if twice else (Math((row.backward,)),)
-    return (f"S{row.number}",), (Code(row.amount),), (numbered(row.rows),), (Math((row.forward,)),), backward
+    return (f"S{row.number}",), over(row.amount, replaced), (numbered(row.rows),), (Math((row.forward,)),), backward
 
 
-def numbered(numbers: Sequence[int], head: str = "") -> str:
-    """Numbers, those that follow each other as a range."""
-    runs: list[list[int]] = []
-    for each in numbers:
-        if runs and each == runs[-1][-1] + 1:
-            runs[-1].append(each)
-        else:
-            runs.append([each])
-    return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)
-
-
-def operator_rows(rows: Sequence[OperatorRow], assumed: bool) -> Iterator[Row]:
+def operator_rows(regime: RegimePage, replaced: Mapping[str, Formula]) -> Iterator[Row]:
     """The rows of the table of contractions; an ``assumed`` backward pass is of all operands together."""
-    return by_group((row.group, operator_row(row, assumed)) for row in rows)
+    return by_group((row.group, operator_row(row, regime.assumed, replaced)) for row in regime.rows)
 
 
-def operator_row(row: OperatorRow, assumed: bool) -> tuple[Words, ...]:
+def operator_row(row: OperatorRow, assumed: bool, replaced: Mapping[str, Formula]) -> tuple[Words, ...]:
     """The cells of a contraction."""
     module: Words = (Code(row.module), *(() if row.seen else (f" {UNSEEN}",)))
     what: tuple[Words, ...] = (
         (Emphasis((row.contraction,)),),
-        (Code(row.amount),),
+        over(row.amount, replaced),
         (Math((row.unit,)),),
         (Math((row.forward,)),),
     )

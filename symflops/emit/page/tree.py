@@ -64,7 +64,15 @@ class EquationLink:
     number: int
 
 
-Inline: TypeAlias = str | Code | Math | Number | Emphasis | Mark | Link | EquationLink
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar whose parts, a dark and a light one, are shares of the width that it may have."""
+
+    dark: Fraction
+    light: Fraction
+
+
+Inline: TypeAlias = str | Code | Math | Number | Emphasis | Mark | Link | EquationLink | Bar
 Words: TypeAlias = tuple[Inline, ...]
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.inserted import Inserted
 from symflops.emit.page.worked_figures import Worked
-from symflops.model.formula import Formula
+from symflops.model.formula import Formula, symbols
 from symflops.model.program import Field, Program
 from symflops.model.sums import StreamInfo
 from symflops.model.terms import Terms
 from symflops.model.verification import Verification
 from symflops.runtime.units import NAMES
+
+LONG = 24
+"""Letters of a name beyond which a table shows the moments that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,12 @@ class Page:
     offered: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[str, Field], ...] = ()
     inserted: Inserted | None = None
+
+    @property
+    def replaced(self) -> dict[str, Formula]:
+        """Amounts of long names that their moments stand for in tables: those of one or two moments, masks or no masks."""
+        rows = (row for row in self.amounts if len(row.name) > LONG and row.useful == row.executed)
+        return {row.name: row.useful for row in rows if sum(1 for _ in symbols(row.useful)) <= 2}
 
     @property
     def of_one_config(self) -> bool:

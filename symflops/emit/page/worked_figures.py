@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
+from symflops.emit.page.one_more import OneMore, one_more
+from symflops.emit.page.over_length import OverLength, over_length
+from symflops.emit.page.step import Step
 from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.model.formula import evaluate
-from symflops.model.index_sets import PADDED
-from symflops.model.program import Case, Program
-from symflops.runtime.batch import sides_of
-from symflops.runtime.stored import stored_of
+from symflops.model.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,8 @@ class Worked:
     convention: str
     regimes: tuple[RegimeFigures, ...]
     conventions: tuple[ConventionFigures, ...]
+    more: tuple[OneMore, ...] = ()
+    over: OverLength | None = None
 
 
 def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> Worked | None:
@@ -70,24 +71,19 @@ def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> W
         return None
     batch = typical_batch(program) | {stream.name: 1 for stream in program.streams if stream.counts}
     try:
-        figures = _Figures(program, sizes, batch)
+        step = Step(program, sizes, batch)
     except SymflopsError:
         return None
+    figures = _Figures(step)
     entries = tuple((name, given[0] if isinstance(given, list) else given) for name, given in batch.items())
-    return Worked(entries, program.conventions[0], tuple(figures.regimes()), tuple(conventions) or tuple(figures.conventions()))
+    counted = tuple(conventions) or tuple(figures.conventions())
+    more = tuple(one_more(step))
+    return Worked(entries, program.conventions[0], tuple(figures.regimes()), counted, more, over_length(step))
 
 
 class _Figures:
-    def __init__(self, program: Program, sizes: Mapping[str, Any], batch: Mapping[str, Any]) -> None:
-        self.program = program
-        self.sizes = sizes
-        stored = stored_of(program)
-        self.real, self.padded = sides_of(stored, batch, sizes, range(len(program.moments)))
-
-    def value(self, case: Case, terms: Sequence[tuple[int, Any]]) -> Any:
-        """The value of a closed form."""
-        moments = self.padded if dict(self.program.lengths)[case.convention] == PADDED else self.real
-        return sum(evaluate(formula, self.sizes) * moments[position] for position, formula in terms)
+    def __init__(self, step: Step) -> None:
+        self.program, self.sizes, self.real, self.value = step.program, step.sizes, step.real, step.value
 
     def regimes(self) -> Iterator[RegimeFigures]:
         """The figures of each regime."""

@@ -111,3 +111,14 @@ def once(rows: Iterable[tuple[Words, ...]]) -> Iterator[tuple[Words, ...]]:
     for first, *rest in rows:
         yield (() if first == last else first, *rest)
         last = first
+
+
+def numbered(numbers: Sequence[int], head: str = "") -> str:
+    """Numbers, those that follow each other as a range."""
+    runs: list[list[int]] = []
+    for each in numbers:
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)

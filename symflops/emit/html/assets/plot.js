@@ -5,7 +5,7 @@
   if (!box || !globalThis.symflopsPage) return;
   const axis = document.getElementById("axis"), scale = document.getElementById("scale"), caption = document.getElementById("plot-caption");
   const STEPS = [1n, 2n, 4n, 8n, 14n, 16n, 28n, 32n, 48n, 56n, 64n, 96n, 112n, 128n, 192n, 224n];
-  const POINTS = 72, WIDTH = 760, HEIGHT = 340, LEFT = 58, RIGHT = 14, TOP = 14, BOTTOM = 46;
+  const POINTS = 72, WIDTH = 760, HEIGHT = 340, LEFT = 68, RIGHT = 14, TOP = 14, BOTTOM = 46;
   const COLOURS = ["linears", "convolutions", "experts", "head", "modulation", "first and last projections", "recurrence", "routing"];
   const colour = (part) => (part === "attention" ? part : Math.max(0, COLOURS.indexOf(part)) % 7);
   let last;
@@ -24,19 +24,23 @@
     for (const streams of Object.values(found.sets)) {
       for (const [name, axes] of streams) base[name] = axes.length ? entryOf(batch[name], axes) : 1;
     }
-    return (x) => {
+    const at = (x) => {
       const one = Object.fromEntries(Object.entries(base).map(([name, entry]) => {
         if (!Array.isArray(entry)) return [name, entry];
         const changed = entry.map((value, i) => (name === stream && i === place ? x : value));
         return [name, [changed.length > 1 ? changed : changed[0]]];
       }));
       try {
-        const parts = estimator.byPart(estimator.moments(one));
-        return Object.fromEntries(Object.entries(parts).map(([part, { forward, backward }]) => [part, forward + backward]));
+        return estimator.moments(one);
       } catch {
         return undefined;
       }
     };
+    const work = (x) => {
+      const moments = at(x);
+      return moments && Object.fromEntries(Object.entries(estimator.byPart(moments)).map(([part, { forward, backward }]) => [part, forward + backward]));
+    };
+    return Object.assign(work, { tokens: (x) => { const moments = at(x); return (moments && estimator.tokens(moments)) || 1n; } });
   };
   const stepOf = (work) => STEPS.find((step) => [1n, 2n, 3n, 5n].every((times) => work(step * times))) ?? 1n;
   const overtakes = (parts) => {
@@ -65,18 +69,19 @@
     const work = worker(last, [stream, place]), step = stepOf(work), cross = crossing(work, step);
     const axes = Object.values(found.sets).flat().find(([name]) => name === stream)?.[1] ?? [];
     const now = entryOf(batch[stream], axes)[place] ?? 1n;
-    const share = scale.value === "share";
+    const share = scale.value === "share", each = scale.value === "token", log = share || each;
     let most = now * 8n;
     if (cross && cross < now * 1024n) most = cross * 4n > most ? cross * 4n : most;
     if (most < 64n * step) most = 64n * step;
-    const least = share ? (most / 4096n > step ? most / 4096n : step) : step;
+    const least = log ? (most / 4096n > step ? most / 4096n : step) : step;
     const xs = [];
     for (let i = 0; i < POINTS; i++) {
-      const t = i / (POINTS - 1), ideal = share ? Number(least) * (Number(most) / Number(least)) ** t : Number(least) + (Number(most) - Number(least)) * t;
+      const t = i / (POINTS - 1), ideal = log ? Number(least) * (Number(most) / Number(least)) ** t : Number(least) + (Number(most) - Number(least)) * t;
       const x = (BigInt(Math.round(ideal)) / step || 1n) * step;
       if (xs.at(-1) !== x) xs.push(x);
     }
-    const rows = xs.map(work);
+    const divided = (found, tokens) => found && Object.fromEntries(Object.entries(found).map(([part, value]) => [part, value / tokens]));
+    const rows = xs.map((x) => (each ? divided(work(x), work.tokens(x)) : work(x)));
     const good = xs.filter((_, i) => rows[i]), kept = rows.filter(Boolean);
     if (good.length < 2) { box.replaceChildren(); caption.textContent = "These sizes do not let one length grow."; return; }
     const parts = Object.keys(kept[0]).filter((part) => kept.some((found) => found[part] > 0n));
@@ -84,7 +89,7 @@
     const sums = kept.map((found) => parts.reduce((sum, part) => sum + found[part], 0n));
     const top = sums.reduce((a, b) => (b > a ? b : a), 1n);
     const x0 = Math.log(Number(good[0])), x1 = Math.log(Number(good.at(-1)));
-    const px = (x) => LEFT + (WIDTH - LEFT - RIGHT) * (share ? (Math.log(Number(x)) - x0) / (x1 - x0) : (Number(x) - Number(good[0])) / (Number(good.at(-1)) - Number(good[0])));
+    const px = (x) => LEFT + (WIDTH - LEFT - RIGHT) * (log ? (Math.log(Number(x)) - x0) / (x1 - x0) : (Number(x) - Number(good[0])) / (Number(good.at(-1)) - Number(good[0])));
     const py = (part, i) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Number((part * 1000000n) / (share ? sums[i] || 1n : top)) / 1e6);
     const title = `${axes.length > 1 ? `${stream} ${axes[place]}` : stream}`;
     const svg = make("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-labelledby": "plot-caption" });
@@ -101,7 +106,7 @@
       svg.append(make("path", { d: `M${high.join("L")}L${low.reverse().join("L")}Z`, class: `area part-${colour(part)}` }, make("title", {}, partName(part))));
     });
     const ticks = [];
-    if (share) for (let power = 0; power < 60; power++) { const x = 1n << BigInt(power); if (x >= good[0] && x <= good.at(-1)) ticks.push(x); }
+    if (log) for (let power = 0; power < 60; power++) { const x = 1n << BigInt(power); if (x >= good[0] && x <= good.at(-1)) ticks.push(x); }
     else { const unit = 10n ** BigInt(String(most).length - 1), by = most / unit > 4n ? unit : unit / 2n || 1n; for (let x = by; x <= good.at(-1); x += by) if (x >= good[0]) ticks.push(x); }
     const every = Math.ceil(ticks.length / 8);
     ticks.forEach((x, i) => {
