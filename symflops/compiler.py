@@ -36,7 +36,7 @@ from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
 from symflops.model.needs_size import NeedsSize
-from symflops.model.patterns import cutting
+from symflops.model.patterns import cutting, selectors
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import Spec
@@ -171,9 +171,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     known = (spec.constants, spec.renamed, *sorted((name, repr(value)) for name, value in sizes.items()))
     graphs: dict[Regime, Graph] = {}
     for regime in dict.fromkeys(regime for step in request.steps for regime, _ in step):
-        cuts, whole = cutting(regime.patterns), view_of_regime(spec, regime)
-        own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
-        graph = memo.once((known, cuts, regime.parts), partial(request.build, whole, own, cuts))
+        graph = _graph(spec, sizes, regime, request.build, known, memo)
         if isinstance(graph, NeedsSize):
             return graph
         graphs[regime] = graph
@@ -201,6 +199,22 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
         return replace(made, program=program)
     texts = emit(program, request.version, request.verified, request.targets, request.shown)
     return replace(made, program=program, texts=texts)
+
+
+def _graph(
+    spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder, known: Hashable, memo: Memo
+) -> Graph | NeedsSize:
+    """The graph that a regime runs; patterns that select no iteration of any repeat leave that of the regimes without."""
+    whole = view_of_regime(spec, regime)
+    own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
+
+    def built(cuts: tuple[str, ...]) -> Graph | NeedsSize:
+        return memo.once((known, cuts, regime.parts), partial(build, whole, own, cuts))
+
+    uncut, cuts = built(()), cutting(regime.patterns)
+    if isinstance(uncut, NeedsSize) or not any(selectors(cuts, path) for path in uncut.lists):
+        return uncut
+    return built(cuts)
 
 
 def _census_of(spec: Spec, census: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -41,6 +41,12 @@ class Polynomial(Sparse[Expr]):
             pairs = _absorb(pairs)
         return frozenset(pairs)
 
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        """The product; no products of terms are alike, or shorter, if the atoms have nothing to do with each other."""
+        if not self.atoms.isdisjoint(other.atoms) or _meet(self.atoms, other.atoms) or _meet(other.atoms, self.atoms):
+            return super().__mul__(other)
+        return Polynomial({one | two: a * b for one, a in self.terms.items() for two, b in other.terms.items()})
+
     @property
     def expr(self) -> Expr:
         """The polynomial as a sympy expression."""
@@ -135,15 +141,23 @@ def _power(base: Expr, exponent: int) -> Polynomial:
 
 def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
     """Drop ``[L >= k]`` beside ``max(0, L - m)`` with ``m >= k - 1``, which is 0 whenever the bracket is."""
-    kept = set(pairs)
-    for atom, exponent in pairs:
-        if isinstance(atom, AtLeast):
-            base, bound = atom.args
-            for other, _ in pairs:
-                slack = base - _nothing_at(other) - bound + 1
-                if other is not atom and not is_bracket(other) and slack.is_Integer and slack >= 0:
-                    kept.discard((atom, exponent))
-    return kept
+    conditions = [pair for pair in pairs if isinstance(pair[0], AtLeast)]
+    return pairs - {pair for pair in conditions if any(_implies(other, pair[0]) for other, _ in pairs)}
+
+
+def _meet(conditions: Iterable[Expr], atoms: Iterable[Expr]) -> bool:
+    """Whether a condition is implied by an atom."""
+    return any(isinstance(one, AtLeast) and any(_implies(atom, one) for atom in atoms) for one in conditions)
+
+
+@lru_cache(maxsize=1 << 15)
+def _implies(factor: Expr, condition: Expr) -> bool:
+    """Whether ``factor``, which is no condition, is 0 whenever ``condition`` is."""
+    if is_bracket(factor):
+        return False
+    base, bound = condition.args
+    slack = base - _nothing_at(factor) - bound + 1
+    return bool(slack.is_Integer and slack >= 0)
 
 
 def _nothing_at(atom: Expr) -> Expr:

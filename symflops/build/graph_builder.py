@@ -14,6 +14,7 @@ from symflops.frontend.bound_names import assigned, named_results
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream, Value
 from symflops.model.path import Path
+from symflops.model.patterns import selectors
 from symflops.model.spec import Entry, Name, SizeSpec
 
 
@@ -24,12 +25,15 @@ class GraphBuilder:
         counts: Those of the loops around the entry that is placed, outermost first.
         chosen: The selectors of a regime that choose the iterations at an index.
         listed: The selectors that choose one unrolled iteration of a module list.
+        lists: The module lists at whose index a selector would have an effect.
         returned: Ids of the values that an unrolled iteration hands to the next.
         poisoned: Ids of the values that stand for the results of faulty entries.
         left_out: The sizes of parts that the regime does not run, of which an entry was found.
     """
 
-    def __init__(self, apart: Iterable[SizeSpec] = ()) -> None:
+    def __init__(self, apart: Iterable[SizeSpec] = (), patterns: tuple[str, ...] = ()) -> None:
+        self.patterns = patterns
+        self.lists: dict[Path, None] = {}
         self.apart = {size.name.text for size in apart}
         self.left_out: dict[str, None] = {}
         self.values: list[Value] = []
@@ -44,6 +48,11 @@ class GraphBuilder:
     def leave_out(self, letters: Iterable[str]) -> None:
         """Note the sizes of parts that a repeat without iterations reads."""
         self.left_out |= {letter: None for letter in letters if letter in self.apart}
+
+    def selectors(self, module_list: Path) -> tuple[str, ...]:
+        """The selectors of the regime's patterns at the index of ``module_list``."""
+        self.lists[module_list] = None
+        return selectors(self.patterns, module_list)
 
     def number(self) -> int:
         """A fresh number for a node."""

@@ -60,7 +60,7 @@ def unroll(
         message = f"a repeat that must be written out has at most {MAX_UNROLLED} iterations"
         raise SpecError([Diagnostic("bad-repeat", message, entry.span)])
     lists = module_lists(services, entry, frame)
-    selected = SelectedIterations(services.patterns, lists, start, start + len(items))
+    selected = SelectedIterations(services.graph, lists, start, start + len(items))
     for number, item in enumerate(items):
         if services.limit.exceeded:
             break

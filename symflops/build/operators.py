@@ -15,7 +15,6 @@ from symflops.build.streams import StreamScope
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.model.nodes import Operator, Pop, Push, Value
 from symflops.model.path import Path
-from symflops.model.patterns import selectors
 from symflops.model.spec import Name, OperatorEntry, Template, Tie
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Kind, operand_place
@@ -107,7 +106,7 @@ class Operators:
         """If a regime selects an index of a module list, that index must be known."""
         for position, part in enumerate(path.parts):
             composed = not isinstance(part, str) and not part.is_Symbol and part not in self.services.graph.chosen
-            if composed and selectors(self.services.patterns, Path(path.parts[:position]).parent):
+            if composed and self.services.graph.selectors(Path(path.parts[:position]).parent):
                 message = f"a pattern selects an index, and '{entry.path.text}' is at another one for other sizes"
                 diagnostic = Diagnostic("structural-size", message, entry.path.span)
                 raise UnknownSizeError(next(iter(sizes_in(part)), ""), diagnostic)

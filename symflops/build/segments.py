@@ -69,7 +69,7 @@ class Segments:
         self.entry, self.frame = entry, frame
         self.start, self.end = start, start + count
         lists = module_lists(services, entry, frame)
-        self.selected = SelectedIterations(services.patterns, lists, self.start, self.end)
+        self.selected = SelectedIterations(services.graph, lists, self.start, self.end)
         self.cuts: list[Expr] = self.selected.cuts()
         self.selectors: list[Expr] = []
         self.canonical = size_symbol(f"{entry.index or 'i'}@")

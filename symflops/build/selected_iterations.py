@@ -11,7 +11,6 @@ from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.graph_builder import GraphBuilder
 from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.model.path import Path
-from symflops.model.patterns import selectors
 
 IsPast = Callable[[Expr], bool]
 """Whether the index of an iteration is at least some index."""
@@ -20,9 +19,9 @@ IsPast = Callable[[Expr], bool]
 class SelectedIterations:
     """The selectors of patterns for the index of a repeat's module lists, which runs from ``start`` to ``end``."""
 
-    def __init__(self, patterns: Sequence[str], lists: Sequence[Path], start: Expr, end: Expr) -> None:
+    def __init__(self, graph: GraphBuilder, lists: Sequence[Path], start: Expr, end: Expr) -> None:
         self.lists, self.start, self.end = lists, start, end
-        self.selectors = tuple(dict.fromkeys(name for path in lists for name in selectors(patterns, path)))
+        self.selectors = tuple(dict.fromkeys(name for path in lists for name in graph.selectors(path)))
 
     def cuts(self) -> list[Expr]:
         """Where the repeat must be cut so that each selector holds for all of a segment or for none of it."""

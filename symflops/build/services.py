@@ -30,7 +30,6 @@ class Services:
         report: Collects findings.
         definitions: Compares and divides widths.
         streams: Declared streams and batch variables.
-        patterns: Those of a regime, which select iterations.
         surroundings: What is around the current entry, for findings.
         limit: Counts operators.
         evaluator: Evaluates expressions and paths.
@@ -43,7 +42,6 @@ class Services:
     report: Reporter
     definitions: Definitions
     streams: Streams
-    patterns: tuple[str, ...]
     surroundings: Surroundings
     limit: OperatorLimit
     evaluator: Evaluator
@@ -74,8 +72,8 @@ def services_of(
     spec: Spec, report: Reporter, definitions: Definitions, streams: Streams, patterns: tuple[str, ...]
 ) -> Services:
     """New services for one graph."""
-    surroundings, graph, evaluator = Surroundings(spec), GraphBuilder(spec.apart), Evaluator(spec.renamed)
+    surroundings, graph, evaluator = Surroundings(spec), GraphBuilder(spec.apart, patterns), Evaluator(spec.renamed)
     limit = OperatorLimit(surroundings)
     parameters, binder = ParameterTable(definitions), NameBinder(graph, limit, definitions, evaluator)
     own = surroundings, limit, evaluator, graph, parameters, Stacks(), binder
-    return Services(report, definitions, streams, patterns, *own)
+    return Services(report, definitions, streams, *own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
@@ -83,6 +84,7 @@ def share(graph: Graph, operator: Operator, experts: str) -> Expr:
     return Integer(1)
 
 
+@lru_cache(maxsize=1 << 15)
 def per_token(rows: Expr, experts: str) -> Expr:
     """``rows`` of the experts that a token is ``routed`` to, or that the class ``executed`` for it."""
     return rows.xreplace({one: one.args[experts == "routed"] for one in rows.atoms(PerToken)})

@@ -32,6 +32,7 @@ class Formulas(ShortWriter[Expr, Polynomial]):
         self._atoms: dict[Expr, Formula] = {}
         self._keys: dict[Expr, tuple[int, str]] = {}
         self._known: dict[Expr | int, Formula] = {}
+        self._simplified: dict[Polynomial, Formula] = {}
         self._short = {}
 
     def key(self, atom: Expr) -> tuple[int, str]:
@@ -52,7 +53,9 @@ class Formulas(ShortWriter[Expr, Polynomial]):
 
     def simplified(self, polynomial: Polynomial) -> Formula:
         """The shortest form of a cost or a number of executions that the identities of its atoms allow."""
-        return self.shortest(polynomial, fewest_terms(polynomial))
+        if polynomial not in self._simplified:
+            self._simplified[polynomial] = self.shortest(polynomial, fewest_terms(polynomial))
+        return self._simplified[polynomial]
 
     def of(self, expr: Expr | int) -> Formula:
         """``expr`` multiplied out, in order."""
@@ -70,6 +73,7 @@ class Formulas(ShortWriter[Expr, Polynomial]):
         """Print ``atom`` as ``letter`` from here on."""
         self._known.clear()
         self._short.clear()
+        self._simplified.clear()
         self._atoms[atom] = Sym(letter)
 
     def _atom(self, atom: Expr) -> Formula:

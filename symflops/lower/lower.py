@@ -88,6 +88,7 @@ class _Lowering:
         self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, told)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
+        self.forms: dict[object, tuple[tuple[int, Formula], ...]] = {}
         self.units: dict[tuple[Expr, Fraction], Formula] = {}
         self.shares: dict[str, int] = {}  # parts of a FLOP, by convention
 
@@ -140,6 +141,13 @@ class _Lowering:
             if contraction.seen or convention.unseen:
                 extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
                 alike[times, contraction.size, contraction.items, extent, contraction.side] += 1
+        key = frozenset(alike.items())  # several regimes run one forward pass
+        if key not in self.forms:
+            self.forms[key] = self.summed(alike)
+        return self.forms[key]
+
+    def summed(self, alike: Mapping[tuple[Expr, Expr, str, Expr, str], int]) -> tuple[tuple[int, Formula], ...]:
+        """The closed form of work, given as executions, size, index set, extent and side, each with how often it is there."""
         parts: dict[Key, list[Polynomial]] = {}
         for (times, size, items, extent, side), number in alike.items():
             cost = Polynomial.of(times) * Polynomial.of(size).scale(2 * number)

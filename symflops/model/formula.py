@@ -14,55 +14,77 @@ from typing import Any, assert_never
 from symflops.model.evaluate import Formulas
 
 
+class Node:
+    """What a formula, which never changes, says once of all that is inside: its hash, and how many operators it has."""
+
+    __slots__ = ("_hash", "_operators")
+    _hash: int
+    _operators: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash((type(self).__name__, *(getattr(self, name) for name in self.__match_args__)))  # type: ignore[attr-defined]
+            object.__setattr__(self, "_hash", found)
+            return found
+
+
 @dataclass(frozen=True, slots=True)
-class Num:
+class Num(Node):
     """A number; a fraction only as the factor of a product."""
 
     value: Fraction
 
     def __hash__(self) -> int:
-        # formulas are looked up all the time, and a fraction's own hash is slow: it inverts the denominator modulo a prime
+        # a fraction's own hash is slow: it inverts the denominator modulo a prime
         return hash((self.value.numerator, self.value.denominator))
 
 
 @dataclass(frozen=True, slots=True)
-class Sym:
+class Sym(Node):
     """A size, a derived size, a length or an index, by its letter."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Node):
     """A text constant, to compare a setting with."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Node):
     """Terms, in the order of printing."""
 
     terms: tuple[Formula, ...]
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Prod:
+class Prod(Node):
     """Factors, in the order of printing, a number first."""
 
     factors: tuple[Formula, ...]
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class Power(Node):
     """A base to an integer exponent: at least two, or negative for a divisor."""
 
     base: Formula
     exponent: int
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Node):
     """An integer function or a function of a list.
 
     Integer functions are ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max`` and ``excess`` (max with 0); those of a list are
@@ -72,23 +94,29 @@ class Apply:
     function: str
     arguments: tuple[Formula, ...]
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Bracket:
+class Bracket(Node):
     """1 if the condition holds, else 0. Its kind is ``at_least``, ``equal``, ``given`` (not null), ``contains`` or ``flag``."""
 
     kind: str
     arguments: tuple[Formula, ...]
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class TallyOf:
+class TallyOf(Node):
     """The number of ``low <= index < high`` that satisfy ``condition``, a 0/1 formula."""
 
     index: str
     low: Formula
     high: Formula
     condition: Formula
+
+    __hash__ = Node.__hash__
 
 
 Formula = Num | Sym | Text | Sum | Prod | Power | Apply | Bracket | TallyOf
@@ -128,15 +156,24 @@ def walk(formula: Formula) -> Iterator[Formula]:
 
 def operators(formula: Formula) -> int:
     """How many operators a formula is written with: between terms and factors, powers, functions and conditions."""
-    found = 0
-    for part in walk(formula):
-        if isinstance(part, Sum):
-            found += len(part.terms) - 1
-        elif isinstance(part, Prod):
-            found += len(part.factors) - (2 if part.factors[0] == MINUS else 1)  # a sign is no factor
-        elif not isinstance(part, (Num, Sym, Text)):
-            found += 1
-    return found
+    try:
+        return formula._operators
+    except AttributeError:
+        found = _own_operators(formula) + sum(map(operators, parts(formula)))
+        object.__setattr__(formula, "_operators", found)
+        return found
+
+
+def _own_operators(formula: Formula) -> int:
+    """The operators between the parts of a formula."""
+    match formula:
+        case Num() | Sym() | Text():
+            return 0
+        case Sum(terms):
+            return len(terms) - 1
+        case Prod(factors):
+            return len(factors) - (2 if factors[0] == MINUS else 1)  # a sign is no factor
+    return 1
 
 
 def symbols(formula: Formula, given: bool = True) -> Iterator[str]:

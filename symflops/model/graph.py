@@ -35,8 +35,8 @@ class Graph:
     ``definitions`` are the derived sizes, in order; ``fixed`` are the sizes whose values the structure depends on. ``inputs``
     are names, values, and the condition under which each exists. ``chosen`` maps the index of a loop to the selectors of a
     regime's patterns that choose its iterations; ``listed`` does so for unrolled iterations: module list, index, selectors.
-    ``returned`` are the values that unrolled iterations pass on, whether or not anything reads them. ``left_out`` are the
-    sizes of the parts that the regime leaves out.
+    ``lists`` are the module lists at whose index a selector has an effect. ``returned`` are the values that unrolled
+    iterations pass on, whether or not anything reads them. ``left_out`` are the sizes of the parts that the regime leaves out.
     """
 
     spec: Spec
@@ -53,6 +53,7 @@ class Graph:
     listed: tuple[tuple[Path, int, frozenset[str]], ...] = ()
     returned: frozenset[int] = frozenset()
     left_out: tuple[str, ...] = ()
+    lists: tuple[Path, ...] = ()
 
     @property
     def name(self) -> str:

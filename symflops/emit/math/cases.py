@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from symflops.algebra.sparse import Factor
 from symflops.emit.math.lines import fold, width
 from symflops.emit.math.printer import LatexPrinter
-from symflops.model.factoring import negated
+from symflops.model.arrangements import negated
 from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text
 from symflops.model.formula_writer import factors_of, product_of
 from symflops.model.polynomials import Monomial, Poly, expanded

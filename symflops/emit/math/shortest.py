@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from symflops.algebra.sparse import ratio
+from symflops.algebra.sparse import extracted, ratio
 from symflops.emit.math.cases import Rows, by_cases, multiplied_out
 from symflops.model.formula import MINUS, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, operators, parts, symbols, walk
 from symflops.model.formula_writer import is_negative
@@ -64,14 +64,14 @@ class Measured(ShortWriter):
     def numbers(self, poly: Poly) -> Iterator[Poly]:
         """How often products of sizes run, where conditions or several counts say so."""
         for count in poly.split(lambda atom: not (atom in self.counts or self.is_choice(atom))).values():
-            _, common, rest = self.extracted(count)
+            _, common, rest = extracted(count.terms)
             conditions = frozenset(pair for pair in common if self.is_choice(pair[0]))
             if any(isinstance(atom, TallyOf) for atom, _ in common):
                 yield Poly({frozenset(pair for pair in common if isinstance(pair[0], (Bracket, TallyOf))): 1})
-            if len(rest.terms) > 1:
-                yield rest
-                yield rest * Poly({conditions: 1})
-                yield from (rest * Poly.atom(condition) for condition, _ in conditions)
+            if len(rest) > 1:
+                yield Poly(rest)
+                yield Poly(rest) * Poly({conditions: 1})
+                yield from (Poly(rest) * Poly.atom(condition) for condition, _ in conditions)
 
     def choices(self, poly: Poly) -> Iterator[Poly]:
         """What a condition decides of the sizes that run equally often."""
@@ -80,7 +80,7 @@ class Measured(ShortWriter):
                 powers = sizes.powers(condition)
                 without, holds = (powers.get(exponent, Poly({})) for exponent in (0, 1))
                 gone = {monomial: factor for monomial, factor in without.terms.items() if holds.terms.get(monomial) == -factor}
-                yield self.extracted(holds * Poly.atom(condition) + Poly(gone))[2]
+                yield Poly(extracted((holds * Poly.atom(condition) + Poly(gone)).terms)[2])
 
 
 def shared(cases: Rows[Poly]) -> bool:
