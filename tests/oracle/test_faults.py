@@ -162,7 +162,7 @@ FAULTS: dict[str, Fault] = {
     "a product of sums keeps one term": edit(f"{SPARSE}.__mul__", "terms.get(monomial, 0) + a * b", "a * b"),
     "a sum keeps one term": edit(f"{SPARSE}.total", "terms.get(monomial, 0) + factor", "factor"),
     "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
-    "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_absorb", "slack >= 0", "slack >= -1"),
+    "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_implies", "slack >= 0", "slack >= -1"),
     "common factors are lost": edit(
         "symflops.lower.formulas:Formulas.group", "Prod((*factors_of(outside), self.plain(rest)))", "self.plain(rest)"
     ),
