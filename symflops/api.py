@@ -171,6 +171,12 @@ class Model:
         """The program under several regimes and conventions, of a config or of a variant."""
         return program_in(self.required(Goal.PROGRAM, regimes, conventions, config, variant))
 
+    def lines(
+        self, regimes: Sequence[AnyRegime], conventions: Sequence[AnyConvention], config: Mapping[str, Any] | None = None
+    ) -> Program:
+        """The program without closed forms, which says all that estimators read."""
+        return program_in(self.required(Goal.PROGRAM, regimes, conventions, config, forms=False))
+
     def check_regime(self, regime: AnyRegime, config: Mapping[str, Any] | None = None, variant: str = "") -> None:
         """Derive both passes under ``regime``, of a config or of a variant.
 

@@ -77,6 +77,7 @@ class Request:
         version: The version of symflops that texts name.
         verified: The records that pages show.
         census: What is known of the fields of the classes' configs.
+        forms: Whether the program has closed forms; estimators need none.
         build: The build stage; another one builds unfinished specs as far as they go.
     """
 
@@ -91,6 +92,7 @@ class Request:
     version: str = ""
     verified: tuple[Verification, ...] = ()
     census: Mapping[str, Any] | None = None
+    forms: bool = True
     build: Builder = build
 
 
@@ -104,6 +106,7 @@ class RequestFields(TypedDict, total=False):
     version: str
     verified: tuple[Verification, ...]
     census: Mapping[str, Any] | None
+    forms: bool
     build: Builder
 
 
@@ -191,7 +194,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
         return made
 
     own = {convention.name: work[convention.name] for convention in conventions if not convention.is_plain}
-    program = lower(made.derivations, [convention.plain for convention in conventions], own)
+    program = lower(made.derivations, [convention.plain for convention in conventions], own, request.forms)
     if isinstance(program, NeedsSize):
         return program
     program = replace(program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census))

@@ -49,6 +49,7 @@ def lower(
     derivations: Sequence[Derivation],
     conventions: Sequence[Convention],
     counted: Mapping[str, Sequence[Derivation]] = MappingProxyType({}),
+    forms: bool = True,
 ) -> Program:
     """The program of one graph under several regimes and conventions.
 
@@ -56,8 +57,9 @@ def lower(
         derivations: the graph under each regime.
         conventions: how closed forms count the work.
         counted: the derivations, one per regime, of conventions with rules of their own, by name; ``derivations`` may be one.
+        forms: whether the program has closed forms, beside the lines that sum to them.
     """
-    return _Lowering(derivations[0].graph, derivations, conventions, counted).program()
+    return _Lowering(derivations[0].graph, derivations, conventions, counted).program(forms)
 
 
 class _Lowering:
@@ -217,12 +219,12 @@ class _Lowering:
         """A value of each convention, by name."""
         return tuple((convention.name, value(convention)) for convention in self.conventions)
 
-    def program(self) -> Program:
+    def program(self, forms: bool) -> Program:
         """The whole program."""
         graph = self.graph
         spec = max((one.graph.spec for one in self.derivations), key=lambda spec: len(spec.sizes))
         regimes = self.regimes()
-        cases = tuple(self.cases())
+        cases = tuple(self.cases()) if forms else ()
         program = Program(
             name=spec.name, title=spec.title, references=spec.alike,
             model_types=spec.model_types, pipelines=spec.pipelines,

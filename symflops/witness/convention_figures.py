@@ -30,11 +30,10 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
     batch = typical_batch(program) | {stream.name: 1 for stream in program.streams if stream.counts}
     comparison = Comparison(model, config, batch, regime_of(program.regimes[0].name))
     first = 0
-    for name in names:
-        difference = comparison.difference(names[0], name)
-        rules = convention_of(name).of(model.spec.called)
+    every = {name: convention_of(name).of(model.spec.called) for name in names}
+    comparison.pieces.prepare(every.values())
+    for name, rules in every.items():
         total = int(comparison.total(rules))
         first = first or total
-        main = max(difference.steps, key=lambda step: abs(step.flops), default=None)
         ratio = Fraction(total, first) if first else None
-        yield ConventionFigures(name, total, ratio, main.words if main else "", rules.unit)
+        yield ConventionFigures(name, total, ratio, comparison.main_cause(names[0], name), rules.unit)

@@ -60,20 +60,33 @@ class Comparison:
     def difference(self, first: str, second: str) -> Difference:
         """The difference between two conventions, by name."""
         one, two = (convention_of(name).of(self.model.spec.called) for name in (first, second))
-        before, after = self.pieces.flops(one), self.pieces.flops(two)
         total = self.total(two) - self.total(one)
-        changed = {piece: after.get(piece, 0) - before.get(piece, 0) for piece in {**before, **after}}
-        groups = self.netted({piece: flops for piece, flops in changed.items() if flops})
-        by_cause: dict[Cause, list[Piece]] = {}
-        for main, cause in Causes(self.pieces, one, two).of(groups).items():
-            by_cause.setdefault(cause, []).extend(groups[main])
         steps = []
-        for cause, pieces in by_cause.items():
-            flops = sum(changed[piece] for piece in pieces)
-            roles = [role for _, role in sorted(pieces, key=lambda piece: -abs(changed[piece]))]
-            terms = self.terms(one, two, pieces, flops < 0)
+        for cause, changed in self.causes(one, two).items():
+            flops = sum(changed.values())
+            roles = [role for _, role in sorted(changed, key=lambda piece: -abs(changed[piece]))]
+            terms = self.terms(one, two, tuple(changed), flops < 0)
             steps.append(Step(cause.words(roles, first, second), terms, flops, Fraction(flops) / total if total else None))
         return Difference(first, second, total, tuple(sorted(steps, key=lambda step: -abs(step.flops))))
+
+    def main_cause(self, first: str, second: str) -> str:
+        """The cause of most of the difference between two conventions, in words; empty if there is none."""
+        one, two = (convention_of(name).of(self.model.spec.called) for name in (first, second))
+        causes = self.causes(one, two)
+        if not causes:
+            return ""
+        cause, changed = max(causes.items(), key=lambda item: abs(sum(item[1].values())))
+        return cause.words([role for _, role in sorted(changed, key=lambda piece: -abs(changed[piece]))], first, second)
+
+    def causes(self, one: Convention, two: Convention) -> dict[Cause, dict[Piece, Any]]:
+        """The causes of a difference, each with the FLOPs by which its pieces differ."""
+        before, after = self.pieces.flops(one), self.pieces.flops(two)
+        changed = {piece: after.get(piece, 0) - before.get(piece, 0) for piece in {**before, **after}}
+        groups = self.netted({piece: flops for piece, flops in changed.items() if flops})
+        found: dict[Cause, dict[Piece, Any]] = {}
+        for main, cause in Causes(self.pieces, one, two).of(groups).items():
+            found.setdefault(cause, {}).update((piece, changed[piece]) for piece in groups[main])
+        return found
 
     def total(self, convention: Convention) -> Any:
         """FLOPs of both passes on the batch."""

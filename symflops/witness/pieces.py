@@ -25,8 +25,10 @@ from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import evaluate
 from symflops.model.graph import Graph
 from symflops.model.nodes import Operator
+from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.roles import regions_of, role_of
+from symflops.runtime.interpreted import InterpretedEstimator
 
 Piece = tuple[str, str]
 """The path of a module, and the role of what it does."""
@@ -80,12 +82,14 @@ class Pieces:
         self.graph: Graph
         self.parts: dict[tuple[bool, str, Expr], dict[Key, Polynomial]] = {}
         self.counted: dict[Convention, Numbers] = {}
+        self.lines: Program | None = None
+        self.derivations: dict[Convention, Derivation] = {}
         self.totals: dict[Convention, dict[Piece, Any]] = {}
 
     def flops(self, convention: Convention) -> dict[Piece, Any]:
         """FLOPs of both passes on the batch, by piece; they sum to those of the estimator."""
         if convention not in self.totals:
-            estimator = self.model.estimator(self.config, self.regime, convention)
+            estimator = self.estimator(convention)
             moments = estimator.moments(**self.batch)
             self.sizes.update(estimator.sizes)
             self.ragged = moments.padded != moments.values
@@ -96,6 +100,17 @@ class Pieces:
                     found[places[place]] = found.get(places[place], 0) + flops
             self.totals[convention] = found
         return self.totals[convention]
+
+    def prepare(self, conventions: Iterable[Convention]) -> None:
+        """Derive the work that ``conventions`` count at once; their names differ."""
+        self.lines = self.model.lines([self.regime], tuple(conventions), self.config)
+
+    def estimator(self, convention: Convention) -> InterpretedEstimator:
+        """The estimator under one of the conventions."""
+        program = self.lines
+        if program is None or convention.name not in program.conventions:
+            program = self.model.lines([self.regime], [convention], self.config)
+        return InterpretedEstimator(program, self.config, regime=self.regime.name, convention=convention.name)
 
     def numbers(self, convention: Convention) -> Numbers:
         """What a convention counts of each piece, in FLOPs per moment of this config; moments without FLOPs are left out."""
@@ -123,7 +138,9 @@ class Pieces:
 
     def derivation(self, convention: Convention) -> Derivation:
         """The work that a convention counts."""
-        return self.model.derivation(self.regime, convention, self.config)
+        if convention not in self.derivations:
+            self.derivations[convention] = self.model.derivation(self.regime, convention, self.config)
+        return self.derivations[convention]
 
     def works(self, convention: Convention) -> Iterable[Work]:
         """The work that a convention counts, without what its own rules leave out."""
