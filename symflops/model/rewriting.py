@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
 
-NODES = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
+NODES = frozenset((Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf))
 PLAIN = frozenset({str, int, bool, float, Fraction, type(None)})
 
 
@@ -35,7 +35,7 @@ class Rewriting:
 
     def rewritten(self, value: Any) -> Any:
         """``value`` with its formulas replaced."""
-        formula = self.change(value) if isinstance(value, NODES) else None
+        formula = self.change(value) if type(value) in NODES else None
         if formula is not None:
             return formula
         if isinstance(value, tuple):

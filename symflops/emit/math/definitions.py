@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from symflops.algebra.reduction import reduced
 from symflops.algebra.sparse import Factor, ratio
@@ -124,6 +124,7 @@ def in_letters(program: Program) -> Callable[[Formula], Formula]:
             if counts or any(isinstance(atom, Bracket) for atom in atoms(value)):
                 known.append(Made(Sym(definition.letter), value))
 
+    @cache
     def written(formula: Formula) -> Formula:
         poly = multiplied_out(opening(formula))
         if not poly or len(poly.terms) > MOST:
