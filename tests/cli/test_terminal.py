@@ -43,7 +43,7 @@ def run(capsys):
     return call
 
 
-@pytest.mark.parametrize(("name", "columns"), [*sampled([(name, 80) for name in NAMES], 2), *sampled([(name, 200) for name in NAMES], 8)])
+@pytest.mark.parametrize(("name", "columns"), [*sampled([(name, 80) for name in NAMES], 6), *sampled([(name, 200) for name in NAMES], 20)])
 def test_every_line_fits_and_nothing_is_lost_where_there_is_room(name, columns, run, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", str(columns))
     (tmp_path / "config.json").write_text(json.dumps(config_of(name)))
@@ -144,7 +144,7 @@ def test_a_negative_number_is_refused(words, capsys):
     assert f"{words[0]} is -1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled(NAMES, 12))
 def test_the_json_of_explain_adds_up(name, run, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config_of(name)))
     words = ("explain", name, "--config", str(tmp_path / "config.json"), "--json")

@@ -21,7 +21,7 @@ NAMES = [file.name for file in specs_in(roots()[-1])]
 VALIDATOR = Draft7Validator(json.loads(schema("spec")))
 
 
-@pytest.mark.parametrize("like", sampled(NAMES, 8))
+@pytest.mark.parametrize("like", sampled(NAMES, 24))
 def test_a_start_like_each_shipped_spec_is_valid_and_commented(tmp_path, like):
     assert main(["new", "mine", "--like", like, "-o", str(tmp_path)]) == 0
     text = (tmp_path / "mine.yaml").read_text("utf-8")

@@ -37,7 +37,7 @@ def test_an_abbreviated_program_has_the_same_values(name: str) -> None:
         assert evaluate(before, values) == evaluate(after, named)
 
 
-@pytest.mark.parametrize("name", sampled(shipped.NAMES, 12))
+@pytest.mark.parametrize("name", sampled(shipped.NAMES, 25))
 def test_definitions_change_no_value(name: str) -> None:
     """At sizes of a measured case, at others, and at their boundaries; conditions are drawn, too."""
     plain = load(name).typical(["full"], ["symflops", "torch"])

@@ -149,7 +149,7 @@ def imported(path: Path) -> set[str]:
     return set(json.loads(done.stdout.replace("'", '"')))
 
 
-@pytest.mark.parametrize("path", sampled(MODULES, 24), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sampled(MODULES, 60), ids=lambda path: path.stem)
 def test_modules_import_the_machinery_alone_and_those_that_stand_alone_nothing(path, tmp_path):
     alone = tmp_path / path.name
     alone.write_text(standalone(path))

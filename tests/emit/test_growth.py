@@ -26,7 +26,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from tests.sampling import sampled
 from tests.shipped import typical
 
-NAMES = sampled(sorted(file.name for root in roots() for file in specs_in(root)), 10)
+NAMES = sampled(sorted(file.name for root in roots() for file in specs_in(root)), 25)
 DRAWS, MOST = 4, 200
 SIZES = (1, 2, 3, 4, 6, 12, 24, 48, 96)
 WHOLE = 96  # a multiple of all sizes

@@ -102,7 +102,7 @@ def counted(model: Program, found: Any, sizes: dict[str, Any], moments: list[int
     return sum(evaluate(module.term, values) for module in found.modules)
 
 
-@pytest.mark.parametrize("path", sampled(SPECS, 4))
+@pytest.mark.parametrize("path", sampled(SPECS, 12))
 @given(data=st.data())
 @settings(max_examples=amount(6, 20), deadline=None)
 def test_fragments_read_back(path: str, data: st.DataObject) -> None:
@@ -147,7 +147,7 @@ def modules_of(name: str) -> Any:
     return fragments(typical(name, "symflops")).modules
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 8))
+@pytest.mark.parametrize("name", sampled(ALL, 20))
 @given(data=st.data())
 @settings(max_examples=amount(5, 50), deadline=None)
 def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
@@ -172,7 +172,7 @@ def printed(name: str, target: Any) -> dict[str, str]:
     return dict(target.render_fragments(typical(name), "0"))
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 9))
+@pytest.mark.parametrize("name", sampled(ALL, 21))
 def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
     model = typical(name)
     names = set(letters(model).values())
@@ -192,7 +192,7 @@ def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
             assert sign not in text or mark in table
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 9))
+@pytest.mark.parametrize("name", sampled(ALL, 21))
 def test_latex_fragments_are_fragments(name: str) -> None:
     for text in printed(name, latex).values():
         code = body(text)

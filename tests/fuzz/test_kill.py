@@ -17,7 +17,7 @@ import pytest
 
 from tests.sampling import amount
 
-TIMES = amount(10, 200)
+TIMES = amount(5, 200)
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = ("nn/linear.yaml", "nn/embedding.yaml", "language/gpt2.yaml")
 EIGHT = ("linear", "bilinear", "embedding", "conv1d", "conv2d", "rnn_cell", "rnn", "multihead_attention")

@@ -113,7 +113,7 @@ def counted(spec, case, name, kind):
         return counted(spec, replace(case, device="cpu"), name, kind)
 
 
-@pytest.mark.parametrize(("name", "kind"), sampled(CASES, 41))
+@pytest.mark.parametrize(("name", "kind"), sampled(CASES, 97))
 def test_a_family(name, kind):
     """What is read off is equal to the counter, or refused for a reason that has words of its own."""
     file = find_spec(name)

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 from sympy.core.cache import clear_cache
 
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 
 from .interpreter import Result, run
 from .package import CONVENTIONS, SymflopsError, interpreted, program_of
@@ -256,7 +256,7 @@ def cold() -> Iterator[None]:
     clear_cache()
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", sampled(list(FAULTS), 3))
 def test_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch, cold: None) -> None:
     """The case that is known to find the fault does, or another one: the generator may have changed since."""
     FAULTS[name](monkeypatch)

@@ -19,7 +19,7 @@ from symflops.model.regime import Recompute, Regime
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = str(Path(symflops.__file__).parent)
 REENTRANT = Regime("reentrant", recompute=Recompute(("layers.*",), reentrant=True))
-SIZES = (40, 80, 160)
+SIZES = (24, 48, 96)
 REGIMES = {"repeat": ("full", "forward", "checkpointed"), "flat": ("full", REENTRANT), "streams": ("full", "checkpointed", REENTRANT)}
 
 

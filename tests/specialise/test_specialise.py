@@ -76,7 +76,7 @@ def programs(name: str) -> list[Program]:
     return [shipped.load(name).typical(("full", "forward"), ("symflops", "torch"))]
 
 
-@pytest.mark.parametrize("name", sampled(shipped.NAMES, 5))
+@pytest.mark.parametrize("name", sampled(shipped.NAMES, 12))
 def test_specialised_formulas_equal_the_general_ones(name: str) -> None:
     """For random sizes, zeros and nulls among them: as letters, as numbers, and with some of them known."""
     random, told = Random(name), 0
@@ -99,7 +99,7 @@ def test_specialised_formulas_equal_the_general_ones(name: str) -> None:
     assert told
 
 
-@pytest.mark.parametrize("name", sampled(shipped.NAMES, 9))
+@pytest.mark.parametrize("name", sampled(shipped.NAMES, 20))
 def test_nothing_known_is_left_to_decide(name: str) -> None:
     """Of a whole config, closed forms have no conditions; with numbers they are numbers."""
     (program,) = programs(name)
