@@ -27,6 +27,7 @@ COMMANDS = {
     "graph": "the graph of a model, as Mermaid or DOT",
     "render": "the derivation of a model, as LaTeX or Markdown",
     "site": "pages with calculators for all models, and an index",
+    "vendor": "an estimator in the form that a training framework asks for",
     "conform": "derive other frameworks' figures",
     "draft": "write a spec from a real module, and prove it",
     "verify": "compare specs with the real models, or with measured records",

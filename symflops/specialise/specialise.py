@@ -30,6 +30,7 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
     """The program of models whose sizes are ``values``, by letter; null is None.
 
     ``numbers`` are the letters that formulas no longer have. All other letters stay, and decide conditions if they are known.
+    Values of lengths are those of streams that no batch has.
 
     Raises:
         SymflopsError: the sizes do not fit each other.
@@ -37,6 +38,7 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
     fields = {field.letter: field for field in program.fields}
     given = {name: plain(value) for name, value in values.items() if name in fields and not isinstance(value, Unsaid)}
     known, replaced = dict(given), {*numbers, *(_counted(program, fields, given) if given else ())}
+    known |= {name: values[name] for stream in program.streams for name in stream.variables if name in values}
     for one in program.definitions:
         letters = set(symbols(one.formula))
         replaced |= {one.letter} if letters <= replaced else set()

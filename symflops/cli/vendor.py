@@ -1,0 +1,75 @@
+"""Writes an estimator as a training framework asks a new model's author for it: code, a test with figures, and a page.
+
+  symflops vendor sd3 wan --for verl-omni --out ../verl-omni
+  symflops vendor gemma2 --for verl --config config.json --out ../verl
+  symflops vendor llama --for torchtitan --read intermediate_size=layers[0].feed_forward.w1.out_features
+  symflops vendor sd3 wan --for verl-omni --out ../verl-omni --check
+
+The files lie where the project keeps such files, have its signature and need no symflops. --check compares them with what is
+derived: exit code 1 if one differs or is missing.
+--config is a config of the model: of the figures in the test, and of the structure if a config decides that. --read says where
+the project's config has a field of the spec, as a path; 'len:layers' is the length of a list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from symflops.cli.arguments import CONVENTION, REGIME, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
+
+PROJECTS = ("megatron-bridge", "torchtitan", "verl", "verl-omni")
+
+configure = arguments_of(
+    argument("specs", nargs="+", metavar="SPEC", help="names or paths of specs"),
+    argument("--for", dest="project", required=True, choices=PROJECTS, metavar="PROJECT", help=", ".join(PROJECTS)),
+    argument("-o", "--out", default=".", metavar="DIR", help="the root of the project's tree (default: here)"),
+    argument("--config", metavar="PATH", help="config.json, or a folder with one; default: the sizes of the spec"),
+    argument("--read", action="append", metavar="FIELD=PATH", help="where the project's config has a field; may be repeated"),
+    REGIME,
+    CONVENTION,
+    argument("--check", action="store_true", help="compare with what is there, write nothing"),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write, or compare."""
+    from symflops.catalog.lookup import read_config
+    from symflops.commands.vendor import Order, drifted, save, vendored
+
+    config = read_config(args.config) if args.config else None
+    words = {}
+    for text in args.read or ():
+        name, equals, path = text.partition("=")
+        if not equals:
+            raise SymflopsError(f"--read is FIELD=PATH, such as num_hidden_layers=len:layers, not '{text}'")
+        words[name.strip()] = path.strip()
+    texts, written = {}, 0
+    for spec in args.specs:
+        texts |= vendored(spec, args.project, Order(args.regime, args.convention, config, words, command(args, spec)))
+    out = Path(args.out)
+    if args.check:
+        findings = drifted(texts, out)
+        print(
+            "\n".join([*findings, f"{len(texts) - len(findings)} of {len(texts)} files agree with what is derived"]),
+            file=sys.stderr,
+        )
+        return 1 if findings else 0
+    written = save(texts, out)
+    print("\n".join(str(out / name) for name in texts))
+    print(f"{len(texts)} files, {written} of them new or changed; each page says what to add to the tree", file=sys.stderr)
+    return 0
+
+
+def command(args: argparse.Namespace, spec: str) -> str:
+    """The command that writes the files of a spec, without paths of this machine."""
+    words = ["symflops", "vendor", Path(spec).name, "--for", args.project]
+    words += ["--regime", args.regime] * (args.regime != "full") + ["--convention", args.convention] * (
+        args.convention != "symflops"
+    )
+    words += ["--config", Path(args.config).name] if args.config else []
+    words += [word for text in args.read or () for word in ("--read", text)]
+    return shlex.join(words)

@@ -1,0 +1,285 @@
+"""Vendored estimators: the program that a project's files are printed from, its examples, and the files on disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from symflops import __version__, api
+from symflops.adapters.verl import only_patches_count
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.emit.code.batches import stream_rows
+from symflops.emit.code.tables import needed
+from symflops.emit.vendor.files import Example, Repeated, Vendored, files_of, formulas_of
+from symflops.emit.vendor.sizes import Reading
+from symflops.emit.vendor.sums import SUMS, tokens_of
+from symflops.emit.vendor.targets import TARGETS, Target
+from symflops.model.formula import Formula, evaluate
+from symflops.model.index_sets import ONCE
+from symflops.model.program import Field, Program
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import stored_of
+from symflops.runtime.units import in_flops
+from symflops.specialise.assumed import put
+from symflops.specialise.specialise import specialise
+from symflops.system.files import holds, write
+
+LENGTHS = ((512, 1024, 2048), (4096, 4096, 4096), (77, 1, 4095))
+OTHERS = ((64, 33, 226), (512, 512, 512), (1, 77, 300))
+IMAGES = ((256,), (), (1024, 64))
+SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
+HANDS = {
+    "lists": "{} hands over the lengths of texts and the patches of images",
+    "latents": "{} hands over the lengths of latents and prompts",
+    "one": "{} hands over one length of all sequences",
+    "sums": "{} hands over sums of the lengths of two streams",
+}
+WORD = re.compile(r"(len:)?[A-Za-z_]\w*(\[0\])?(\.[A-Za-z_]\w*(\[0\])?)*\Z")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked for: regime, convention, a config and where the project's config has which field."""
+
+    regime: str = "full"
+    convention: str = "symflops"
+    config: Mapping[str, Any] | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    command: str = "symflops vendor"
+
+
+def vendored(spec: str, name: str, order: Order) -> dict[str, str]:
+    """The files of a spec for the project ``name``, by path in its tree.
+
+    Raises:
+        SymflopsError: the project does not hand over what the model's work depends on, or its config lacks a field.
+    """
+    return files_of(plan(spec, TARGETS[name], order))
+
+
+def plan(spec: str, target: Target, order: Order) -> Vendored:
+    """What the files are printed from.
+
+    Raises:
+        SymflopsError: as :func:`vendored`.
+    """
+    model = api.load(spec)
+    if order.config is None:
+        whole = api.program_in(model.structure("", [order.regime], [order.convention]))
+    else:
+        whole = model.program([order.regime], [order.convention], order.config)
+    check_words(order.words, whole, target)
+    check_registered(whole, target)
+    streams = handed(whole, target)
+    config = {**(order.config or with_fixed(whole))}
+    estimator = InterpretedEstimator(whole, config, regime=order.regime, convention=order.convention)
+    check_images(estimator, streams)
+    reading, sizes = Reading(whole, target, order.words), sizes_of(stored_of(whole), config)
+    missing = [one for one in whole.fields if target.reads == "words" and not reading.word(one)]
+    read = set(needed(formulas_of(whole), whole))
+    refuse([one for one in missing if one.required and one.letter in read], target)
+    known = {one.letter: sizes[one.letter] for one in missing}
+    known |= {axis: stream.absent for stream in whole.streams for axis in stream.variables if stream.name not in streams}
+    program = of_streams(specialise(whole, known, list(known)) if known else whole, streams)
+    read |= {letter for letter, _ in whole.fixed}
+    assumed = {one.keys[0]: plain(sizes[one.letter]) for one in missing if one.letter in read}
+    return Vendored(
+        program=program, target=target, name=identifier(whole.name), command=order.command, version=__version__,
+        examples=list(examples(estimator, program, target, streams)), config=config_for(program, reading, sizes),
+        words=order.words, values={one.letter: sizes[one.letter] for one in missing}, assumed=assumed, streams=streams,
+    )  # fmt: skip
+
+
+def check_words(words: Mapping[str, str], program: Program, target: Target) -> None:
+    """Refuse words for fields that the spec does not read, and texts that are no path.
+
+    Raises:
+        SymflopsError: there are such ones.
+    """
+    keys = [key for one in program.fields for key in one.keys]
+    if words and target.reads != "words":
+        raise SymflopsError(f"{target.name} has the fields of a config under their own names: leave out --read")
+    for key, path in words.items():
+        if key not in keys:
+            known = did_you_mean(key, keys, f"it reads {', '.join(keys[:6])}")
+            raise SymflopsError(f"the spec reads no '{key}': {known}")
+        if not WORD.match(path):
+            raise SymflopsError(f"'{path}' is no path such as layers[0].attention.n_heads or len:layers")
+
+
+def handed(program: Program, target: Target) -> dict[str, tuple[str, ...]]:
+    """The streams that the project hands over, with their axes.
+
+    Raises:
+        SymflopsError: the model's work depends on another one, or on another axis.
+    """
+    rows = stream_rows(program)
+    plainly = {"lists": 1, "one": 1, "sums": 3}.get(target.feeds, 3)
+    names = [name for name, _, axes, optional in rows if axes and (not optional or target.feeds == "lists")]
+    first = "latent" if target.feeds == "latents" and "latent" in names else next(iter(names), "")
+    second = {"lists": names[1:2], "latents": [name for name in names if name == "prompt"], "sums": names[1:2]}
+    taken = dict.fromkeys(name for name in (first, *second.get(target.feeds, ())) if name)
+    found = {name: axes for wanted in taken for name, _, axes, _ in rows if name == wanted}
+    for name, items, axes, optional in rows:
+        many = name == first and len(axes) > plainly
+        beside = name in found and name != first and (len(axes) > 1 or items != rows[0][1]) != (target.feeds == "lists")
+        if many or beside or (name not in found and not optional):
+            hands = HANDS[target.feeds].format(target.name)
+            raise SymflopsError(f"{hands}, and the work of '{program.name}' depends on its '{name}'")
+    return found
+
+
+def of_streams(program: Program, streams: Mapping[str, tuple[str, ...]]) -> Program:
+    """The program of batches that have items of these streams alone."""
+    items = {ONCE, *(stream.items for stream in program.streams if stream.name in streams)}
+    kept = {place for place, moment in enumerate(program.moments) if moment.items in items}
+
+    def counted(form: tuple[tuple[int, Formula], ...]) -> tuple[tuple[int, Formula], ...]:
+        return tuple((place, formula) for place, formula in form if place in kept)
+
+    cases = (replace(case, forward=counted(case.forward), backward=counted(case.backward)) for case in program.cases)
+    return replace(program, cases=tuple(cases))
+
+
+def check_registered(program: Program, target: Target) -> None:
+    """Refuse a model that the project has no name for.
+
+    Raises:
+        SymflopsError: it is.
+    """
+    if target.feeds == "latents" and not program.pipelines:
+        raise SymflopsError(f"{target.name} finds an estimator by a pipeline, and '{program.name}' is in none")
+    if target.feeds == "lists" and not program.model_types:
+        raise SymflopsError(f"{target.name} finds an estimator by a model type, and '{program.name}' has none")
+
+
+def check_images(estimator: InterpretedEstimator, streams: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse images whose shape decides their work, where a project tells the patches of each.
+
+    Raises:
+        SymflopsError: there are such ones.
+    """
+    others = [axes for name, axes in list(streams.items())[1:] if len(axes) > 1]
+    if others and not only_patches_count(estimator, len(others[0])):
+        told = "and the project tells the patches of each alone"
+        raise SymflopsError(f"the work of '{estimator.name}' depends on the shape of images, {told}")
+
+
+def refuse(fields: list[Field], target: Target) -> None:
+    """Refuse sizes that the project's config is not known to have.
+
+    Raises:
+        SymflopsError: there are such ones.
+    """
+    if fields:
+        key = fields[0].keys[0]
+        raise SymflopsError(f"where does a config of {target.name} have '{key}'? Say --read {key}=PATH")
+
+
+def identifier(name: str) -> str:
+    """The name of a spec as a part of names in code."""
+    return re.sub(r"\W", "_", name)
+
+
+def with_fixed(program: Program) -> dict[str, Any]:
+    """A config of the structure of a program: what decides it, and else the defaults."""
+    config: dict[str, Any] = {}
+    fields = {one.letter: one for one in program.fields}
+    for letter, value in program.fixed:
+        put(config, fields[letter].keys, plain(value))
+    return config
+
+
+def config_for(program: Program, reading: Reading, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as the project has it, with the fields that the estimator reads."""
+    letters = {*needed(reading.defaults(formulas_of(program)), program), *(letter for letter, _ in program.fixed)}
+    found: dict[str, Any] = {}
+    for one in program.fields:
+        if one.letter in letters and reading.has(one):
+            path = reading.word(one) if reading.target.reads == "words" else one.keys[0]
+            value = plain(sizes[one.letter])
+            if path.startswith("len:"):
+                found.setdefault(path[4:], Repeated()).count = value
+                continue
+            *outer, last = path.split(".")
+            place: Any = found
+            for word in outer:
+                place = place.setdefault(word.removesuffix("[0]"), Repeated() if word.endswith("[0]") else {})
+            place[last] = value
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A size as a config has it."""
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return float(value) if isinstance(value, Fraction) else value
+
+
+def examples(
+    estimator: InterpretedEstimator, program: Program, target: Target, streams: Mapping[str, tuple[str, ...]]
+) -> Iterator[Example]:
+    """Batches as the project hands them over, with what the estimator says of them."""
+    for place, lengths in enumerate(LENGTHS):
+        batch: dict[str, Any] = {}
+        for number, (name, axes) in enumerate(streams.items()):
+            sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(lengths)]
+            batch[name] = sides if len(axes) > 1 else list((OTHERS if number else LENGTHS)[place])
+        if target.feeds == "lists" and len(streams) > 1:
+            (name, axes) = list(streams.items())[1]
+            batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in IMAGES[place]]
+        if target.feeds == "one":
+            batch = {name: [lengths[-1]] for name in batch}
+        flops = in_flops(estimator, estimator.total(estimator.moments(**batch)))
+        yield Example(arguments_of(batch, program, target, estimator.sizes), flops)
+
+
+def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """A batch as the arguments of the project's function."""
+    first, *others = batch.values()
+    flat = [side for item in first for side in (item if isinstance(item, list) else [item])]
+    match target.feeds:
+        case "one":
+            return {"seq_len": first[0]}
+        case "lists":
+            images = {"images_seqlens": [item[-1] if isinstance(item, list) else item for item in others[0]]} if others else {}
+            return {"batch_seqlens": first, **images}
+        case "latents":
+            return {"latent_seqlens": flat, "prompt_seqlens": others[0] if others else []}
+    axes = {stream.name: stream.variables for stream in program.streams}
+    found: dict[str, int] = {}
+    for items in zip(*batch.values(), strict=True):
+        rows = [(axes[name], item if isinstance(item, list) else [item]) for name, item in zip(batch, items, strict=True)]
+        lengths = {axis: side for names, sides in rows for axis, side in zip(names, sides, strict=True)}
+        for formula, name in tokens_of(program):
+            found[SUMS[name]] = found.get(SUMS[name], 0) + int(evaluate(formula, {**sizes, **lengths}))
+    return found
+
+
+def save(texts: Mapping[str, str], out: Path) -> int:
+    """Write files below ``out``, and return how many are new or changed.
+
+    Raises:
+        SymflopsError: a link leads out of the folder.
+    """
+    for name in texts:
+        if not (out / name).parent.resolve().is_relative_to(out.resolve()):
+            raise SymflopsError(f"{(out / name).parent} leads out of {out}: remove that link")
+    return sum(write(out / name, text) for name, text in texts.items())
+
+
+def drifted(texts: Mapping[str, str], out: Path) -> list[str]:
+    """The files below ``out`` that are not there, or differ."""
+    found = []
+    for name, text in texts.items():
+        path = out / name
+        if not path.is_file():
+            found.append(f"{path}: missing")
+        elif not holds(path, text.encode()):
+            found.append(f"{path}: differs from what is derived")
+    return found

@@ -1,0 +1,183 @@
+"""The files that a project asks of a new model's author: the estimator in its signature, a test with figures, and a page."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.emit.code.infix import PRODUCT
+from symflops.emit.code.tables import Scope, Tables
+from symflops.emit.python.closed_forms import folded
+from symflops.emit.rendering import template
+from symflops.emit.vendor.sizes import Reading, helpers, path_text
+from symflops.emit.vendor.sums import statements, used
+from symflops.emit.vendor.targets import Target
+from symflops.model.formula import Formula
+from symflops.model.program import Program
+from symflops.runtime.classes import class_name
+
+WIDTH = 84
+AMBIGUOUS = ("I = ", "O = ", "l = ")
+Form = Sequence[tuple[int, Formula]]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A batch with its FLOPs: what the project's function takes, by name, and the figures."""
+
+    arguments: Mapping[str, Any]
+    flops: int
+
+
+@dataclass(frozen=True)
+class Vendored:
+    """What the files of one estimator are printed from.
+
+    Attributes:
+        program: The program of one regime and convention, without the sizes that are ``assumed``.
+        target: The project.
+        name: What the estimator is called in file names and code.
+        command: The command that writes the files.
+        version: Of symflops.
+        examples: Batches with their FLOPs under ``config``, a config as the project has it.
+        config: See ``examples``.
+        words: Where the project's config has a field, beside its own words.
+        values: Sizes that the project's config does not have, by letter.
+        assumed: Those that the figures depend on: field, and value.
+        streams: The streams that the project hands over, each with the name of its axes.
+    """
+
+    program: Program
+    target: Target
+    name: str
+    command: str
+    version: str
+    examples: Sequence[Example]
+    config: Mapping[str, Any]
+    words: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    assumed: Mapping[str, Any] = field(default_factory=dict)
+    streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def registered(self) -> tuple[str, ...]:
+        """The model types or pipelines that the project finds the estimator by."""
+        return self.program.pipelines if self.target.feeds == "latents" else self.program.model_types
+
+    @property
+    def title(self) -> str:
+        """The name of the estimator as a part of a class name."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+def files_of(one: Vendored) -> dict[str, str]:
+    """The texts of the files by path in the project's tree."""
+    context = context_of(one)
+    folder = f"vendor/{one.target.name}"
+    texts = ((path, template(f"{folder}/{part}.jinja").render(context)) for part, path in one.target.files.items())
+    return {path.format(name=one.name): tidied(text) for path, text in texts}
+
+
+def tidied(text: str) -> str:
+    """A text with the blank lines that formatters ask for."""
+    text = re.sub(r"(# Generated.*\n)\n+", r"\1\n", text)
+    return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text)).strip() + "\n"
+
+
+def context_of(one: Vendored) -> dict[str, Any]:
+    """The names of the templates.
+
+    Raises:
+        SymflopsError: the project does not hand over what the model's work depends on.
+    """
+    program, reading = one.program, Reading(one.program, one.target, one.words, one.values)
+    (case,), moments = program.cases, used(program)
+    scope = Scope(Tables(program, reading.language()), reading.defaults(formulas_of(program)))
+    sizes = [f"{line}  # noqa: E741" if line[:4] in AMBIGUOUS else line for line in scope.statements]
+    sums = list(statements(program, one.target.feeds))
+    taken = [line.partition(" = ")[0] for line in (*sizes, *sums)]
+    if len({*taken}) < len(taken) or any(map(keyword.iskeyword, taken)):
+        raise SymflopsError(
+            f"a size of '{program.name}' has the name of something else in the estimator: rename it in the spec"
+        )
+    checks = [(scope.printer.text(one.formula), one.text) for one in program.requirements]
+    forward, backward = (lines_of(form, program, scope) for form in (case.forward, case.backward))
+    factor = 2 if dict(program.units).get(case.convention) == "macs" else 1
+    parts = dict(program.shares).get(case.convention, 1)
+    decided = fixed(reading)
+    text = "\n".join((*sizes, *sums, *forward, *backward, *(test for _, test, _ in decided)))
+    return {
+        "one": one, "program": program, "name": one.name, "title": one.title, "case": case, "target": one.target,
+        "sizes": sizes, "sums": sums, "checks": checks, "forward": forward, "backward": backward,
+        "result": result(factor, parts), "helpers": helpers(text), "fractions": "Fraction(" in text,
+        "fixed": decided, "command": one.command, "version": one.version, "config": one.config,
+        "examples": one.examples, "columns": [name for names in one.streams.values() for name in names],
+        "rows": size_rows(reading, sizes), "moments": [(moment.name, f"sum_{moment.name}") for moment in moments],
+        "told": textwrap.wrap(f"{program.title or program.name}.", WIDTH),
+        "classes": [class_name(reference) for reference in program.references], "literal": literal,
+        "wiring": tuple(text.format(name=one.name, title=one.title) for text in one.target.wiring),
+    }  # fmt: skip
+
+
+def formulas_of(program: Program) -> list[Formula]:
+    """The formulas that an estimator of a program evaluates."""
+    (case,) = program.cases
+    found = [formula for form in (case.forward, case.backward) for _, formula in form]
+    found += [one.formula for one in (*used(program), *program.statistics)]
+    return found + [one.formula for one in program.requirements]
+
+
+def lines_of(form: Form, program: Program, scope: Scope) -> list[str]:
+    """A closed form as the lines of a sum."""
+    terms = [f"{scope.printer.inside(formula, PRODUCT)} * sum_{program.moments[place].name}" for place, formula in form]
+    return folded(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") or ["0"]
+
+
+def result(factor: int, parts: int) -> str:
+    """Both passes in FLOPs, of figures in MACs or in parts of a FLOP."""
+    text = "forward + backward" if factor == parts == 1 else "(forward + backward)"
+    return f"{f'{factor} * ' if factor > 1 else ''}{text}{f' // {parts}' if parts > 1 else ''}"
+
+
+def fixed(reading: Reading) -> list[tuple[str, str, str]]:
+    """The fields of a config that decide the structure: key, expression, and value."""
+    fields = {field.letter: field for field in reading.program.fields}
+    known = [(fields[letter], value) for letter, value in reading.program.fixed if reading.has(fields[letter])]
+    return [(size.keys[0], reading.found(size) if value is None else reading.size(size), repr(value)) for size, value in known]
+
+
+def size_rows(reading: Reading, statements: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The sizes that an estimator reads: letter, where the config has it, and what it means."""
+    read = {line.partition(" = ")[0] for line in statements}
+    config, words = reading.target.config, reading.target.reads == "words"
+    return [
+        (field.letter, path_text(config, reading.word(field)) if words else field.keys[0], field.doc)
+        for field in reading.program.fields
+        if field.letter in read or f"has_{field.letter}" in read
+    ]
+
+
+class Repeated(dict[str, Any]):
+    """The items of a list, all of which are equal, and how many there are."""
+
+    count: int = 1
+
+
+def literal(value: Any, indent: int = 0, width: int = 100) -> str:
+    """A value as Python source; a mapping that is long has an entry per line."""
+    if isinstance(value, Repeated):
+        return f"[{literal(dict(value), indent, width)}] * {value.count}"
+    if isinstance(value, Mapping):
+        cells = [f"{json.dumps(key)}: {literal(item, indent + 4, width)}" for key, item in value.items()]
+        line = f"{{{', '.join(cells)}}}"
+        inner = "\n".join(f"{' ' * (indent + 4)}{cell}," for cell in cells)
+        return line if len(line) + indent < width and "\n" not in line else f"{{\n{inner}\n{' ' * indent}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(literal(item, indent, width) for item in value)}]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,141 @@
+"""The sums over a batch, from what a project hands over: lists of lengths, the length of all sequences, or sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import prod
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.emit.code.batches import columns, summed
+from symflops.emit.code.infix import UNARY
+from symflops.emit.python.printer import PythonPrinter
+from symflops.emit.vendor.targets import Feeds
+from symflops.model.formula import Formula, Num, Power, Prod, Sym
+from symflops.model.program import Program
+from symflops.model.sums import Moment, Statistic
+
+PRINT = PythonPrinter()
+SUMS = {
+    "1": "batch_size",
+    "x": "seqlen_sum",
+    "xx": "seqlen_squared_sum",
+    "y": "cross_seqlen_sum",
+    "xy": "cross_seqlen_product_sum",
+}
+
+
+def statements(program: Program, feeds: Feeds) -> Iterator[str]:
+    """The statements that sum a batch up, for moments and the figures of a batch as a whole."""
+    if feeds == "sums":
+        yield from (f"sum_{one.name} = {of_sums(one, program)}" for one in used(program))
+        return
+    if feeds == "one":
+        yield from (f"{name} = {of_one(one)}" for one in program.statistics for name in [one.name])
+        yield from (f"sum_{one.name} = {of_one(one)}" for one in used(program))
+        return
+    yield from (f"{one.name} = {of_lists(one, program)}" for one in program.statistics)
+    yield from (f"sum_{one.name} = {of_lists(one, program)}" for one in used(program))
+
+
+def used(program: Program) -> list[Moment]:
+    """The moments that the work runs over."""
+    (case,) = program.cases
+    places = {place for form in (case.forward, case.backward) for place, _ in form}
+    return [moment for place, moment in enumerate(program.moments) if place in places]
+
+
+def of_lists(what: Moment | Statistic, program: Program) -> str:
+    """A sum, or a largest value, over lists of lengths."""
+    found = summed(what, program)
+    match found.kind:
+        case "once":
+            return PRINT.text(found.formula)
+        case "count":
+            count = f"len({found.columns[0]}_)" if found.columns else "0"
+            return count if found.formula == Num(Fraction(1)) else f"{count}*{PRINT.inside(found.formula, UNARY)}"
+    function = "max" if isinstance(what, Statistic) and what.kind == "max" else "sum"
+    rest = ", default=0" if function == "max" else ""
+    if found.kind == "column":
+        return f"{function}({found.columns[0]}_{rest})"
+    names = ", ".join(found.columns)
+    lists = f"{names}_" if len(found.columns) == 1 else f"zip({', '.join(f'{name}_' for name in found.columns)}, strict=True)"
+    items = f"{PRINT.text(found.formula)} for {names} in {lists}"
+    return f"{function}(({items}){rest})" if rest else f"{function}({items})"
+
+
+def of_one(what: Moment | Statistic) -> str:
+    """What one sequence adds, whose length has the name of the stream's axis."""
+    return PRINT.text(what.formula)
+
+
+def of_sums(moment: Moment, program: Program) -> str:
+    """A moment as one of the sums that Megatron-Bridge gathers.
+
+    Raises:
+        SymflopsError: it is none of them.
+    """
+    known = dict(tokens_of(program))
+    for formula, name in known.items():
+        ratio = multiple(moment.formula, formula)
+        if ratio is not None:
+            return SUMS[name] if ratio == Num(Fraction(1)) else f"{PRINT.inside(ratio, UNARY)}*{SUMS[name]}"
+    told = "the project hands over sums of lengths, of their squares and products"
+    raise SymflopsError(f"{told}, and none of {PRINT.text(moment.formula)}")
+
+
+def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
+    """What one sample adds to each sum. The tokens of a stream with several axes are those that attention squares."""
+    streams = [stream for stream in program.streams if stream.variables and not stream.optional]
+    names = columns(program)
+    first, second = streams[0], streams[1:2]
+    formulas = [moment.formula for moment in program.moments]
+    tokens: Formula | None = Sym(names[0])
+    if len(first.variables) > 1:
+        tokens = next((one for one in formulas if factors_of(one) and square(one) in map(ordered, formulas)), None)
+    yield Num(Fraction(1)), "1"
+    if tokens is not None:
+        yield tokens, "x"
+        yield square(tokens), "xx"
+    if second and len(second[0].variables) == 1:
+        other = Sym(second[0].variables[0])
+        yield other, "y"
+        if tokens is not None:
+            yield product(tokens, other), "xy"
+
+
+def factors_of(formula: Formula) -> dict[Formula, int]:
+    """The factors of a product with their exponents."""
+    found: dict[Formula, int] = {}
+    for factor in formula.factors if isinstance(formula, Prod) else (formula,):
+        base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
+        found[base] = found.get(base, 0) + exponent
+    return {base: exponent for base, exponent in found.items() if exponent and base != Num(Fraction(1))}
+
+
+def multiple(formula: Formula, of: Formula) -> Formula | None:
+    """The number that a formula is times another one; None if there is none."""
+    one, other = factors_of(formula), factors_of(of)
+    numbers = [base for base in one if isinstance(base, Num)]
+    number = prod((base.value ** one.pop(base) for base in numbers), start=Fraction(1))
+    return Num(number) if one == other and number.denominator == 1 else None
+
+
+def square(formula: Formula) -> Formula:
+    """The square of a product."""
+    return product(formula, formula)
+
+
+def ordered(formula: Formula) -> Formula:
+    """A product as :func:`product` writes it."""
+    return product(formula)
+
+
+def product(*formulas: Formula) -> Formula:
+    """A product, each factor once."""
+    found: dict[Formula, int] = {}
+    for formula in formulas:
+        for base, exponent in factors_of(formula).items():
+            found[base] = found.get(base, 0) + exponent
+    parts = tuple(base if exponent == 1 else Power(base, exponent) for base, exponent in sorted(found.items(), key=repr))
+    return parts[0] if len(parts) == 1 else Prod(parts) if parts else Num(Fraction(1))

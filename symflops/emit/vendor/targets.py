@@ -1,0 +1,132 @@
+"""The projects that vendored estimators are written for: their files, and where their configs hold a size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Reads = Literal["attributes", "mapping", "words"]
+Feeds = Literal["lists", "latents", "one", "sums"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a project asks of the author of a new model.
+
+    Attributes:
+        name: What the command calls it; its templates lie in a folder of that name.
+        files: The path of each template's text in the project's tree.
+        reads: How its config has the fields of a spec: as ``attributes``, as a ``mapping``, or under ``words`` of its own.
+        feeds: What it hands over of a batch: ``lists`` of lengths, flat lists of ``latents`` and prompts, ``one`` length of all
+            sequences, or ``sums`` over the batch.
+        config: The name of the config in the estimator.
+        words: Where its config has a field of a spec, as a path; ``len:`` is before the path of a list.
+        wiring: What an author adds to a file of the tree: the file, and the lines.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    reads: Reads
+    feeds: Feeds
+    config: str = "config"
+    words: Mapping[str, str] = field(default_factory=dict)
+    wiring: tuple[str, str] = ("", "")
+
+
+LAYER = "layers[0]"
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(
+            "verl",
+            {
+                "estimator.py": "verl/utils/flops_{name}.py",
+                "test.py": "tests/utils/test_flops_{name}_on_cpu.py",
+                "page.md": "docs/perf/flops_{name}.md",
+            },
+            reads="attributes",
+            feeds="lists",
+            wiring=("verl/utils/__init__.py", "from verl.utils import flops_{name}  # noqa: F401"),
+        ),
+        Target(
+            "verl-omni",
+            {
+                "estimator.py": "verl_omni/utils/mfu/{name}.py",
+                "test.py": "tests/utils/test_{name}_flops_on_cpu.py",
+                "page.md": "docs/perf/mfu_{name}.md",
+            },
+            reads="mapping",
+            feeds="latents",
+            wiring=("verl_omni/utils/mfu/__init__.py", "from verl_omni.utils.mfu import {name}  # noqa: F401"),
+        ),
+        Target(
+            "torchtitan",
+            {
+                "estimator.py": "torchtitan/models/{name}/flops.py",
+                "test.py": "tests/unit_tests/test_{name}_flops.py",
+                "page.md": "torchtitan/models/{name}/FLOPS.md",
+            },
+            reads="words",
+            feeds="one",
+            words={
+                "hidden_size": "dim",
+                "n_embd": "dim",
+                "vocab_size": "vocab_size",
+                "num_hidden_layers": "len:layers",
+                "num_attention_heads": f"{LAYER}.attention.n_heads",
+                "num_key_value_heads": f"{LAYER}.attention.n_kv_heads",
+                "head_dim": f"{LAYER}.attention.head_dim",
+                "intermediate_size": f"{LAYER}.feed_forward.w1.out_features",
+                "num_experts": f"{LAYER}.moe.num_experts",
+                "num_local_experts": f"{LAYER}.moe.num_experts",
+                "num_experts_per_tok": f"{LAYER}.moe.router.top_k",
+                "tie_word_embeddings": "enable_weight_tying",
+            },
+            wiring=(
+                "torchtitan/models/{name}/model.py",
+                "return get_{name}_nparams_and_flops(self, model, seq_len)  # in Config.get_nparams_and_flops",
+            ),
+        ),
+        Target(
+            "megatron-bridge",
+            {
+                "estimator.py": "src/megatron/bridge/models/{name}/{name}_flops.py",
+                "test.py": "tests/unit_tests/models/{name}/test_{name}_flops.py",
+                "page.md": "docs/models/{name}/flops.md",
+            },
+            reads="words",
+            feeds="sums",
+            config="self",
+            words={
+                "hidden_size": "hidden_size",
+                "vocab_size": "vocab_size",
+                "num_hidden_layers": "num_layers",
+                "num_attention_heads": "num_attention_heads",
+                "num_key_value_heads": "num_query_groups",
+                "head_dim": "kv_channels",
+                "intermediate_size": "ffn_hidden_size",
+                "moe_intermediate_size": "moe_ffn_hidden_size",
+                "num_experts": "num_moe_experts",
+                "num_local_experts": "num_moe_experts",
+                "n_routed_experts": "num_moe_experts",
+                "num_experts_per_tok": "moe_router_topk",
+                "shared_expert_intermediate_size": "moe_shared_expert_intermediate_size",
+                "q_lora_rank": "q_lora_rank",
+                "kv_lora_rank": "kv_lora_rank",
+                "qk_nope_head_dim": "qk_head_dim",
+                "qk_rope_head_dim": "qk_pos_emb_head_dim",
+                "v_head_dim": "v_head_dim",
+                "num_layers": "num_layers",
+                "ffn_dim": "ffn_hidden_size",
+                "attention_head_dim": "kv_channels",
+                "in_channels": "in_channels",
+                "out_channels": "out_channels",
+                "text_dim": "text_dim",
+            },
+            wiring=("the model's provider", "class Provider({title}Flops, GPTModelProvider)  # the mixin before the provider"),
+        ),
+    )
+}
+"""The projects by name."""
