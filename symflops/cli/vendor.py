@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         if not equals:
             raise SymflopsError(f"--read is FIELD=PATH, such as num_hidden_layers=len:layers, not '{text}'")
         words[name.strip()] = path.strip()
-    texts, written = {}, 0
+    texts: dict[str, str] = {}
     for spec in args.specs:
         texts |= vendored(spec, args.project, Order(args.regime, args.convention, config, words, command(args, spec)))
     out = Path(args.out)

@@ -18,6 +18,7 @@ from symflops.emit.vendor.files import Example, Repeated, Vendored, files_of, fo
 from symflops.emit.vendor.sizes import Reading
 from symflops.emit.vendor.sums import SUMS, tokens_of
 from symflops.emit.vendor.targets import TARGETS, Target
+from symflops.model.evaluate import ConfigError
 from symflops.model.formula import Formula, evaluate
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Field, Program
@@ -68,16 +69,16 @@ def plan(spec: str, target: Target, order: Order) -> Vendored:
     Raises:
         SymflopsError: as :func:`vendored`.
     """
-    model = api.load(spec)
-    if order.config is None:
-        whole = api.program_in(model.structure("", [order.regime], [order.convention]))
-    else:
-        whole = model.program([order.regime], [order.convention], order.config)
+    whole = program_of(spec, order)
+    (case,) = whole.cases
     check_words(order.words, whole, target)
     check_registered(whole, target)
     streams = handed(whole, target)
     config = {**(order.config or with_fixed(whole))}
-    estimator = InterpretedEstimator(whole, config, regime=order.regime, convention=order.convention)
+    try:
+        estimator = InterpretedEstimator(whole, config, regime=case.regime, convention=case.convention)
+    except ConfigError as error:
+        raise SymflopsError(f"{error}{'' if order.config else ': give --config'}") from None
     check_images(estimator, streams)
     reading, sizes = Reading(whole, target, order.words), sizes_of(stored_of(whole), config)
     missing = [one for one in whole.fields if target.reads == "words" and not reading.word(one)]
@@ -93,6 +94,21 @@ def plan(spec: str, target: Target, order: Order) -> Vendored:
         examples=list(examples(estimator, program, target, streams)), config=config_for(program, reading, sizes),
         words=order.words, values={one.letter: sizes[one.letter] for one in missing}, assumed=assumed, streams=streams,
     )  # fmt: skip
+
+
+def program_of(spec: str, order: Order) -> Program:
+    """The program of the regime, the convention and the structure that are asked for.
+
+    Raises:
+        SymflopsError: the regime runs the model several times a step.
+    """
+    model, regime = api.load(spec), api.regime_of(order.regime)
+    if regime.phases:
+        others = ", ".join(str(phase.regime) for phase in regime.phases)
+        raise SymflopsError(f"a step of '{regime.name}' also runs the model under {others}: write an estimator for each")
+    if order.config is None:
+        return api.program_in(model.structure("", [regime], [order.convention]))
+    return model.program([regime], [order.convention], order.config)
 
 
 def check_words(words: Mapping[str, str], program: Program, target: Target) -> None:

@@ -1,7 +1,7 @@
 """Modules that need a GPU as empty ones, so that a framework's tree, and its own tests, import on a CPU and on Python 3.11.
 
 As a pytest plugin (``-p hollow``) it takes the packages that the variable ``HOLLOW`` lists, and imports those of ``HOLLOW_AFTER``
-before, which do without them. All else is the real thing.
+before, which do without them. Of the packages in ``BARE`` it does not run the ``__init__``. All else is the real thing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,22 @@ def hollowed(*packages: str) -> None:
         sys.meta_path.append(Finder(packages))
 
 
-if os.environ.get("HOLLOW"):
-    for name in filter(None, os.environ.get("HOLLOW_AFTER", "").split(",")):
+def bare(package: str) -> None:
+    """Let a package be one whose own ``__init__`` does not run; its modules do."""
+    found = types.ModuleType(package)
+    found.__path__ = list(importlib.machinery.PathFinder.find_spec(package).submodule_search_locations)
+    sys.modules[package] = found
+
+
+def listed(variable: str) -> list[str]:
+    """The names in a variable."""
+    return [name for name in os.environ.get(variable, "").split(",") if name]
+
+
+if __name__ == "hollow":
+    for name in listed("HOLLOW_AFTER"):
         importlib.import_module(name)
-    hollowed(*os.environ["HOLLOW"].split(","))
+    for name in listed("BARE"):
+        bare(name)
+    if listed("HOLLOW"):
+        hollowed(*listed("HOLLOW"))

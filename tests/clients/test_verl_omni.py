@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
 import math
 import sys
@@ -17,10 +15,9 @@ from peft import LoraConfig, get_peft_model
 from torch.utils.flop_counter import FlopCounterMode
 
 from symflops.adapters import verl_omni
+from tests.clients.hollow import bare
 
-PACKAGE = types.ModuleType("verl_omni")  # the package's own __init__ imports vLLM-Omni, which runs on no CPU; the rest is real
-PACKAGE.__path__ = list(importlib.machinery.PathFinder.find_spec("verl_omni").submodule_search_locations)
-sys.modules["verl_omni"] = PACKAGE
+bare("verl_omni")  # the package's own __init__ imports vLLM-Omni, which runs on no CPU; the rest is real
 
 from verl_omni.utils import mfu  # noqa: E402
 from verl_omni.utils.mfu import diffusion_flops_counter  # noqa: E402

@@ -129,14 +129,14 @@ def formulas_of(program: Program) -> list[Formula]:
     """The formulas that an estimator of a program evaluates."""
     (case,) = program.cases
     found = [formula for form in (case.forward, case.backward) for _, formula in form]
-    found += [one.formula for one in (*used(program), *program.statistics)]
+    found += [one.formula for one in used(program)] + [one.formula for one in program.statistics]
     return found + [one.formula for one in program.requirements]
 
 
 def lines_of(form: Form, program: Program, scope: Scope) -> list[str]:
     """A closed form as the lines of a sum."""
     terms = [f"{scope.printer.inside(formula, PRODUCT)} * sum_{program.moments[place].name}" for place, formula in form]
-    return folded(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") or ["0"]
+    return folded(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") if terms else ["0"]
 
 
 def result(factor: int, parts: int) -> str:

@@ -1,0 +1,243 @@
+"""Vendored estimators run on their own, and say what symflops says: of every spec, for configs and ragged batches."""
+
+from __future__ import annotations
+
+import random
+import sys
+import types
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import pytest
+
+from symflops import api
+from symflops.cli.main import main
+from symflops.commands.vendor import Order, arguments_of, plan
+from symflops.diagnostics.errors import SymflopsError
+from symflops.emit.vendor.files import Repeated, files_of
+from symflops.emit.vendor.targets import TARGETS
+from symflops.model.evaluate import ConfigError
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import plain, stored_of
+from symflops.runtime.units import in_flops
+from tests import shipped
+from tests.sampling import amount, sampled
+
+REFUSED = "hands over|depends on the shape of images|finds an estimator by|does a config of|give --config"
+PAIRS = [(spec, project) for spec in shipped.NAMES for project in TARGETS]
+KNOWN = {
+    "llama": set(TARGETS) - {"verl-omni"}, "qwen3_next": {"verl", "torchtitan"}, "qwen2_vl": {"verl", "torchtitan", "megatron-bridge"}, "sd3": {"verl-omni"},
+    "wan": {"verl-omni", "megatron-bridge"}, "flux2": {"verl-omni"}, "mixtral": set(TARGETS) - {"verl-omni"}, "gemma3": {"verl", "torchtitan"},
+}  # fmt: skip
+DRAWS = amount(3, 20)
+
+
+class Counter:
+    """The base class of VeRL-Omni's estimators, of which vendored ones use the config and the keys; tests/clients has the real one."""
+
+    LATENT_KEYS = ("image_latents", "audio_latents", "all_latents", "latents_clean")
+
+    def __init__(self, config):
+        self.config = config
+
+
+@pytest.fixture
+def projects(monkeypatch):
+    """The modules that vendored estimators import, of which a table and a decorator are used: verl's and VeRL-Omni's."""
+    for name in ("verl", "verl.utils", "verl_omni", "verl_omni.utils", "verl_omni.utils.mfu"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    table, registered = types.ModuleType("flops_counter"), {}
+    table.ESTIMATE_FUNC = {}
+    monkeypatch.setitem(sys.modules, "verl.utils.flops_counter", table)
+    counter = types.ModuleType("diffusion_flops_counter")
+    counter.DiffusionModelFlops = Counter
+    counter.register_diffusion_architecture = lambda *names: lambda cls: registered.update(dict.fromkeys(names, cls)) or cls
+    monkeypatch.setitem(sys.modules, "verl_omni.utils.mfu.diffusion_flops_counter", counter)
+    torch, torch_nn = types.ModuleType("torch"), types.ModuleType("torch.nn")
+    torch.nn, torch_nn.Module = torch_nn, object
+    for module in (torch, torch_nn):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return {"verl": table.ESTIMATE_FUNC, "verl-omni": registered}
+
+
+def built(value):
+    """A config as the project has it: objects with attributes, and lists."""
+    if isinstance(value, Repeated):
+        return [built(dict(value))] * value.count
+    if isinstance(value, Mapping):
+        return SimpleNamespace(**{key: built(item) for key, item in value.items()})
+    return value
+
+
+def function(one):
+    """The function of a vendored estimator, of a config and the project's arguments."""
+    path = next(path for path in one.target.files.values() if path.endswith(".py")).format(name=one.name)
+    names: dict[str, object] = {"__name__": "vendored"}
+    exec(compile(files_of(one)[path], path, "exec"), names)
+    match one.target.name:
+        case "verl-omni":
+            return lambda config, arguments: names[f"{one.title}Flops"](config).flops(**arguments)
+        case "megatron-bridge":
+            provider = type("Provider", (names[f"{one.title}Flops"], SimpleNamespace), {})
+            method = "_get_num_floating_point_operations_with_runtime_stats"
+            return lambda config, arguments: getattr(provider(**vars(built(config))), method)(**arguments)
+    return lambda config, arguments: names[f"{one.name}_flops"](built(config), **arguments)
+
+
+def drawn(one, source):
+    """A ragged batch as the streams of the spec."""
+    count = 1 if one.target.feeds == "one" else source.randint(1, 5)
+    batch = {}
+    for place, (name, axes) in enumerate(one.streams.items()):
+        if one.target.feeds == "lists" and place:
+            batch[name] = [[1] * (len(axes) - 1) + [64 * source.randint(1, 40)] if len(axes) > 1 else source.randint(1, 999) for _ in range(source.randint(0, 3))]
+        elif len(axes) > 1:
+            batch[name] = [[8 * source.randint(1, 4), *(64 * source.randint(1, 4) for _ in axes[1:])] if len(axes) > 2 else [64 * source.randint(1, 4) for _ in axes] for _ in range(count)]
+        else:
+            batch[name] = [source.randint(1, 9000) for _ in range(count)]
+    return batch
+
+
+def agrees(one, run, config, estimator, source):
+    for _ in range(DRAWS):
+        batch = drawn(one, source)
+        arguments = arguments_of(batch, one.program, one.target, estimator.sizes)
+        assert run(config, arguments) == in_flops(estimator, estimator.total(estimator.moments(**batch))), (one.program.name, one.target.name, arguments)
+
+
+def config_as_read(program, config):
+    """A config with every field that a class has: what transformers' config objects hold."""
+    found = {}
+    sizes = sizes_of(stored_of(program), config)
+    for size in program.fields:
+        *outer, last = size.keys[0].split(".")
+        place = found
+        for word in outer:
+            place = place.setdefault(word, {})
+        value = sizes[size.letter]
+        place[last] = list(value) if isinstance(value, tuple) else float(value) if size.kind == "rational" and value is not None else plain(value)
+    return found
+
+
+@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 23))
+def test_every_spec(spec, project, projects):
+    """The figures of the test, random ragged batches, and the configs of the spec's cases; or a reason."""
+    target = TARGETS[project]
+    try:
+        one = plan(spec, target, Order())
+        run = function(one)
+    except SymflopsError as error:
+        assert any(word in str(error) for word in REFUSED.split("|")), error
+        assert project not in KNOWN.get(spec, ())
+        return
+    for example in one.examples:
+        assert run(one.config, example.arguments) == example.flops
+    source = random.Random(f"{spec} {project}")
+    whole = api.program_in(api.load(spec).structure("", ["full"], ["symflops"]))
+    agrees(one, run, one.config, InterpretedEstimator(whole, dict(with_default(whole)), regime="full", convention="symflops"), source)
+    for case in shipped.cases_of(shipped.FILES[spec])[:DRAWS]:
+        try:
+            estimator = InterpretedEstimator(whole, case.config, regime="full", convention="symflops")
+            estimator.total(estimator.moments(**drawn(one, source)))
+        except SymflopsError:
+            continue  # another structure, or lengths that do not fit it
+        if target.reads == "words":
+            one = plan(spec, target, Order(config=case.config))
+            try:
+                run = function(one)
+            except SymflopsError as error:
+                assert "hands over sums" in str(error)  # a window, which this config has
+                continue
+            agrees(one, run, one.config, estimator, source)
+        else:
+            agrees(one, run, config_as_read(whole, case.config) if target.reads == "attributes" else case.config, estimator, source)
+
+
+def with_default(program):
+    """A config of the structure that a program has."""
+    from symflops.commands.vendor import with_fixed
+
+    return with_fixed(program)
+
+
+@pytest.mark.parametrize(("spec", "project"), sampled([(spec, project) for spec, some in KNOWN.items() for project in sorted(some)], 3))
+def test_known_pairs_are_written(spec, project, projects):
+    test_every_spec(spec, project, projects)
+
+
+@pytest.mark.parametrize("convention", sampled(api.CONVENTIONS, 7))
+@pytest.mark.parametrize("regime", ["full", "forward", "lora:r=8,targets=*.q_proj|*.v_proj"])
+def test_every_convention_and_regime(regime, convention, projects):
+    """A framework's own convention counts in its unit, or in parts of a FLOP; figures are FLOPs."""
+    try:
+        one = plan("mixtral", TARGETS["verl"], Order(regime, convention))
+    except SymflopsError as error:
+        pytest.fail(str(error))
+    estimator = api.load("mixtral").estimator({}, api.regime_of(regime), convention)
+    agrees(one, function(one), one.config, estimator, random.Random(convention))
+
+
+def test_estimators_register_themselves(projects):
+    for spec, project in (("mixtral", "verl"), ("sd3", "verl-omni")):
+        function(plan(spec, TARGETS[project], Order()))
+    assert projects["verl"]["mixtral"](built(plan("mixtral", TARGETS["verl"], Order()).config), 30, [10, 20], 2.0) > 0
+    assert {"StableDiffusion3Pipeline"} <= set(projects["verl-omni"])
+
+
+def test_another_structure_is_refused_where_it_runs(projects):
+    one = plan("mamba2", TARGETS["verl"], Order())
+    assert one.program.fixed
+    letter, value = one.program.fixed[0]
+    key = next(size.keys[0] for size in one.program.fields if size.letter == letter)
+    with pytest.raises(ValueError, match="the FLOPs are those of models whose"):
+        function(one)({**one.config, key: value + 1 if isinstance(value, int) else None}, one.examples[0].arguments)
+
+
+def test_files_need_no_symflops_and_are_kept_current(tmp_path, capsys):
+    words = ["vendor", "llama", "mixtral", "--for", "megatron-bridge", "--out", str(tmp_path)]
+    assert main([*words, "--check"]) == 1
+    assert main(words) == 0
+    assert main([*words, "--check"]) == 0
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 6
+    assert not any(f"{word} symflops" in path.read_text() for word in ("import", "from") for path in files)
+    files[0].write_text(files[0].read_text() + "\n")
+    files[1].unlink()
+    capsys.readouterr()
+    assert main([*words, "--check"]) == 1
+    told = capsys.readouterr().err
+    assert f"{files[0]}: differs from what is derived" in told
+    assert f"{files[1]}: missing" in told
+    assert "4 of 6 files agree" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["llama", "--for", "verl", "--regime", "dpo"], "a step of 'dpo' also runs the model under"),
+        (["linear", "--for", "torchtitan"], "the config has no 'in_features': give --config"),
+        (["hidream", "--for", "verl-omni"], "verl-omni hands over the lengths of latents and prompts, and the work of 'hidream' depends on its 'prompt_t5'"),
+        (["llama", "--for", "verl-omni"], "verl-omni finds an estimator by a pipeline, and 'llama' is in none"),
+        (["qwen2_5_vl", "--for", "verl"], "depends on the shape of images"),
+        (["mistral", "--for", "megatron-bridge"], "hands over sums of lengths, of their squares and products, and none of min(x"),
+        (["llama", "--for", "torchtitan", "--read", "hidden_siz=dim"], "the spec reads no 'hidden_siz': did you mean 'hidden_size'"),
+        (["llama", "--for", "torchtitan", "--read", "hidden_size=os.system('x')"], "is no path such as"),
+        (["llama", "--for", "torchtitan", "--read", "hidden_size"], "--read is FIELD=PATH"),
+        (["llama", "--for", "verl", "--read", "hidden_size=dim"], "verl has the fields of a config under their own names"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(words, told, tmp_path, capsys):
+    assert main(["vendor", *words, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_own_words_of_a_config(projects):
+    order = Order(words={"intermediate_size": "hidden", "num_hidden_layers": "len:blocks"})
+    one = plan("llama", TARGETS["torchtitan"], order)
+    assert one.config["hidden"] == 11008
+    assert one.config["blocks"].count == 32
+    assert function(one)(one.config, one.examples[0].arguments) == one.examples[0].flops
