@@ -16,7 +16,6 @@ from symflops.commands.vendor import Order, arguments_of, plan
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.vendor.files import Repeated, files_of
 from symflops.emit.vendor.targets import TARGETS
-from symflops.model.evaluate import ConfigError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
