@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from symflops.meter.batches import streams_of
 from symflops.meter.mfu import MFUMeter
 from symflops.meter.types import ModelOptions
-from symflops.runtime.lengths import plain
+from symflops.runtime.lengths import entry_of
 from symflops.runtime.units import in_flops
 
 STATE = "symflops"
@@ -92,7 +92,7 @@ def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
             return 0
         if any(on_device(column) for entry in streams.values() for column in entry.axes):
             streams = streams_of(one, {name: value for name, value in inputs.items() if name in one.inputs()})
-        return in_flops(one, int(one.total(one.moments(**{name: plain(entry) for name, entry in streams.items()}))))
+        return in_flops(one, int(one.total(one.moments(**{name: entry_of(entry) for name, entry in streams.items()}))))
     except Exception as error:
         meter.unreadable(f"{type(error).__name__}: {error}")
         return 0

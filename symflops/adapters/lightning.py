@@ -15,7 +15,7 @@ from typing import Any
 
 from symflops.meter.batches import streams_of
 from symflops.meter.mfu import MFUMeter
-from symflops.runtime.lengths import plain
+from symflops.runtime.lengths import entry_of
 from symflops.runtime.units import in_flops
 
 
@@ -41,7 +41,7 @@ def flops_of_batch(estimator: Any, batch: Mapping[str, Any]) -> int:
     Raises:
         LengthError: the batch does not tell the lengths.
     """
-    streams = {name: plain(entry) for name, entry in streams_of(estimator, batch).items()}
+    streams = {name: entry_of(entry) for name, entry in streams_of(estimator, batch).items()}
     return in_flops(estimator, int(estimator.total(estimator.moments(**streams))))
 
 

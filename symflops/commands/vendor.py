@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,29 +11,24 @@ from typing import Any
 
 from symflops import __version__, api
 from symflops.adapters.verl import only_patches_count
+from symflops.commands.vendored_batches import examples
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.code.batches import stream_rows
 from symflops.emit.code.tables import needed
-from symflops.emit.vendor.files import Example, Repeated, Vendored, files_of, formulas_of
+from symflops.emit.vendor.files import Repeated, Vendored, files_of, formulas_of
 from symflops.emit.vendor.sizes import Reading
-from symflops.emit.vendor.sums import SUMS, tokens_of
 from symflops.emit.vendor.targets import TARGETS, Target
 from symflops.model.evaluate import ConfigError
-from symflops.model.formula import Formula, evaluate
+from symflops.model.formula import Formula
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Field, Program
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import stored_of
-from symflops.runtime.units import in_flops
 from symflops.specialise.assumed import put
 from symflops.specialise.specialise import specialise
 from symflops.system.files import holds, write
 
-LENGTHS = ((512, 1024, 2048), (4096, 4096, 4096), (77, 1, 4095))
-OTHERS = ((64, 33, 226), (512, 512, 512), (1, 77, 300))
-IMAGES = ((256,), (), (1024, 64))
-SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
 HANDS = {
     "lists": "{} hands over the lengths of texts and the patches of images",
     "latents": "{} hands over the lengths of latents and prompts",
@@ -181,7 +176,7 @@ def check_images(estimator: InterpretedEstimator, streams: Mapping[str, tuple[st
         SymflopsError: there are such ones.
     """
     others = [axes for name, axes in list(streams.items())[1:] if len(axes) > 1]
-    if others and not only_patches_count(estimator, len(others[0])):
+    if others and (estimator.whole or not only_patches_count(estimator, len(others[0]))):
         told = "and the project tells the patches of each alone"
         raise SymflopsError(f"the work of '{estimator.name}' depends on the shape of images, {told}")
 
@@ -235,46 +230,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     return float(value) if isinstance(value, Fraction) else value
-
-
-def examples(
-    estimator: InterpretedEstimator, program: Program, target: Target, streams: Mapping[str, tuple[str, ...]]
-) -> Iterator[Example]:
-    """Batches as the project hands them over, with what the estimator says of them."""
-    for place, lengths in enumerate(LENGTHS):
-        batch: dict[str, Any] = {}
-        for number, (name, axes) in enumerate(streams.items()):
-            sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(lengths)]
-            batch[name] = sides if len(axes) > 1 else list((OTHERS if number else LENGTHS)[place])
-        if target.feeds == "lists" and len(streams) > 1:
-            (name, axes) = list(streams.items())[1]
-            batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in IMAGES[place]]
-        if target.feeds == "one":
-            batch = {name: [lengths[-1]] for name in batch}
-        flops = in_flops(estimator, estimator.total(estimator.moments(**batch)))
-        yield Example(arguments_of(batch, program, target, estimator.sizes), flops)
-
-
-def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """A batch as the arguments of the project's function."""
-    first, *others = batch.values()
-    flat = [side for item in first for side in (item if isinstance(item, list) else [item])]
-    match target.feeds:
-        case "one":
-            return {"seq_len": first[0]}
-        case "lists":
-            images = {"images_seqlens": [item[-1] if isinstance(item, list) else item for item in others[0]]} if others else {}
-            return {"batch_seqlens": first, **images}
-        case "latents":
-            return {"latent_seqlens": flat, "prompt_seqlens": others[0] if others else []}
-    axes = {stream.name: stream.variables for stream in program.streams}
-    found: dict[str, int] = {}
-    for items in zip(*batch.values(), strict=True):
-        rows = [(axes[name], item if isinstance(item, list) else [item]) for name, item in zip(batch, items, strict=True)]
-        lengths = {axis: side for names, sides in rows for axis, side in zip(names, sides, strict=True)}
-        for formula, name in tokens_of(program):
-            found[SUMS[name]] = found.get(SUMS[name], 0) + int(evaluate(formula, {**sizes, **lengths}))
-    return found
 
 
 def save(texts: Mapping[str, str], out: Path) -> int:

@@ -280,6 +280,13 @@ def plain(entry: Lengths) -> Any:
     return [row[0] for row in kept] if len(rows) == 1 else [list(row) for row in kept]
 
 
+def entry_of(entry: Lengths) -> Any:
+    """A stream of a batch, as ``moments`` takes it: real lengths, and padded ones if they differ; waits for a device."""
+    if entry.padded is None:
+        return plain(entry)
+    return {"lengths": plain(entry), "padded": plain(Lengths(entry.padded, entry.count, None, entry.real))}
+
+
 def _is_integer(value: Any) -> bool:
     """Whether a value is an integer: of Python, of numpy, or a tensor with one."""
     try:

@@ -12,10 +12,12 @@ import pytest
 
 from symflops import api
 from symflops.cli.main import main
-from symflops.commands.vendor import Order, arguments_of, plan
+from symflops.commands.vendor import Order, plan
+from symflops.commands.vendored_batches import arguments_of
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.vendor.files import Repeated, files_of
 from symflops.emit.vendor.targets import TARGETS
+from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
@@ -102,7 +104,11 @@ def agrees(one, run, config, estimator, source):
     for _ in range(DRAWS):
         batch = drawn(one, source)
         arguments = arguments_of(batch, one.program, one.target, estimator.sizes)
-        assert run(config, arguments) == in_flops(estimator, estimator.total(estimator.moments(**batch))), (one.program.name, one.target.name, arguments)
+        try:
+            expected = in_flops(estimator, estimator.total(estimator.moments(**batch)))
+        except BatchError:
+            continue  # an item is too short for the model
+        assert run(config, arguments) == expected, (one.program.name, one.target.name, arguments)
 
 
 def config_as_read(program, config):

@@ -113,6 +113,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "solve json": ("solve", "llama", "--for", "num_hidden_layers", "--flops", "1e21", "--tokens", "2e9", "--json"),
     "growth json": ("growth", "llama", "--batch", LLAMA, "--json"),
     "budget json": ("budget", "llama", "--tokens", "1e12", "--peak", "354", "--mfu", "0.4", "--json"),
+    "vendor": ("vendor", "llama", "--for", "verl", "--out", "tree"),
+    "vendor check of nothing": ("vendor", "llama", "--for", "verl", "--out", "elsewhere", "--check"),
     "diff json": ("diff", "llama", "mistral", "--batch", LLAMA, "--json"),
     "completion": ("completion", "bash"),
     "completion of no shell": ("completion", "csh"),

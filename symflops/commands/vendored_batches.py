@@ -1,0 +1,73 @@
+"""The batches of vendored estimators: as a project hands them over, and with what symflops says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from symflops.emit.vendor.files import Example
+from symflops.emit.vendor.sums import SUMS, tokens_of
+from symflops.emit.vendor.targets import Target
+from symflops.model.formula import evaluate
+from symflops.model.program import Program
+from symflops.runtime.batch import BatchError
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.units import in_flops
+
+LENGTHS = ((512, 1024, 2048), (4096, 4096, 4096), (77, 1, 4095))
+OTHERS = ((64, 33, 226), (512, 512, 512), (1, 77, 300))
+IMAGES = ((256,), (), (1024, 64))
+FACTORS = (1, 512)
+SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
+
+
+def examples(
+    estimator: InterpretedEstimator, program: Program, target: Target, streams: Mapping[str, tuple[str, ...]]
+) -> Iterator[Example]:
+    """Batches as the project hands them over, with what the estimator says of them."""
+    for place in range(len(LENGTHS)):
+        for factor in FACTORS:
+            batch = batch_of(place, factor, target, streams)
+            try:
+                flops = in_flops(estimator, estimator.total(estimator.moments(**batch)))
+            except BatchError:  # too short for the model
+                if factor == FACTORS[-1]:
+                    raise
+                continue
+            yield Example(arguments_of(batch, program, target, estimator.sizes), flops)
+            break
+
+
+def batch_of(place: int, factor: int, target: Target, streams: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """One of the batches as streams of the spec, of lengths that are ``factor`` times the usual ones."""
+    batch: dict[str, Any] = {}
+    for number, (name, axes) in enumerate(streams.items()):
+        sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(LENGTHS[place])]
+        lengths = [factor * length for length in (OTHERS if number else LENGTHS)[place]]
+        batch[name] = sides if len(axes) > 1 else lengths
+    if target.feeds == "lists" and len(streams) > 1:
+        name, axes = list(streams.items())[1]
+        batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in IMAGES[place]]
+    return {name: given[-1:] for name, given in batch.items()} if target.feeds == "one" else batch
+
+
+def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """A batch as the arguments of the project's function."""
+    first, *others = batch.values()
+    flat = [side for item in first for side in (item if isinstance(item, list) else [item])]
+    match target.feeds:
+        case "one":
+            return {"seq_len": first[0]}
+        case "lists":
+            images = {"images_seqlens": [item[-1] if isinstance(item, list) else item for item in others[0]]} if others else {}
+            return {"batch_seqlens": first, **images}
+        case "latents":
+            return {"latent_seqlens": flat, "prompt_seqlens": others[0] if others else []}
+    axes = {stream.name: stream.variables for stream in program.streams}
+    found: dict[str, int] = {}
+    for items in zip(*batch.values(), strict=True):
+        rows = [(axes[name], item if isinstance(item, list) else [item]) for name, item in zip(batch, items, strict=True)]
+        lengths = {axis: side for names, sides in rows for axis, side in zip(names, sides, strict=True)}
+        for formula, name in tokens_of(program):
+            found[SUMS[name]] = found.get(SUMS[name], 0) + int(evaluate(formula, {**sizes, **lengths}))
+    return found
