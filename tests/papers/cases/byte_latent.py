@@ -46,3 +46,7 @@ def products(config: Config, sample: Sample) -> int:
     pairs = useful_pairs(config, sample)
     local = (config.encoder_layers + config.decoder_layers) * (pairs["window"] + pairs["cross"])
     return 2 * config.width * (local + config.latent_layers * config.parts * pairs["latent"])
+
+
+def lengths_of(config: Config, sample: Sample) -> Sample:
+    return {"n": sum(sample["patches"]), "p": len(sample["patches"])}

@@ -21,3 +21,7 @@ def useful_pairs(config: Config, sample: Sample) -> dict[str, int]:
 
 def products(config: Config, sample: Sample) -> int:
     return 2 * config.layers * config.heads * config.head_dim * sample["n"] ** 2
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    return 2 * config.layers * config.heads * config.head_dim * useful_pairs(config, sample)["causal"]

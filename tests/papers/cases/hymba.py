@@ -39,3 +39,9 @@ def products(config: Config, sample: Sample) -> int:
     pairs = useful_pairs(config, sample)
     seen = sum(pairs["global" if i in config.global_layers else "local"] for i in range(config.layers))
     return 2 * config.heads * config.head_dim * seen
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    """With the scan, which PyTorch does not count: a state is made, added to and read."""
+    scanned = 3 * config.layers * config.heads * config.head_dim * config.state * (config.meta + sample["n"])
+    return products(config, sample) + scanned

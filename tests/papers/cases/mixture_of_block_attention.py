@@ -31,3 +31,9 @@ def products(config: Config, sample: Sample) -> int:
     means = n * -(-n // config.block)
     pairs = 2 * config.full_layers * n * n + routed * (2 * useful_pairs(config, sample)["routed"] + means)
     return config.heads * config.head_dim * pairs
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    pairs, routed = useful_pairs(config, sample), config.layers - config.full_layers
+    means = sample["n"] * -(-sample["n"] // config.block)
+    return config.heads * config.head_dim * (2 * config.full_layers * pairs["full"] + routed * (2 * pairs["routed"] + means))

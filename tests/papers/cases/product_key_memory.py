@@ -32,3 +32,8 @@ def products(config: Config, sample: Sample) -> int:
     n = sample["n"]
     looked = config.memory_heads * config.sub_keys * config.query_dim
     return 2 * config.layers * config.width * n * n + len(config.memory_layers) * n * looked
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    discarded = sample["n"] ** 2 - useful_pairs(config, sample)["causal"]
+    return products(config, sample) - 2 * config.layers * config.width * discarded

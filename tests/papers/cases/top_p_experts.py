@@ -8,6 +8,7 @@ from tests.papers.cases import Sample, decoder, lengths, texts, without
 from tests.papers.top_p_experts import Config
 
 UNREAD = (".experts.",)  # an expert may have no token
+ALIKE = "experts"  # how many tokens an expert has depends on the data: all train, or none
 
 
 def draw(rng: random.Random) -> tuple[Config, list[Sample]]:
@@ -28,3 +29,11 @@ def useful_pairs(config: Config, sample: Sample) -> dict[str, int]:
 
 def products(config: Config, sample: Sample) -> int:
     return 2 * config.layers * config.heads * config.head_dim * sample["n"] ** 2
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    return 2 * config.layers * config.heads * config.head_dim * useful_pairs(config, sample)["causal"]
+
+
+def lengths_of(config: Config, sample: Sample) -> Sample:
+    return sample | {"routes": sum(sample["active"])}

@@ -39,3 +39,12 @@ def useful_pairs(config: Config, sample: Sample) -> dict[str, int]:
 
 def products(config: Config, sample: Sample) -> int:
     return 2 * config.layers * config.heads * config.head_dim * useful_pairs(config, sample)["mixed"]
+
+
+def lengths_of(config: Config, sample: Sample) -> Sample:
+    return {"n": sum(sample["text"]), "m": sum(sample["images"]), "items": {"images": sample["images"]}}
+
+
+def whole(sample: Sample) -> bool:
+    """A sample without images runs by itself, and no gradient of what images alone go through passes it."""
+    return bool(sample["images"])

@@ -30,3 +30,7 @@ def useful_pairs(config: Config, sample: Sample) -> dict[str, int]:
 
 def products(config: Config, sample: Sample) -> int:
     return 2 * config.layers * config.heads * config.head_dim * (sample["n"] + len(nodes_of(config))) ** 2
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    return 2 * config.layers * config.heads * config.head_dim * sum(useful_pairs(config, sample).values())

@@ -30,3 +30,8 @@ def products(config: Config, sample: Sample) -> int:
     for r in (*updating, last):
         found += 2 * r * d * d + 2 * r * r * d
     return config.layers * config.heads * (found + sum(updating) * d * d)
+
+
+def useful_products(config: Config, sample: Sample) -> int:
+    discarded = sum(r * r for r in _mini_batches(config, sample)) - useful_pairs(config, sample)["mini-batch"]
+    return products(config, sample) - 2 * config.layers * config.heads * config.head_dim * discarded
