@@ -16,7 +16,9 @@ from symflops.witness import cases
 from symflops.witness.cases import LiveCase
 
 ROOT = shipped("specs")
-FILES = {file.name: file for file in specs_in(ROOT)}
+PAPERS = "papers"
+"""The group of specs that describe no class of a library; ``tests/papers`` compares them with witnesses."""
+FILES = {file.name: file for file in specs_in(ROOT) if file.group != PAPERS}
 NAMES = sorted(FILES)
 
 

@@ -61,7 +61,7 @@ def specs(as_json: bool) -> int:
     for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
         classes = ", ".join(class_name(reference) for reference in entry["references"])
         variants = ", ".join(variant for variant in entry.get("structures", ()) if variant != "default")
-        print(told(name, dict(entry), f"{classes}{f' ({variants})' if variants else ''}"))
+        print(told(name, dict(entry), f"{classes or entry['title']}{f' ({variants})' if variants else ''}"))
     print("\nstructures that frameworks take models for, by name alone:")
     for name, entry in sorted(assumed().specs.items()):
         print(told(name, dict(entry), entry["title"]))

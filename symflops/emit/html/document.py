@@ -22,7 +22,7 @@ from symflops.model.program import Program
 
 FAMILIES = {
     "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",
-    "multimodal": "Multimodal",
+    "multimodal": "Multimodal", "papers": "Papers",
 }  # fmt: skip
 
 
