@@ -153,7 +153,7 @@ class _Writer:
 
     def position(self, name: str, row: Any) -> int:
         """The position of a row in the table ``name``, where equal rows stand once."""
-        table, key = self.tables[name], (name, _dump(row))
+        table, key = self.tables[name], (name, repr(row))
         position = self.known.setdefault(key, len(table))
         if position == len(table):
             table.append(row)
@@ -170,7 +170,7 @@ class _Writer:
         if type(record) is not Line:
             return found
         table = self.tables[TABLES[Line]]
-        first = self.heads.setdefault(_dump([head, rest]), len(table))
+        first = self.heads.setdefault(repr((head, rest)), len(table))
         return found if first == len(table) or table[first] == found else [first, position]
 
 

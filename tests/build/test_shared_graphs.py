@@ -9,6 +9,7 @@ import pytest
 
 from symflops.api import load, regime_of
 from symflops.build.build import build
+from symflops.frontend.classes import view_of_config
 from symflops.frontend.parts import view_of_regime
 from symflops.model.graph import Graph
 from symflops.model.patterns import cutting
@@ -43,5 +44,5 @@ def test_a_pattern_that_selects_no_iteration_needs_no_graph_of_its_own(name: str
 @pytest.mark.parametrize("name", sampled(shipped.NAMES, 12))
 def test_the_shared_graph_is_the_one_that_patterns_would_give(name: str) -> None:
     model, regime = shipped.load(name), replace(regime_of("lora"), lenient=True)
-    graph = model.graph({})
-    assert build(view_of_regime(graph.spec, regime), dict(graph.fixed), cutting(regime.patterns)) == graph
+    graph, spec = model.graph({}), view_of_regime(view_of_config(model.spec, {}), regime)
+    assert build(spec, dict(graph.fixed), cutting(regime.patterns)) == graph

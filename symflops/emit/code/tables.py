@@ -195,6 +195,7 @@ class Scope:
     def __init__(self, tables: Tables, formulas: Sequence[Formula]) -> None:
         self.language = tables.language
         self.printer = tables.language.printer()
+        formulas = tuple(dict.fromkeys(formulas))
         names, counts = self.tallied(formulas, tables.program)
         self.statements = [*tables.letters(formulas), *counts]
         self.printer.named |= names
