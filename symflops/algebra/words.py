@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Integer
+from sympy import Add, Expr, Integer, Mul
+from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
@@ -15,6 +16,10 @@ FORMS = {
     "Tally": "number of {0} from {1} below {2} with {3}",
 }  # fmt: skip
 CONDITIONS = {"AtLeast": "{} >= {}", "Equal": "{} is {}", "Given": "{} given", "Contains": "{1} in {0}"}
+WRITTEN = {
+    "AtLeast": ("{} >= {}", "{} < {}"), "Equal": ("{} == {}", "{} != {}"), "Given": ("{} != null", "{} == null"),
+    "Contains": ("{} in {}", "{} not in {}"),
+}  # fmt: skip
 QUOTIENTS = ("FloorDiv", "CeilDiv", "Modulo")
 
 
@@ -43,6 +48,32 @@ def condition(bracket: Expr) -> str:
         return str(bracket.name[1:])
     texts = [words_of(part) for part in bracket.args]
     return CONDITIONS.get(type(bracket).__name__, "{}").format(*texts)
+
+
+def as_written(truth: Expr) -> str:
+    """A condition, 0 or 1, as a spec writes it.
+
+    >>> from sympy import Symbol
+    >>> from sympy.core.symbol import Str
+    >>> word, L = Symbol("word"), fn.size_symbol("L")
+    >>> as_written(fn.Equal(word, Str("a"))), as_written(1 - fn.Given(word))
+    ("word == 'a'", 'word == null')
+    >>> as_written(fn.flag_symbol("deep") * fn.AtLeast(L, 2))
+    'L >= 2 and deep'
+    """
+    if isinstance(truth, Mul) and all(_is_condition(part) for part in truth.args):
+        return " and ".join(sorted(as_written(part) for part in truth.args))
+    for sign, part in ((True, truth), (False, 1 - truth)):
+        if part.is_Symbol and fn.is_bracket(part):
+            return str(part.name[1:]) if sign else f"not {part.name[1:]}"
+        if isinstance(part, fn.Bracket):
+            texts = [repr(side.name) if isinstance(side, Str) else _text(side) for side in part.args]
+            return WRITTEN[type(part).__name__][not sign].format(*texts)
+    return f"{_text(truth)} == 1"
+
+
+def _is_condition(part: Expr) -> bool:
+    return any(fn.is_bracket(side) for side in (part, 1 - part))
 
 
 def words_of(expr: Expr | int) -> str:

@@ -167,8 +167,10 @@ def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[st
     width = plain(services.evaluator.value(item.width, frame)) if item.width else None
     if width is not None and not (isinstance(width, Expr) and width.is_integer):
         message = f"the width of '{item.name}' is not a whole number"
-        services.report.error("bad-field", message, item.width.span if item.width else item.name.span)
-        width = None
+        hint = "a size is a decimal number if its default has a point: write 4, not 4.0; // and int(...) round"
+        services.report.error("bad-field", message, item.width.span if item.width else item.name.span, hint)
+        services.graph.poison([name], frame)
+        return None
     if present is NO:
         frame.values[name] = ABSENT
         return None

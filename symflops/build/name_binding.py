@@ -11,6 +11,7 @@ from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import either, sizes_behind
 from symflops.algebra.truth import NO, Truth
 from symflops.algebra.unknown_size import UnknownSizeError, unequal_widths
+from symflops.algebra.words import as_written
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
@@ -61,7 +62,7 @@ class NameBinder:
             return binding
         if self.graph.is_poisoned(binding):
             return None
-        hint = f"it is there only when '{_text(binding.present)}' holds"
+        hint = f"it is there only if {as_written(binding.present.expr)}"
         hint = hint if binding.present is not NO else "no entry before made it"
         finding = Diagnostic("absent-value", f"value '{name}' is absent here", name.span, hint)
         sizes = sizes_behind(frame.guard.expr)
@@ -190,17 +191,12 @@ def _named(entry: Entry, to: Sequence[Name], results: Sequence[Binding]) -> Iter
 
 def _refuse_other_rows(condition: Truth, new: Value, old: Value) -> NoReturn:
     """A condition decides the rows of a name: the sizes in it must be known, or the names be two."""
-    message = f"'{new.name}' has other rows when '{_text(condition)}' holds"
+    message = f"'{new.name}' has other rows when {as_written(condition.expr)}"
     sizes = sizes_behind(condition.expr)
     if not sizes:
         raise SpecError([Diagnostic("row-mismatch", message, new.span, "bind a new name", also=old.long)])
     hint = f"'{sizes[0]}' must be known for that; or bind a new name"
     raise UnknownSizeError(sizes[0], Diagnostic("structural-size", message, new.span, hint))
-
-
-def _text(condition: Truth) -> str:
-    """A condition in the letters of the spec."""
-    return str(condition.expr).replace("?", "")
 
 
 def _number(count: int, noun: str) -> str:

@@ -131,7 +131,7 @@ def read_source(path: Path, label: str | None = None) -> Source:
     Raises:
         SymflopsError: it cannot be read, or is not UTF-8.
     """
-    return Source(label or str(path), read_text(path, MOST_SPEC))
+    return Source(label or str(path), read_text(path, MOST_SPEC), str(path))
 
 
 def roots() -> list[Path]:

@@ -138,7 +138,7 @@ def place(span: Span | None) -> dict[str, Any]:
     """A place as JSON; nulls if a finding has none."""
     if span is None:
         return dict.fromkeys(("path", "line", "column", "end"))
-    return {"path": span.source.path, "line": span.line, "column": span.column, "end": span.end}
+    return {"path": span.source.shown, "line": span.line, "column": span.column, "end": span.end}
 
 
 def github(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
@@ -147,9 +147,9 @@ def github(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
         span = finding.span
         fields = {"title": f"{finding.code}"}
         if span is not None:
-            where = {"file": span.source.path, "line": span.line, "col": span.column, "endColumn": span.end}
+            where = {"file": span.source.shown, "line": span.line, "col": span.column, "endColumn": span.end}
             fields = {**{name: str(value) for name, value in where.items()}, **fields}
-        parts = [finding.message, *(f"{label.span.source.path}:{label.span.line}: {label.text}" for label in finding.also)]
+        parts = [finding.message, *(f"{label.span.source.shown}:{label.span.line}: {label.text}" for label in finding.also)]
         parts += [f"{name}: {words}" for name, words in (("note", finding.note), ("hint", finding.hint)) if words]
         properties = ",".join(f"{name}={escaped(value, ':,')}" for name, value in fields.items())
         message = escaped("\n".join(parts))

@@ -25,6 +25,17 @@ class Source:
 
     path: str
     text: str = field(repr=False)
+    file: str = field(default="", repr=False, compare=False)
+
+    @property
+    def shown(self) -> str:
+        """A path that opens from the working directory: its name in messages, or the file that was read."""
+        from pathlib import Path
+
+        if not self.file or Path(self.path).exists():
+            return self.path
+        file, here = Path(self.file).absolute(), Path.cwd()
+        return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
     def line(self, number: int) -> str:
         """The text of line ``number`` (from 1), empty past the end."""
@@ -89,12 +100,12 @@ class Diagnostic:
         ends = [f"{gap} {paint('frame', '=')} {name}: {text}" for name, text in below if text]
         if span is None:
             return "\n".join([head, *ends])
-        lines = [f"{span.source.path}:{span.line}:{span.column}: {head}"]
+        lines = [f"{span.source.shown}:{span.line}:{span.column}: {head}"]
         for path in dict.fromkeys(label.span.source.path for label in labels):
             here = [label for label in labels if label.span.source.path == path]
             if path != span.source.path:
                 first = here[0].span
-                lines.append(f"{gap} {paint('frame', ':::')} {path}:{first.line}:{first.column}")
+                lines.append(f"{gap} {paint('frame', ':::')} {first.source.shown}:{first.line}:{first.column}")
             lines += excerpt(here, span, gap, paint)
         return "\n".join([*lines, *ends])
 

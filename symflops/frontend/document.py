@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as TypingSequence
 from dataclasses import replace
 from typing import TypeVar
@@ -69,13 +69,30 @@ class Shapes:
         """The entries of a mapping by key; every key that is not ``allowed`` is reported and dropped."""
         allowed = tuple(allowed)
         found: dict[str, Node] = {}
-        for key, value in self.mapping(node, what):
+        for key, value in self.joined(self.mapping(node, what)):
             if key.text in allowed:
                 found[key.text] = value
             else:
                 hint = did_you_mean(key.text, allowed, f"{what} has {', '.join(allowed)}")
                 self.report.error("unknown-field", f"{what} has no field '{key.text}'", key.span, hint)
         return found
+
+    def joined(self, entries: tuple[tuple[Scalar, Node], ...]) -> Iterator[tuple[Scalar, Node]]:
+        """The entries of a mapping; texts that a comma cut inside of their brackets are reported, and joined again."""
+        rest = list(entries)
+        while rest:
+            key, value = rest.pop(0)
+            if isinstance(value, Scalar) and value.plain and value.text.count("(") > value.text.count(")"):
+                parts = [value.text, *(follower.text for follower, _ in rest)]
+                whole = (", ".join(parts[: number + 1]) for number in range(1, len(parts)))
+                closed = next((place for place, text in enumerate(whole, 1) if text.count("(") == text.count(")")), 0)
+                if closed:
+                    text = ", ".join(parts[: closed + 1])
+                    self.report.error(
+                        "bad-expression", f"a comma ends '{value.text}'", value.span, f'quote it: {key.text}: "{text}"'
+                    )
+                    value, rest = replace(value, text=text, plain=False), rest[closed:]
+            yield key, value
 
     def one_of(self, node: Node, words: tuple[str, ...], what: str) -> str:
         """One of ``words``; the first of them after reporting any other text."""

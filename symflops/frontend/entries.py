@@ -159,8 +159,9 @@ class Entries:
         arguments = self.arguments(block, given.get("from"), span)
         values = ((key, self.shapes.expression(given[key], f"'{key}'")) for key in parameters if key in given)
         ready = {key: value for key, value in values if value is not None}
+        slips = [did_you_mean(key.text, (*words_of(CALL), *parameters)) for key, _ in body.entries if key.text not in given]
         for parameter, default in block.parameters:
-            if default is None and parameter.text not in given:
+            if default is None and parameter.text not in given and not any(f"'{parameter}'" in slip for slip in slips):
                 self.report.error("missing-field", f"block '{name}' needs '{parameter}'", span)
         return BlockCall(path, block, arguments, ready, common, span)
 

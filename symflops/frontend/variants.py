@@ -16,7 +16,7 @@ from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError
 from symflops.model.spec import Name, SizeSpec, Spec, VariantSpec
-from symflops.runtime.config import as_read, checked, is_null, look_up
+from symflops.runtime.config import as_read, as_whole, checked, is_null, look_up
 from symflops.syntax.expression import names
 from symflops.syntax.identifiers import VARIANT
 from symflops.syntax.plain_values import frozen
@@ -65,7 +65,10 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
             checked(size.kind, key.text, value, size.items)
         except ConfigError:
             shapes.report.error(
-                "bad-value", f"'{key.text}' is {value!r}, not a {size.kind}", node.span, f"as size '{size.name}' says"
+                "bad-value",
+                f"'{key.text}' is {value!r}, not a {size.kind}{as_whole(value)}",
+                node.span,
+                f"as size '{size.name}' says",
             )
     return Name(size.name.text, key.span), value
 

@@ -170,7 +170,7 @@ class Call:
     def whole(self, value: Expr, field: str) -> Expr:
         """``value``; refuses a number that is not whole for all sizes."""
         if not value.is_integer and not self.definitions.expand(value).expr.is_integer:
-            hint = "round it as the model does: // or int(...)"
+            hint = "round it as the model does: // or int(...); write the default of a whole size without a point"
             self.fail("not-whole", f"'{field}' is {value}, which need not be a whole number", field, hint)
         return value
 

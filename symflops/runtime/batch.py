@@ -7,6 +7,7 @@ from itertools import chain, repeat
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.index_sets import ONCE
+from symflops.runtime.config import as_whole
 from symflops.runtime.least import described, too_short
 from symflops.runtime.module_batch import ALONE, MOST_COUNTED
 from symflops.runtime.sizes import is_whole
@@ -126,7 +127,7 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any) -> Item:
     values = [value.item() if hasattr(value, "item") else value for value in values]
     if len(values) != len(axes) or not all(is_whole(value, LONGEST) for value in values):
         most = f" of at most {LONGEST:,}" if any(isinstance(value, int) and value > LONGEST for value in values) else ""
-        raise FormError(f"item {place} of '{stream.name}' must be {_wanted(stream)}{most}, not {entry!r:.80}")
+        raise FormError(f"item {place} of '{stream.name}' must be {_wanted(stream)}{most}, not {entry!r:.80}{as_whole(entry)}")
     return dict(zip(axes, values, strict=True))
 
 

@@ -168,6 +168,11 @@ def is_size(kind: str, value: Any, items: str = "") -> bool:
     )
 
 
+def as_whole(value: Any) -> str:
+    """How to write a whole number that has a decimal point."""
+    return f": write {int(value)}" if isinstance(value, float) and value.is_integer() else ""
+
+
 def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
     """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
 
@@ -176,7 +181,7 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
     """
     if not is_size(kind, value, items):
         of = f" of {items}s" if items and kind == "list" else ""
-        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}")
+        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}{as_whole(value)}")
     if kind == "rational":
         from fractions import Fraction
 
