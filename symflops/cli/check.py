@@ -4,6 +4,7 @@ A role that follows from a name and changes what a convention counts is a note; 
 
   symflops check my_model.yaml
   symflops check my_model.yaml --regime my_regime.yaml
+  symflops check my_model.yaml --watch
   symflops check --explain width-mismatch
 
 Exit code 1 if there is an error; warnings alone leave it at 0. With --output-format json one object is printed on stdout,
@@ -38,6 +39,7 @@ configure = arguments_of(
     argument("--config", action="append", default=[], metavar="PATH", help="a config whose structure to derive, too"),
     argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)"),
     argument("--roles", action="store_true", help="show what each module is for, and whether the spec says so"),
+    argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C"),
     argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop"),
 )
 
@@ -47,10 +49,35 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         return explain(args.explain)
     from symflops.catalog.library import chosen_specs
+
+    files, code = chosen_specs(args.specs), 0
+    if not args.watch:
+        return checked(files, args)
+    from symflops.commands.watch import changes
+
+    try:
+        for number, _ in enumerate(changes(files)):
+            print("\n" * bool(number), end="", file=sys.stderr, flush=True)
+            code = again(files, args)
+    except KeyboardInterrupt:
+        return code
+    return code
+
+
+def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
+    """Check ``files`` while they are watched: what cannot be read now is told, and may be mended."""
+    try:
+        return checked(files, args)
+    except SymflopsError as error:
+        print(f"symflops check: {error}", file=sys.stderr, flush=True)
+        return 1
+
+
+def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
+    """Check ``files`` once and show what is found; 1 when there are errors."""
     from symflops.catalog.lookup import read_config
     from symflops.commands.check import findings
 
-    files = chosen_specs(args.specs)
     configs = [read_config(path) for path in args.config]
     found = [findings(file, args.regime, args.convention, configs) for file in files]
     everything = list(dict.fromkeys(finding for one in found for finding in one))

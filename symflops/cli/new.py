@@ -1,6 +1,7 @@
 """Begins a spec: a commented copy of one that is like it, or a small decoder.
 
   symflops new my_model --like llama -o specs/language
+  symflops new my_model --like llama --with window,experts
 
 writes my_model.yaml, its cases where the other spec has some, and the schema that editors read where there is none yet. Files
 that are there already are left as they are.
@@ -16,6 +17,9 @@ from symflops.cli.arguments import argument, arguments_of
 configure = arguments_of(
     argument("name", metavar="NAME", help="what the spec is called"),
     argument("--like", metavar="SPEC", help="name or path of the spec that it begins as"),
+    argument(
+        "--with", dest="features", metavar="F,..", default="", help="changes of the copy: window, chunks, picked, experts"
+    ),
     argument("-o", "--out", metavar="DIR", default=".", help="the folder to write to (default: this one)"),
 )
 
@@ -26,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
     from symflops.commands.new import begin, start
 
-    found = start(args.name, Path(args.out), args.like)
+    found = start(args.name, Path(args.out), args.like, [word.strip() for word in args.features.split(",") if word.strip()])
     begin(found)
     for path, _ in found.files:
         print(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -11,6 +12,7 @@ from ruamel.yaml import YAML
 
 from symflops.catalog.library import PACKAGE, SpecFile, find_spec
 from symflops.commands.check import findings
+from symflops.commands.features import add, without_class
 from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.frontend.fields import EXTENDS
 from symflops.frontend.json_schema import schema
@@ -56,8 +58,8 @@ class Start:
     files: tuple[tuple[Path, str], ...]
 
 
-def start(name: str, folder: Path, like: str | None = None) -> Start:
-    """The files that a new spec begins with; nothing is written yet.
+def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> Start:
+    """The files that a new spec begins with; nothing is written yet. With ``features`` it describes no class of a library.
 
     Raises:
         SymflopsError: the name cannot be one, there is no spec to begin from, or a file of that name is there already.
@@ -67,9 +69,11 @@ def start(name: str, folder: Path, like: str | None = None) -> Start:
         raise SymflopsError(f"'{name}' cannot name a spec: {reason}")
     path = folder / f"{name}.yaml"
     source = find_spec(like) if like is not None else SpecFile(SKELETON.parent, SKELETON, "skeleton")
-    files = [(path, spec_text(name, source, like, path, schema_line(folder)))]
+    if features and like is None:
+        raise SymflopsError("features change a copy of a spec: say which one with --like")
+    files = [(path, spec_text(name, source, like, path, schema_line(folder), features))]
     cases = source.path.with_name(f"{source.path.stem}.cases.yaml")
-    if cases.is_file():
+    if cases.is_file() and not features:
         files.append((folder / f"{name}.cases.yaml", CASE + read_text(cases)))
     if not is_schema(beside(folder, schema_line(folder))):
         files.append((beside(folder, schema_line(folder)), schema("spec")))
@@ -95,7 +99,7 @@ def schema_line(folder: Path) -> str:
     return next(known, SCHEMAS[0] if not (folder / SCHEMAS[0]).exists() else SCHEMAS[-1])
 
 
-def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: str) -> str:
+def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: str, features: Sequence[str] = ()) -> str:
     """The text of the new spec."""
     yaml = YAML(typ="rt")
     yaml.preserve_quotes, yaml.width = True, 10_000
@@ -104,11 +108,15 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
     lines = text.split("\n", 1)
     document: Any = yaml.load(lines[1] if lines[0].startswith(LINE) else text)
     document["name"] = name
+    origin = "as a small decoder"
     if like is not None:
-        document["title"] = f"{name}, begun like {source.name}"
+        add(document, features, source.name)
+        origin = " with ".join(filter(None, (f"like {source.name}", " and ".join(features))))
+        document["title"] = f"{name}, begun {origin}"
         for key in OTHERS:
             document.pop(key, None)
-    origin = f"like {source.name}" if like is not None else "as a small decoder"
+        if features:
+            without_class(document)
     document.yaml_set_start_comment(HEAD.format(name=name, origin=origin, file=path))
     for key, comment in COMMENTS.items():
         if key in document:
