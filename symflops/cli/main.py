@@ -36,6 +36,7 @@ COMMANDS = {
     "census": "which fields of a class's config a spec describes",
     "cache": "where derived programs are kept, and clearing them",
     "device": "the peak rate of a device, and its source",
+    "corpus": "what a table of lengths costs, in one scan for any models",
     "mfu": "model FLOPs utilisation of a step",
     "completion": "completion of commands for a shell",
 }

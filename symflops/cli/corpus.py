@@ -1,0 +1,206 @@
+"""What a corpus costs: FLOPs of every row of a table of lengths, for any number of models, regimes and conventions.
+
+  symflops corpus llama mistral --lengths data.parquet --columns text=n_tokens
+  symflops corpus qwen_image --lengths 'data/*.parquet' --columns 'latent=latents; prompt=n' --group-by shard --json
+  symflops corpus llama3-8b --lengths data.parquet --columns text=n_tokens --per-sample costs.parquet
+  symflops corpus llama --columns text=n_tokens --lengths corpus.lengths --sql spark
+  symflops corpus llama gemma3 --from result.json
+
+One scan sums up what all of them need. --columns maps each stream to its column, or to a column per axis. --sql prints the
+query for another engine; --from prices any models from its result, as JSON: a row, or a list of rows. Rows that a model
+cannot run are left out, counted and told.
+
+Exit codes: 0 fine, 1 rows are left out, 2 usage.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from symflops.cli.arguments import CONFIG, JSON, argument, arguments_of
+from symflops.diagnostics.errors import SymflopsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
+
+    from symflops.questions.corpus import Priced
+    from symflops.runtime.interpreted import InterpretedEstimator
+
+MOST_GROUPS = 20
+
+
+configure = arguments_of(
+    argument("models", nargs="+", metavar="SPEC", help="names or paths of specs, or folders with a config"),
+    argument("--lengths", metavar="TABLE", help="Parquet, CSV, JSON or Arrow files, or a folder; with --sql a table"),
+    argument("--columns", metavar="S=C;..", help="the columns of each stream, e.g. 'text=n_tokens' or 'latent=h,w; prompt=n'"),
+    argument("--regimes", default="full", metavar="R,R", help="what trains (default: full)"),
+    argument("--conventions", default="symflops", metavar="C,C", help="what is counted (default: symflops)"),
+    argument(
+        "--group-by", default="", metavar="COLUMN", help="figures per value of a column, or of several with commas between"
+    ),
+    argument("--per-sample", metavar="OUT", help="write a Parquet file with the FLOPs of each row"),
+    argument("--sql", choices=("duckdb", "spark", "postgres"), help="print the query for an engine"),
+    argument("--from", dest="result", metavar="FILE", help="price the result of such a query, or of --json"),
+    CONFIG,
+    JSON,
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Scan a table, or read a result, and print what its rows cost."""
+    given = from_file(args.result) if args.result else None
+    models = priced(args, given)
+    by = [name.strip() for name in args.group_by.split(",") if name.strip()]
+    if args.sql:
+        from symflops.commands.corpus import query_for
+
+        print(query_for(args.sql, args.lengths or "lengths", models, by))
+        return 0
+    if given is not None:
+        if args.lengths or args.per_sample:
+            raise SymflopsError("--from has the sums already: leave out --lengths and --per-sample")
+        return show(args, answer(models, given["rows"], by or given["by"]), "")
+    if not args.lengths:
+        raise SymflopsError("say which table: --lengths data.parquet, or a result with --from")
+    return scanned(args, models, by)
+
+
+def scanned(args: argparse.Namespace, models: Sequence[Priced], by: Sequence[str]) -> int:
+    """Scan the table, and price its rows."""
+    from symflops.commands.corpus import Scan, Table
+
+    scan = Scan(Table(args.lengths), models, by)
+    found = answer(models, scan.rows, by)
+    if args.per_sample:
+        columns = [name for model in models for names in model.columns.values() for name in names]
+        found["per_sample"] = {"path": args.per_sample, "columns": scan.costs(args.per_sample, [*by, *columns])}
+    worst = next((model for model, row in zip(models, found["models"], strict=True) if row["left_out"]), None)
+    return show(args, found, scan.first_unfit(worst) if worst else "")
+
+
+def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Priced]:
+    """Each model under each regime and convention.
+
+    Raises:
+        SymflopsError: as an estimate; or no columns are named.
+    """
+    from symflops.catalog.comparison import regimes_in
+    from symflops.questions.corpus import Priced, columns_in
+
+    columns = columns_in(args.columns) if args.columns else given["columns"] if given else None
+    if not columns:
+        raise SymflopsError("say which columns hold the lengths, e.g. --columns text=n_tokens")
+    if args.config and len(args.models) > 1:
+        raise SymflopsError("--config is of one model: name folders or files with a config in place of specs")
+    conventions = list(dict.fromkeys(filter(None, (name.strip() for name in args.conventions.split(",")))))
+    regimes = regimes_in(args.regimes)
+    if not conventions or not regimes:
+        raise SymflopsError("--regimes and --conventions name at least one each, e.g. full and symflops")
+    return [
+        Priced(estimator(word, args.config, regime, convention), columns)
+        for word in args.models
+        for regime in regimes
+        for convention in conventions
+    ]
+
+
+def estimator(word: str, config: str | None, regime: str, convention: str) -> InterpretedEstimator:
+    """The estimator of a model that is named as on every command line."""
+    from symflops.catalog import lookup
+    from symflops.catalog.naming import named
+
+    found = named(word)
+    if config and found.whole:
+        raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{found.spec}' with it")
+    whole = {**(lookup.read_config(config) if config else {}), **found.config}
+    if lookup.is_file(found.spec):
+        return lookup.interpreter(found.spec, whole, regime, convention)
+
+    def tell(text: str) -> None:
+        print(f"symflops: {text}", file=sys.stderr)
+
+    if found.note:
+        tell(found.note)
+    return lookup.interpreted(lookup.by_name(found.spec), found.spec, whole, regime, convention, tell)
+
+
+def from_file(path: str) -> dict[str, Any]:
+    """The rows of a result, and the columns and groups that it names.
+
+    Raises:
+        SymflopsError: it is no result.
+    """
+    from symflops.system.reading import read_json
+
+    found = read_json(path)
+    if isinstance(found, dict) and "sums" in found:
+        return {"rows": found["sums"], "columns": found["columns"], "by": found["group_by"]}
+    rows = found if isinstance(found, list) else [found]
+    if not rows or not all(isinstance(row, dict) and "n_rows" in row for row in rows):
+        raise SymflopsError(f"{path}: a result is a row with 'n_rows', or a list of rows, as the query of --sql returns them")
+    return {"rows": rows, "columns": None, "by": []}
+
+
+def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
+    """The JSON object of a result: figures of all rows, and per group."""
+    from symflops.questions.corpus import together
+
+    whole = together(rows)
+    figures = [{**model.described(), **model.figures(whole), "left_out": model.left_out(whole)} for model in models]
+    columns = {name: names for model in models for name, names in model.columns.items()}
+    found = {"schema": 1, "rows": int(whole["n_rows"]), "columns": columns, "group_by": list(by), "models": figures}
+    if by:
+        missing = [name for name in by if any(name not in row for row in rows)]
+        if missing:
+            raise SymflopsError(f"the result has no column '{missing[0]}' to group by")
+        found["groups"] = [{"by": {n: row[n] for n in by}, "models": [model.figures(row) for model in models]} for row in rows]
+    return {**found, "sums": list(rows)}
+
+
+def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
+    """Print a result; returns 1 if rows are left out."""
+    from symflops.cli.terminal import short
+    from symflops.runtime.units import NAMES
+
+    notes = [note for model in found["models"] for note in model["notes"]]
+    for note in dict.fromkeys(notes):
+        print(f"symflops: {note}", file=sys.stderr)
+    left = max(model["left_out"] for model in found["models"])
+    if left:
+        where = f"; the first is {first}" if first else ""
+        print(f"symflops: {left:,} of {found['rows']:,} rows are left out{where}", file=sys.stderr)
+    if args.json:
+        print(json.dumps(found, default=str))
+        return int(left > 0)
+    names = labels(found["models"])
+    cells: list[tuple[str, ...]] = [("", "forward", "backward", "recomputed", "total", "tokens")]
+    for name, model in zip(names, found["models"], strict=True):
+        figures = (short(model[kind]) for kind in ("forward", "backward", "recomputed", "total"))
+        cells.append((name, *figures, f"{model['tokens'] or 0:,}"))
+    units = ", ".join(dict.fromkeys(NAMES[model["unit"]] for model in found["models"]))
+    print("\n".join([f"{found['rows'] - left:,} rows, in {units}", *table(cells)]))
+    for place, name in enumerate(names if found["group_by"] else ()):
+        cells = [(", ".join(found["group_by"]), "total", "tokens")]
+        for group in found["groups"][:MOST_GROUPS]:
+            row = group["models"][place]
+            cells.append((", ".join(map(str, group["by"].values())), short(row["total"]), f"{row['tokens'] or 0:,}"))
+        more = len(found["groups"]) - MOST_GROUPS
+        print("\n".join(["", name, *table(cells), *([f"and {more:,} more: --json has all groups"] if more > 0 else [])]))
+    return int(left > 0)
+
+
+def labels(models: Sequence[dict[str, Any]]) -> list[str]:
+    """The spec of each model, with its regime and its convention if they differ between models."""
+    keys = [key for key in ("regime", "convention") if len({model[key] for model in models}) > 1]
+    return [", ".join(str(model[key]) for key in ("spec", *keys)) for model in models]
+
+
+def table(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Cells as lines that fit the terminal."""
+    from symflops.cli.terminal import columns, styled, width
+
+    return columns(cells, width(), lambda place, line: line if place else styled(line, "bold"))

@@ -1,0 +1,112 @@
+"""Formulas of a stored program with numbers in place of sizes, and columns of a table in place of lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.model.evaluate import ELEMENTWISE, Formulas
+from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, number, parts
+
+
+class Settling:
+    """Settles the formulas of one table; ``rests`` collects remainders that must be 0, since a division is exact.
+
+    ``lengths`` has a column or a number per batch variable.
+    """
+
+    def __init__(self, formulas: Formulas, sizes: Mapping[str, Any], lengths: Mapping[str, Formula]) -> None:
+        self.formulas, self.sizes, self.lengths = formulas, sizes, lengths
+        self.rests: list[Formula] = []
+
+    def of(self, position: int) -> Formula:
+        """A formula of columns.
+
+        Raises:
+            SymflopsError: a length is the operand of a function of lists.
+        """
+        if self.formulas.letters(position).isdisjoint(self.lengths):
+            return Num(Fraction(self.formulas.settled(position, self.sizes)))
+        node = self.formulas.nodes[position]
+        if type(node) is str:
+            return self.lengths[node]
+        match node:
+            case ["+", *terms]:
+                return total(map(self.of, terms))
+            case ["*", *factors]:
+                return self._product(map(self.of, factors))
+            case ["^", base, int(exponent)] if exponent > 0:
+                return folded(Power(self.of(base), exponent))
+            case ["?equal" | "?at_least" as kind, *operands]:
+                return folded(Bracket(kind[1:], tuple(map(self.of, operands))))
+        if node[0] not in ELEMENTWISE:
+            raise SymflopsError(f"a table of lengths is not priced: lengths do not go through {node[0]}")
+        return applied(node[0], tuple(map(self.of, node[1:])))
+
+    def _product(self, factors: Iterable[Formula]) -> Formula:
+        found = product(factors)
+        bottom = found.factors[0].value.denominator if isinstance(found, Prod) and isinstance(found.factors[0], Num) else 1
+        if bottom == 1:
+            return found
+        top = product((number(bottom), found))
+        self.rests.append(Apply("mod", (top, number(bottom))))
+        return Apply("floordiv", (top, number(bottom)))
+
+
+def total(terms: Iterable[Formula]) -> Formula:
+    """A sum without sums in it, its number last."""
+    kept: list[Formula] = []
+    constant = Fraction(0)
+    for term in terms:
+        for part in term.terms if isinstance(term, Sum) else (term,):
+            if isinstance(part, Num):
+                constant += part.value
+            else:
+                kept.append(part)
+    if constant or not kept:
+        kept.append(Num(constant))
+    return kept[0] if len(kept) == 1 else Sum(tuple(kept))
+
+
+def product(factors: Iterable[Formula]) -> Formula:
+    """A product without products in it, its number first."""
+    kept: list[Formula] = []
+    constant = Fraction(1)
+    for factor in factors:
+        for part in factor.factors if isinstance(factor, Prod) else (factor,):
+            if isinstance(part, Num):
+                constant *= part.value
+            else:
+                kept.append(part)
+    if not constant or not kept:
+        return Num(constant)
+    if constant != 1:
+        kept.insert(0, Num(constant))
+    return kept[0] if len(kept) == 1 else Prod(tuple(kept))
+
+
+def applied(function: str, arguments: tuple[Formula, ...]) -> Formula:
+    """An integer function; a division by 1, and the smallest of a length and 0, need none."""
+    if function in ("floordiv", "ceildiv") and arguments[1] == ONE:
+        return arguments[0]
+    if function == "ceildiv" and isinstance(arguments[1], Num) and arguments[1].value > 0:
+        return applied("floordiv", (total((arguments[0], Num(arguments[1].value - 1))), arguments[1]))
+    if function == "min" and ZERO in arguments and all(isinstance(one, (Num, Sym)) for one in arguments):
+        return ZERO
+    return folded(Apply(function, arguments))
+
+
+def folded(formula: Power | Apply | Bracket) -> Formula:
+    """A formula of numbers alone as its number."""
+    return Num(Fraction(evaluate(formula, {}))) if all(isinstance(part, Num) for part in parts(formula)) else formula
+
+
+def is_natural(formula: Formula) -> bool:
+    """Whether a formula of lengths is never negative, which its form shows."""
+    if isinstance(formula, Num):
+        return formula.value >= 0
+    if isinstance(formula, Apply) and formula.function == "excess":
+        return True
+    return isinstance(formula, (Sym, Bracket)) or all(map(is_natural, parts(formula)))
