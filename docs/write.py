@@ -46,6 +46,7 @@ WRITERS: Mapping[str, Callable[..., str]] = {
     "api": api.entry,
     "who-says-what": results.who_says_what,
     "closed-form": results.closed_form,
+    "packing": results.packing,
     "shell": results.shell,
 }
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+from pathlib import Path
 from unittest.mock import patch
 
 from operators import escaped
@@ -89,3 +90,10 @@ def printed(*arguments: str) -> str:
     if status:
         raise RuntimeError(f"exit code {status}: symflops {shlex.join(arguments)}")
     return out.getvalue()
+
+
+def packing() -> str:
+    """The table of ``benchmarks/packing.py``."""
+    import runpy
+
+    return str(runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "packing.py"))["table"]())

@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from symflops.cli.main import COMMANDS
-from tests.docs import test_corpus, test_drafting, test_integrations, test_language, test_tutorial
+from tests.docs import test_corpus, test_drafting, test_integrations, test_language, test_packing, test_tutorial
 from tests.docs.pages import DOCS, ROOT, Block, blocks, commands, run, same
 from tests.shipped import load
 
@@ -24,6 +24,7 @@ ELSEWHERE = {  # pages with a test of their own, and the languages that it runs
     "docs/tutorial.md": ({"python", "yaml", "json", "console"}, test_tutorial),
     "docs/drafting.md": ({"python", "json", "console"}, test_drafting),
     "docs/corpus.md": ({"python", "console", "text"}, test_corpus),
+    "docs/packing.md": ({"python"}, test_packing),
     "docs/integrations.md": ({"python", "text"}, test_integrations),
     "docs/reference/language.md": ({"yaml"}, test_language),
     "PIPELINES.md": ({"yaml"}, importlib.import_module("tests.witness.test_pipelines")),
