@@ -116,6 +116,11 @@ CALLS: dict[str, tuple[str, ...]] = {
     "vendor": ("vendor", "llama", "--for", "verl", "--out", "tree"),
     "vendor check of nothing": ("vendor", "llama", "--for", "verl", "--out", "elsewhere", "--check"),
     "diff json": ("diff", "llama", "mistral", "--batch", LLAMA, "--json"),
+    "corpus query": ("corpus", "llama", "--columns", "text=n_tokens", "--lengths", "corpus.lengths", "--sql", "spark"),
+    "corpus result json": ("corpus", "llama", "--columns", "text=n_tokens", "--from", "sums.json", "--json"),
+    "corpus groups json": ("corpus", "llama", "--columns", "text=n_tokens", "--from", "sums.json", "--group-by", "shard", "--json"),
+    "corpus of a float": ("corpus", "llama", "--columns", "text=n_tokens", "--from", "floats.json"),
+    "corpus without a table": ("corpus", "llama", "--columns", "text=n_tokens"),
     "completion": ("completion", "bash"),
     "completion of no shell": ("completion", "csh"),
     "words that complete": ("completion", "words", "--", "explain", "qwen3_n"),
@@ -129,8 +134,10 @@ def files() -> dict[str, str]:
         "import torch\n\n\nclass Tiny(torch.nn.Module):\n    def __init__(self, width=8, inner=16):\n        super().__init__()\n"
         "        self.up = torch.nn.Linear(width, inner)\n\n    def forward(self, x):\n        return self.up(x)\n"
     )
+    sums = {"n_rows": 3, "n_816cbc8d8a14": 2, "s_2cd84a7c9804": 7, "s_9c6199eafdf5_hi": 0, "s_9c6199eafdf5_lo": 25, "shard": "a"}
     peer = json.loads((ROOT / "tests" / "data" / "peers" / "verl.json").read_text("utf-8"))[:2]
     return {
+        "sums.json": json.dumps([sums]), "floats.json": json.dumps(sums | {"s_2cd84a7c9804": 7.0}),
         "tiny.yaml": tiny, "library/nn/tiny.yaml": tiny, "library/blocks/.keep": "", "broken.yaml": SPEC % "liner",
         "config.json": json.dumps(CONFIG), "batch.json": LLAMA, "module.py": module, "sizes.json": '{"width": 12, "inner": 20}',
         "inputs.json": '{"x": {"shape": [2, 6, 12], "dtype": "float32"}}',
