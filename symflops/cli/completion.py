@@ -29,10 +29,11 @@ complete -o default -F _symflops symflops""",
     if [[ -n "$found" ]]; then compadd -a found; else _files; fi
 }
 compdef _symflops symflops""",
-    "fish": """function __symflops_words
-    symflops completion words -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+    "fish": """function __symflops_ask
+    set -g __symflops_words (symflops completion words -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+    test -n "$__symflops_words"
 end
-complete -c symflops -a '(__symflops_words)'""",
+complete -c symflops -n __symflops_ask -f -a '$__symflops_words'""",
 }
 
 

@@ -61,3 +61,13 @@ def test_words_are_printed(capsys):
     assert capsys.readouterr().out == "qwen3_next\n"
     assert main(["completion", "words"]) == 0
     assert "explain" in capsys.readouterr().out.split()
+
+
+def test_fish_offers_files_only_where_no_word_may_follow(tmp_path):
+    (tmp_path / "model.yaml").write_text("")
+    lines = {"symflops expl": ["explain"], "symflops render llama --format ": ["html", "latex", "markdown", "pdf"], "symflops render ./mod": ["./model.yaml"]}
+    ask = "\n".join(f"echo :; complete -C'{line}'" for line in lines)
+    if shutil.which("fish"):
+        done = subprocess.run(["fish", "--no-config"], input=f"{SCRIPTS['fish']}\n{ask}", text=True, capture_output=True, cwd=tmp_path)
+        found = [part.split() for part in done.stdout.split(":\n")[1:]]
+        assert found == list(lines.values())
