@@ -12,6 +12,7 @@ from symflops.emit.emit import page_of
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.page import page, regime_notes
 from symflops.emit.page.parts import of_parts
 from symflops.emit.page.plots import sweep
@@ -188,3 +189,15 @@ def test_work_per_token_is_that_of_the_estimator(name: str) -> None:
         attention = parts["attention"]
         assert row.each * Step(program, default_sizes(program), batch).tokens == total
         assert row.attention * total == attention.total(attention.moments(**batch))
+
+
+def test_lengths_of_levels_have_letters() -> None:
+    program = load("unet_2d").typical(["full"], ["symflops"])
+    levels, values = LevelLengths(program), {**(default_sizes(program) or {}), "h": 45, "w": 70}
+    for row in levels.rows:
+        values[row.letter] = evaluate(row.formula, values)
+    assert [values[f"h@{number}"] for number in (1, 2, 3)] == [23, 12, 6]
+    short = [levels.short(moment.formula) for moment in program.moments]
+    assert short != [moment.formula for moment in program.moments]
+    assert [evaluate(formula, values) for formula in short] == [evaluate(moment.formula, values) for moment in program.moments]
+    assert not LevelLengths(load("llama").typical(["full"], ["symflops"])).rows

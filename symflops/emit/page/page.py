@@ -11,9 +11,11 @@ from typing import Any
 from symflops.emit.grouping import grouped
 from symflops.emit.math.definitions import in_letters
 from symflops.emit.math.plain_words import with_plain_words
+from symflops.emit.math.printer import letters
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.inserted import inserted
+from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.number_ranges import blocks, folded, shared
 from symflops.emit.page.types import (
     AmountRow,
@@ -29,6 +31,7 @@ from symflops.emit.page.types import (
 )
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.page.worked_figures import Worked
+from symflops.emit.page.writing import note_letter
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.layout import Layout
 from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
@@ -51,7 +54,8 @@ def page(
     program = with_plain_words(program).first()
     sizes = default_sizes(program)
     write = in_letters(program)
-    found: Analysis = Rewriting(write)(analysis(program, program.regimes[0].name, program.conventions[0], sizes))
+    levels = LevelLengths(program)
+    found: Analysis = levels.short(Rewriting(write)(analysis(program, program.regimes[0].name, program.conventions[0], sizes)))
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
     active = next((regime.active for regime in program.regimes[:1] if regime.active != regime.parameters), None)
     return Page(
@@ -67,7 +71,8 @@ def page(
         unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         verified=tuple(verified),
         analysis=found,
-        letters=tuple(unknown_letters(found)),
+        letters=(*unknown_letters(found), *levels.latex(letters(program)).items()),
+        levels=levels,
         worked=worked,
         fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
@@ -256,11 +261,6 @@ def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple
     """Modules by operands and block: (operands, block, names)."""
     found = grouped(((" and ".join(kinds), located(path)[0]), located(path)[1]) for path, kinds in modules.items())
     return tuple((*key, tuple(name for name, _ in folded(names))) for key, names in found.items())
-
-
-def note_letter(number: int) -> str:
-    """a, b, ... z, aa, ab, ..."""
-    return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
 Numbers = dict[tuple[str, Terms, tuple[str, ...]], int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from symflops.emit.math.printer import INDEX, is_barred
+from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -80,7 +81,7 @@ def definitions(page: Page, letters: Mapping[str, str]) -> Section:
         "A bracket such as ", math(r"[L \ge 1]"), " is ", math("1"), " where its condition holds and ", math("0"),
         " elsewhere; ", math("(a)^{+}"), " is ", math(r"\max(0, a)"), ".",
     )  # fmt: skip
-    blocks = (Paragraph(bracket), *sizes(page.program), *moments(page.program, letters), *amounts(page))
+    blocks = (Paragraph(bracket), *sizes(page.program), *moments(page, letters), *amounts(page))
     return Section("definitions", "Definitions", blocks)
 
 
@@ -100,17 +101,21 @@ def sizes(program: Program) -> Iterator[Block]:
         yield Equation(tuple(Line(letter(one.letter), (Scaled(one.formula),)) for one in program.definitions))
 
 
-def moments(program: Program, letters: Mapping[str, str]) -> Iterator[Block]:
+def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
     """What a batch is reduced to."""
+    program, levels = page.program, page.levels
     yield Heading(("Moments",))
     adding = "; moments of two batches add, so that ragged and packed batches are exact."
     rest = "." + (PADDED if program.padded else "") + WHOLE if program.whole else adding
     yield Paragraph((MOMENTS, Em(("moment",)), rest))
     columns = (Column(("Moment",), 15), Column(("Definition" if program.whole else "Sum",), 42), Column(("Over",), 38))
-    shown = {sign_of(row, letters): row for row in moment_rows(program, letters)}
+    shown = {sign_of(row, letters): row for row in moment_rows(program, letters, levels)}
     twins = ((letters[f"padded@{place}"], letters[f"real@{place}"]) for place in range(len(program.moments)))
     bars = [shown.pop(padded)[0] for padded, real in dict(twins).items() if padded != real and {padded, real} <= shown.keys()]
     yield Table("Moments of a batch", columns, tuple(shown.values()))
+    if levels and levels.rows:
+        yield Paragraph(("The lengths of levels, each of one item:",))
+        yield Equation(tuple(Line(letter(row.letter), (Scaled(row.formula),)) for row in levels.rows))
     if bars:
         yield Paragraph(("A bar, as in ", *bars[0], ", marks the same moment of padded lengths."))
     if "" in letters.values():
@@ -147,21 +152,24 @@ def item_letters(program: Program, letters: Mapping[str, str]) -> dict[str, str]
     """The LaTeX of the lengths of one item."""
     index = index_of(letters)
     lengths = {name: letters[name] for stream in program.streams for name in stream.variables}
+    lengths |= {name: text for name, text in letters.items() if "@" in name and name.partition("@")[0] in lengths}  # of levels
     return {ITEM + name: f"{{{text}}}_{{,{index}}}" if "_" in text else f"{text}_{{{index}}}" for name, text in lengths.items()}
 
 
-def moment_rows(program: Program, letters: Mapping[str, str]) -> Iterator[tuple[Words, ...]]:
+def moment_rows(
+    program: Program, letters: Mapping[str, str], levels: LevelLengths | None = None
+) -> Iterator[tuple[Words, ...]]:
     """The statistics and moments of a page, each symbol once: symbol, definition, and the items that it is over."""
     rows: dict[str, tuple[Words, ...]] = {}
     for statistic in program.statistics:
-        definition = over_items(rf"\{statistic.kind}", statistic, program, index_of(letters))
+        definition = over_items(rf"\{statistic.kind}", statistic, program, index_of(letters), levels)
         rows[letters[statistic.name]] = (letter(statistic.name),), (definition,), (f"the {statistic.items} of the batch",)
     for name in sum_letters(program):
         position = int(name.partition("@")[2])
         moment, padded = program.moments[position], is_barred(letters[name])
         told: Words = (" of padded lengths",) if padded else ()
         if moment.items != ONCE:
-            definition = over_items(r"\sum", moment, program, index_of(letters))
+            definition = over_items(r"\sum", moment, program, index_of(letters), levels)
             rows[letters[name]] = (letter(name),), (definition, *told), (f"the {moment.items} of the batch",)
         elif padded or letters[name] == f"S_{{{position}}}":
             rows[letters[name]] = (letter(name),), (Math((moment.formula,)), *told), ("the whole batch",)
@@ -175,11 +183,12 @@ def sum_letters(program: Program) -> list[str]:
     return list(dict.fromkeys([*(f"moment@{place}" for place in places), *every]))
 
 
-def over_items(word: str, what: Moment | Statistic, program: Program, index: str) -> Math:
+def over_items(word: str, what: Moment | Statistic, program: Program, index: str, levels: LevelLengths | None) -> Math:
     """The sum or maximum ``word`` over items, each length with the index of its item."""
     mine = {name for stream in program.streams if stream.items == what.items for name in stream.variables}
+    mine |= {row.letter for row in (levels.rows if levels else ()) if row.length in mine}
     marked: Formula = Rewriting(lambda part: Sym(ITEM + part.name) if isinstance(part, Sym) and part.name in mine else None)(
-        what.formula
+        levels.short(what.formula) if levels else what.formula
     )
     under = index if what.items == SAMPLES else rf"{index} \in \mathrm{{{what.items.replace('_', ' ')}}}"
     return math(f"{word}_{{{under}}} ", *(("(", marked, ")") if isinstance(marked, Sum) else (marked,)))

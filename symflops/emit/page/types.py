@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.inserted import Inserted
+from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.worked_figures import Worked
 from symflops.model.formula import Formula, symbols
 from symflops.model.program import Field, Program
@@ -136,6 +137,7 @@ class Page:
     ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
     ``active`` are the parameters that one token goes through, None for all.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
+    ``levels`` have letters for the lengths of levels.
     ``inserted`` are the values of a measured case.
     ``offered`` are all regimes of the model, with their docs, ``left_out`` the parts that each leaves out.
     """
@@ -158,6 +160,7 @@ class Page:
     offered: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[str, Field], ...] = ()
     inserted: Inserted | None = None
+    levels: LevelLengths | None = None
 
     @property
     def replaced(self) -> dict[str, Formula]:

@@ -122,3 +122,8 @@ def numbered(numbers: Sequence[int], head: str = "") -> str:
         else:
             runs.append([each])
     return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)
+
+
+def note_letter(number: int) -> str:
+    """a, b, ... z, aa, ab, ..."""
+    return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
