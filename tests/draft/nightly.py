@@ -156,7 +156,7 @@ def checked(path: Path, records: list[dict[str, Any]], first: dict[str, Any], te
         except SymflopsError as error:
             tell("record", record["tag"], f"refused: {error}"[:160])
             continue
-        known = (record["fwd_flops"], record["bwd_flops"])
+        known = (record["fwd_flops"], record.get("bwd_flops_grouped_conv_fixed") or record["bwd_flops"])
         if len(record.get("loss_over", ())) < len(reader.model.spec.outputs):  # the loss of the draft sums every result
             known, passes = known[:1], passes[:1]
         equal = total == record["params_total"] and passes == known
