@@ -2,7 +2,7 @@
 
 verl calls ``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)`` with the lengths of all data-parallel ranks and expects
 achieved TFLOP/s, which it divides by its own peak and the world size. For a phase without a backward pass it also divides by 3,
-so register a function of regime ``full``.
+so register a function of regime ``full``: a worker that trains LoRA is counted as that, by its model config.
 
 The table is one of a process, and verl reads it in its Ray workers: ``symflops.adapters.verl_plugin`` registers there.
 """
@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
+from symflops.adapters import verl_lora
 from symflops.catalog import lookup
 from symflops.live.background import is_first
 from symflops.meter.mfu import MFUMeter
@@ -22,6 +23,8 @@ from symflops.meter.phases import estimators_of_config
 from symflops.meter.types import ConfigOptions
 from symflops.runtime.units import in_flops
 
+MODELS: dict[int, tuple[Any, Any]] = {}
+"""By the identity of a config of transformers: it, and the model config of the verl worker that counts it."""
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
 VALUE_HEAD = "ForTokenClassification"
 Function = Callable[..., float]
@@ -53,9 +56,11 @@ def estimate_function(
     def estimator(config: Any) -> Any:
         if id(config) not in known:
             try:
-                found: Any = estimator_of(config, regime, convention)
+                model = MODELS.get(id(config), (None, None))[1]
+                own = verl_lora.regime_of(config, model) if regime == "full" and model is not None else regime
+                found: Any = estimator_of(config, own, convention)
                 if tell is not None and is_first():
-                    tell(f"symflops counts the FLOPs of '{kind_of(config)}': regime {regime}, convention {convention}")
+                    tell(f"symflops counts the FLOPs of '{kind_of(config)}': regime {own}, convention {convention}")
             except Exception as error:
                 found = error
             known[id(config)] = (config, found)
@@ -67,7 +72,12 @@ def estimate_function(
             if isinstance(one, Exception):
                 raise one
             batch = batch_of(one, [int(length) for length in batch_seqlens], kargs.get("images_seqlens"))
-            return float(in_flops(one, one.total(one.moments(**batch)))) / delta_time / 1e12
+            moments = one.moments(**batch)
+            lora = one.trainable_parameters != one.parameters
+            # verl counts a third of a phase without a backward pass; LoRA's backward pass is no two thirds
+            forward = lora and verl_lora.caller_s("forward_only") is True
+            flops = 3 * one.forward(moments) if forward else one.total(moments)
+            return float(in_flops(one, flops)) / delta_time / 1e12
         except Exception as error:
             kind = f"'{kind_of(config)}'" if error is one else f"some batches of '{kind_of(config)}'"
             return fallback(kind, error, config, tokens_sum, batch_seqlens, delta_time, kargs)
@@ -160,6 +170,7 @@ def register(
     from verl.utils import flops_counter
 
     table = flops_counter.ESTIMATE_FUNC
+    verl_lora.watch(flops_counter.FlopsCounter, MODELS)
     function: Function = estimate_function(regime, convention)
     for model_type in model_types or sorted({*table, *described()}):
         own = table.get(model_type, getattr(flops_counter, "_estimate_unknown_flops", None))

@@ -6,6 +6,7 @@ verl counts FLOPs in its Ray workers, and a driver cannot change their tables. E
 - the variable ``VERL_USE_EXTERNAL_MODULES=symflops.adapters.verl_plugin``;
 - a job's config: ``actor_rollout_ref.model.external_lib=symflops.adapters.verl_plugin``.
 
+LoRA is read off the worker's model config.
 ``SYMFLOPS_VERL_REGIME`` (``lora:r=16,targets=*.q_proj|*.v_proj``) and ``SYMFLOPS_VERL_CONVENTION`` change what counts.
 """
 

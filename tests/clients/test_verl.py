@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -152,6 +153,58 @@ def test_a_ray_worker(way, cluster):
     else:
         assert module == "symflops.adapters.verl"
         assert flops == pytest.approx(total(LLAMA, "forward" if way == "regime" else "full", text=LENGTHS))
+
+
+class Worker:
+    """The two places of verl's ``TrainingWorker`` that make and ask the counter; the worker itself needs an engine on a device."""
+
+    def __init__(self, model_config):
+        self.model_config = model_config
+        self.flops_counter = flops_counter.FlopsCounter(self.model_config.hf_config)
+
+    def _postprocess_output(self, forward_only):
+        found, _ = self.flops_counter.estimate_flops(LENGTHS, SECONDS, images_seqlens=None)
+        return found / 3 if forward_only else found
+
+
+@pytest.mark.parametrize("targets", ["all-linear", ["q_proj", "v_proj"]], ids=str)
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+def test_a_worker_s_lora_is_counted(kind, targets, table):
+    """As the live PEFT module that verl's engine makes of the same fields; each phase, and full workers beside."""
+    from peft import LoraConfig, TaskType, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    import symflops
+
+    config = CONFIG_MAPPING[kind](**SIZES)
+    verl.register()
+    fields = {"lora_rank": 4, "target_modules": targets, "exclude_modules": None, "target_parameters": None, "lora_adapter_path": None, "lora": {"rank": 0}}
+    worker = Worker(SimpleNamespace(hf_config=config, **fields))
+    with torch.device("meta"):
+        made = LoraConfig(task_type=TaskType.CAUSAL_LM, r=4, target_modules=targets, bias="none")
+        live = symflops.of_model(get_peft_model(AutoModelForCausalLM.from_config(config), made))
+    moments = live.moments(text=LENGTHS)
+    assert worker._postprocess_output(False) == pytest.approx(live.total(moments) / SECONDS / 1e12, rel=1e-12)
+    assert worker._postprocess_output(True) == pytest.approx(live.forward(moments) / SECONDS / 1e12, rel=1e-12)
+    other = CONFIG_MAPPING[kind](**SIZES)
+    assert Worker(SimpleNamespace(hf_config=other, **{**fields, "lora_rank": 0}))._postprocess_output(False) == pytest.approx(total(other, text=LENGTHS))
+
+
+@pytest.mark.parametrize("more", [{"lora_adapter_path": "adapter"}, {"exclude_modules": ".*up.*"}, {"lora_rank": 0, "lora": {"rank": 8}}, {"target_modules": ".*_proj"}], ids=str)
+def test_a_lora_that_the_config_does_not_tell_is_verl_s(more, table):
+    config = CONFIG_MAPPING["llama"](**SIZES)
+    theirs = OWN["llama"](config, sum(LENGTHS), LENGTHS, SECONDS)
+    verl.register()
+    fields = {"lora_rank": 4, "target_modules": "all-linear", "lora": {}, **more}
+    with pytest.warns(UserWarning, match="verl's own function answers for 'llama'"):
+        assert Worker(SimpleNamespace(hf_config=config, **fields))._postprocess_output(False) == theirs
+
+
+def test_the_worker_is_verl_s():
+    """What :class:`Worker` has of it stands in verl's source."""
+    source = (Path(flops_counter.__file__).parents[1] / "workers/engine_workers.py").read_text()
+    assert "self.flops_counter = FlopsCounter(self.model_config.hf_config)" in source
+    assert "def _postprocess_output(self, output, *, global_token_num, delta_time, forward_only, images_seqlens)" in source
 
 
 def test_the_meter_logs_verl_s_keys():
