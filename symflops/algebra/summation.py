@@ -43,6 +43,8 @@ def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
     term = _plain(index, run, term)
     if len(run.lows) + len(run.highs) > MAX_CUTS:
         return None
+    if _changes_by_runs(index, run, term):
+        return _by_runs(index, run, term, [atom for atom in term.atoms(FloorDiv) if atom.has(index)])
     for atom in sorted((atom for atom in term.atoms(*BOUNDS) if atom.has(index)), key=lambda atom: (len(str(atom)), str(atom))):
         parts = _cut(index, run, atom)
         if parts is not None:
@@ -52,6 +54,15 @@ def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
     if quotients:
         return _by_runs(index, run, term, quotients)
     return _power_sums(index, run, term)
+
+
+def _changes_by_runs(index: Symbol, run: Run, term: Expr) -> bool:
+    """Whether bounds change from one run of a divisor to the next alone: whole runs are summed first, and bounds cut these."""
+    bounds = [atom for atom in term.atoms(*BOUNDS) if atom.has(index)]
+    quotients = [atom for atom in term.atoms(FloorDiv) if atom.has(index)]
+    if not bounds or len(quotients) != 1 or quotients[0].args[0] != index or run.low != ZERO:
+        return False
+    return not any(atom.xreplace({quotients[0]: ONE}).has(index) for atom in bounds)
 
 
 def _plain(index: Symbol, run: Run, term: Expr) -> Expr:

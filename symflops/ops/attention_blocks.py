@@ -103,7 +103,7 @@ def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> 
     if base == "causal" and not past.is_nonnegative:
         call.fail("mask-unsupported", "'sees' under a causal mask is of queries that are the last of the keys", "sees")
     most = ROW + 1 + past if base == "causal" else keys
-    total = closed_sum(ROW, Integer(0), queries, Least(Excess(value), most))
+    total = closed_sum(ROW, Integer(0), queries, Least(value if value.is_nonnegative else Excess(value), most))
     if total is None:
         text = call.fields["sees"].text
         call.fail("mask-unsupported", f"no closed form for the sum of '{text}' over the queries", "sees", SEEN)
