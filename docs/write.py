@@ -25,6 +25,7 @@ import api  # noqa: E402
 import blocks  # noqa: E402
 import masks  # noqa: E402
 import operators  # noqa: E402
+import papers  # noqa: E402
 import reference  # noqa: E402
 import results  # noqa: E402
 
@@ -48,6 +49,7 @@ WRITERS: Mapping[str, Callable[..., str]] = {
     "closed-form": results.closed_form,
     "packing": results.packing,
     "shell": results.shell,
+    "papers": papers.papers,
 }
 
 
