@@ -1,4 +1,4 @@
-"""The specs of papers equal their witnesses: parameters, both passes under any regime, and useful work."""
+"""The specs of papers equal their witnesses: parameters, both passes in full, with adapters and with random freezes, and useful work."""
 
 from __future__ import annotations
 
