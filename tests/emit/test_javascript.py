@@ -82,7 +82,7 @@ def test_a_program_without_fractions_has_the_same_values(name):
     assert rational and len(whole.fields) == len(program.fields) + len(rational)
 
     def parts(found):
-        if isinstance(found, NODES):
+        if type(found) in NODES:
             yield from walk(found)
         elif isinstance(found, tuple):
             for item in found:
