@@ -174,7 +174,7 @@ class Moments(ModelMoments):
         self.t, self.y, self.padded, self.lengths = t, y, padded, lengths
 
 
-def moments(*, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | None = None) -> Moments:
+def moments(*, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | int | None = None) -> Moments:
     """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: f, h, w per item of samples.
@@ -450,10 +450,10 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _dot(c: Sequence[int], m: Any) -> Any:
         return c[1] * m.ffhhww + c[2] * m.fhw + c[3] * m.equal_t_1 + c[4] * m.equal_t_1_f_h_w + c[5] * m.fhkw + c[6] * m.fhwy + c[7] * m.k + c[8] * m.t + c[9] * m.y
 
-    def moments(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | None = None) -> Moments:
+    def moments(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | int | None = None) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
         return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt, "image_context": image_context, "time": time})
 
-    def per_item(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | None = None) -> dict[str, Any]:
+    def per_item(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | int | None = None) -> dict[str, Any]:
         """FLOPs of each item, per index set; see ``ModelEstimator``."""
         return self._costs({"latent": latent, "prompt": prompt, "image_context": image_context, "time": time})

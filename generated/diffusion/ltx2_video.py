@@ -206,7 +206,7 @@ class Moments(ModelMoments):
         self.xy, self.padded, self.lengths = xy, padded, lengths
 
 
-def moments(*, latent: Streams, audio: Streams, prompt: Streams, time: Streams | None = None, audio_time: Streams | None = None) -> Moments:
+def moments(*, latent: Streams, audio: Streams, prompt: Streams, time: Streams | int | None = None, audio_time: Streams | int | None = None) -> Moments:
     """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: x per item of samples.
@@ -646,10 +646,10 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _dot(c: Sequence[int], m: Any) -> Any:
         return c[0] * m.n + c[1] * m.s + c[2] * m.t + c[3] * m.u + c[4] * m.x + c[5] * m.y + c[6] * m.uu + c[7] * m.ux + c[8] * m.uy + c[9] * m.xx + c[10] * m.xy
 
-    def moments(self, *, latent: Streams, audio: Streams, prompt: Streams, time: Streams | None = None, audio_time: Streams | None = None) -> Moments:
+    def moments(self, *, latent: Streams, audio: Streams, prompt: Streams, time: Streams | int | None = None, audio_time: Streams | int | None = None) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
         return self._of_batch(self.sizes, {"latent": latent, "audio": audio, "prompt": prompt, "time": time, "audio_time": audio_time})
 
-    def per_item(self, *, latent: Streams, audio: Streams, prompt: Streams, time: Streams | None = None, audio_time: Streams | None = None) -> dict[str, Any]:
+    def per_item(self, *, latent: Streams, audio: Streams, prompt: Streams, time: Streams | int | None = None, audio_time: Streams | int | None = None) -> dict[str, Any]:
         """FLOPs of each item, per index set; see ``ModelEstimator``."""
         return self._costs({"latent": latent, "audio": audio, "prompt": prompt, "time": time, "audio_time": audio_time})

@@ -140,7 +140,7 @@ class Moments(ModelMoments):
         self.lengths = lengths
 
 
-def moments(*, latent: Streams, prompt: Streams, time: Streams | None = None) -> Moments:
+def moments(*, latent: Streams, prompt: Streams, time: Streams | int | None = None) -> Moments:
     """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: x per item of samples.
@@ -336,10 +336,10 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _dot(c: Sequence[int], m: Any) -> Any:
         return c[1] * m.t + c[2] * m.x + c[3] * m.y + c[4] * m.xx + c[5] * m.xy
 
-    def moments(self, *, latent: Streams, prompt: Streams, time: Streams | None = None) -> Moments:
+    def moments(self, *, latent: Streams, prompt: Streams, time: Streams | int | None = None) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
         return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt, "time": time})
 
-    def per_item(self, *, latent: Streams, prompt: Streams, time: Streams | None = None) -> dict[str, Any]:
+    def per_item(self, *, latent: Streams, prompt: Streams, time: Streams | int | None = None) -> dict[str, Any]:
         """FLOPs of each item, per index set; see ``ModelEstimator``."""
         return self._costs({"latent": latent, "prompt": prompt, "time": time})

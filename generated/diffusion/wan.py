@@ -154,7 +154,7 @@ class Moments(ModelMoments):
         self.lengths = lengths
 
 
-def moments(*, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | None = None) -> Moments:
+def moments(*, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | int | None = None) -> Moments:
     """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
 
     ``latent``: f, h, w per item of samples.
@@ -418,10 +418,10 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _dot(c: Sequence[int], m: Any) -> Any:
         return c[1] * m.t + c[2] * m.y + c[3] * m.kx + c[4] * m.video + c[5] * m.video_y + c[6] * m.video_k_x + c[7] * m.video_video
 
-    def moments(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | None = None) -> Moments:
+    def moments(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | int | None = None) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
         return self._of_batch(self.sizes, {"latent": latent, "prompt": prompt, "image_context": image_context, "time": time})
 
-    def per_item(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | None = None) -> dict[str, Any]:
+    def per_item(self, *, latent: Streams, prompt: Streams, image_context: Streams | None = None, time: Streams | int | None = None) -> dict[str, Any]:
         """FLOPs of each item, per index set; see ``ModelEstimator``."""
         return self._costs({"latent": latent, "prompt": prompt, "image_context": image_context, "time": time})
