@@ -95,7 +95,10 @@ def batch_of(program: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     shapes, lengths, items = dict(shapes_in(inputs, "")), {}, 1
     shapes = {identifier(name): shape for name, shape in shapes.items()}
     for info in program.inputs:
-        for axis, size in zip(info.layout.axes if info.layout else (), shapes.get(info.name, ()), strict=False):
+        axes, shape = info.layout.axes if info.layout else (), shapes.get(info.name, ())
+        if axes and shape and len(axes) != len(shape):
+            raise SymflopsError(f"'{info.name}' has {len(shape)} dimensions, not {' '.join(axes)}")
+        for axis, size in zip(axes, shape, strict=False):
             if axis == "b":
                 items = size
             elif axis.isidentifier():

@@ -35,6 +35,7 @@ from symflops.witness.census.words import Words
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
 ENOUGH = 3  # numbers per field that the class accepts
+FAR = 4  # times the value that is tried last
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,8 @@ class FieldSurvey:
             row = self.judged(item, value, other)
             built += number and row.verdict not in (UNBUILT, UNRUN)
             yield row
-        if is_whole(value) and value > 0:  # a prime number shows what must divide what
-            yield self.judged(item, value, prime_after(value))
+        if is_whole(value) and value > 0:  # a prime number shows what must divide what, a multiple what must be less than what
+            yield from (self.judged(item, value, other) for other in (prime_after(value), FAR * value))
 
     def judged(self, item: ConfigField, value: Any, other: Any) -> Row:
         """The verdict on one value of a field: alone, with the inputs that depend on it, or with a related field."""
