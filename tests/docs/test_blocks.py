@@ -57,7 +57,7 @@ def test_every_block_has_a_test(page):
     """Formulas are converted when the documentation is built."""
     text = page.read_text("utf-8")
     assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(list(blocks(page))), "a fence that no test reads: name its language"
-    here = {"README.md": {"python", "yaml", "bash"}, "CONTRIBUTING.md": {"bash"}, "PIPELINES.md": {"bash"}, "docs/conventions.md": {"console", "yaml"}}
+    here = {"README.md": {"python", "yaml", "bash"}, "CONTRIBUTING.md": {"bash"}, "PIPELINES.md": {"bash"}, "docs/conventions.md": {"console", "yaml"}, "docs/vendoring.md": {"bash", "console"}}
     covered = {"math"} | here.get(named(page), set()) | ELSEWHERE.get(named(page), (set(), None))[0]
     assert {block.language for block in own(page)} <= covered
 
@@ -119,6 +119,13 @@ def test_the_shells_of_the_conventions_page(tmp_path):
                 assert same(shown, printed) if shown.strip() else printed.strip(), f"conventions.md:{block.line}\n{printed}"
                 ran += 1
     assert ran == 2
+
+
+def test_the_refusal_of_the_vendoring_page(tmp_path):
+    (block,) = [block for block in own(DOCS / "vendoring.md") if block.language == "console"]
+    ((command, shown),) = commands(block)
+    status, printed = run(command, tmp_path)
+    assert status == 2 and same(shown, printed), printed
 
 
 def test_examples_of_blocks_are_calls():
