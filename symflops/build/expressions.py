@@ -8,9 +8,9 @@ from sympy import Expr
 
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import is_index
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.build.index_conditions import is_indexed, without_index
 from symflops.build.scopes import ABSENT, Frame
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.path import Path
@@ -31,11 +31,7 @@ class Evaluator:
         if expression in self._constants:
             return self._constants[expression]
         result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
-        result = frame.decide(result)
-        if _is_indexed(result):
-            message = f"'{expression.text}' is another number in each iteration"
-            hint = "the repeat must be over a known list"
-            raise UnknownSizeError("", Diagnostic("structural-size", message, expression.span, hint))
+        result = without_index(result, expression, frame.decide)
         if isinstance(result, Setting) and result.kind == "number" and not result.nullable:
             result = result.symbol
         if is_constant(expression):
@@ -45,7 +41,7 @@ class Evaluator:
     def argument(self, expression: Expression, frame: Frame) -> Any:
         """The value of an argument of a block; it may depend on the index of a loop, as paths and conditions may."""
         result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
-        return result if _is_indexed(result) and _is_indexed(frame.decide(result)) else self.value(expression, frame)
+        return result if is_indexed(result) and is_indexed(frame.decide(result)) else self.value(expression, frame)
 
     def condition(self, expression: Expression | None, frame: Frame) -> Truth:
         """The condition under ``when``; without one it is always true."""
@@ -102,11 +98,6 @@ class Evaluator:
             if text == old or text.startswith(f"{old}."):
                 return (new + text.removeprefix(old)).removeprefix(".")
         return text
-
-
-def _is_indexed(value: Any) -> bool:
-    """Whether a number depends on the index of a loop."""
-    return isinstance(value, Expr) and any(is_index(symbol.name) for symbol in value.free_symbols)
 
 
 def width_of(walker: Any, node: Any, frame: Frame) -> Expr:

@@ -52,7 +52,7 @@ class Operators:
         call = Call(
             path, entry.span, fields.given, {**entry.places, **_operand_spans(kind, entry, frame)}, fields.operands,
             services.definitions, lambda *given: self._parameter_paths(entry, frame, *given),
-            StreamScope(services.streams, frame.names), frame.guard, services.stacks,
+            StreamScope(services.streams, frame), frame.guard, services.stacks,
         )  # fmt: skip
         services.binder.combine(entry, frame, call)
         services.stacks.counts = services.graph.counts

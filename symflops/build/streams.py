@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +13,8 @@ from sympy.core.symbol import Str
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import Longest, Together, size_symbol
 from symflops.algebra.polynomial import Polynomial
+from symflops.build.index_conditions import as_it_is, without_index
+from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE
@@ -119,7 +121,12 @@ class Streams:
         return self.longest(length)
 
     def length(
-        self, expression: Expression, axes: Mapping[str, Expr], sizes: MutableMapping[str, Any] | None = None, axis: str = ""
+        self,
+        expression: Expression,
+        axes: Mapping[str, Expr],
+        sizes: MutableMapping[str, Any] | None = None,
+        axis: str = "",
+        decide: Callable[[Any], Any] = as_it_is,
     ) -> Expr:
         """The length of an ``axis`` as an expression of sizes, batch variables and the axes in scope."""
         scope = ChainMap[str, Any]({**axes}, self.variables, self.sizes if sizes is None else sizes)
@@ -127,18 +134,17 @@ class Streams:
             if name != axis and (name, axes.get(name)) in self.introduced:
                 message = f"'{name}' is the axis here, of length {axes[name]}, and not the '{name}' of the batch"
                 self.report.error("shadowed-length", message, span, "give the axis another name", severity="warning")
-        value = evaluate(expression, scope, {"longest": self.evaluate_longest})
+        value = without_index(evaluate(expression, scope, {"longest": self.evaluate_longest}), expression, decide)
         if not isinstance(value, Expr):
             raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
         return value
 
 
 class StreamScope:
-    """The streams that one operator sees, with the names of its frame."""
+    """The streams that one operator sees, with the names of its frame, which decides conditions on loop indices."""
 
-    def __init__(self, streams: Streams, sizes: MutableMapping[str, Any]) -> None:
-        self.streams = streams
-        self.sizes = sizes
+    def __init__(self, streams: Streams, frame: Frame) -> None:
+        self.streams, self.sizes, self.decide = streams, frame.names, frame.decide
 
     def named(self, name: str, call: Call) -> Stream:
         """The declared stream ``name``."""
@@ -166,7 +172,8 @@ class StreamScope:
     def value(self, expression: Expression, stream: Stream, **more: Expr) -> Any:
         """An expression in which the axes of ``stream`` name their lengths, ``tokens`` their product, and ``more`` others."""
         own = {**axes_of(stream), "tokens": stream.rows, **more}
-        return evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes))
+        value = evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes))
+        return without_index(value, expression, self.decide, tuple(more.values()))
 
     def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
         """A list of sizes in which the axes of ``stream`` name their lengths, and ``tokens`` their product.
@@ -175,7 +182,7 @@ class StreamScope:
         """
         own = {**axes_of(stream), "tokens": stream.rows}
         scope = ChainMap[str, Any](own, self.streams.variables, self.sizes, axes_of(*others))
-        value = evaluate(expression, scope)
+        value = without_index(evaluate(expression, scope), expression, self.decide)
         found = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in found):
             raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span, LENGTH)
@@ -192,7 +199,7 @@ class StreamScope:
                 if name.text not in axes:
                     known = ", ".join(axes)
                     call.fail("unknown-axis", f"the stream has no axis '{name}'", "axes", f"it has {known}")
-                axes[name.text] = self.streams.length(expression, dict(part.axes), self.sizes, name.text)
+                axes[name.text] = self._length(expression, dict(part.axes), name.text)
                 self.streams.introduce(name.text, axes[name.text], dict(part.axes)[name.text])
             parts.append(Part(tuple(axes.items())))
         return Stream(old.items, tuple(parts))
@@ -211,7 +218,10 @@ class StreamScope:
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
         """One part, with its lengths evaluated in ``scope``."""
-        return Part(tuple((name.text, self.streams.length(value, scope, self.sizes, name.text)) for name, value in spec.axes))
+        return Part(tuple((name.text, self._length(value, scope, name.text)) for name, value in spec.axes))
+
+    def _length(self, expression: Expression, axes: Mapping[str, Expr], axis: str) -> Expr:
+        return self.streams.length(expression, axes, self.sizes, axis, self.decide)
 
 
 def axes_of(*streams: Stream) -> dict[str, Expr]:

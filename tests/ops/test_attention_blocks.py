@@ -163,3 +163,47 @@ def test_blocks_of_other_queries(tmp_path: Path) -> None:
     """Blocks belong to queries that are among the keys."""
     with pytest.raises(SpecError, match="among the keys"):
         spec(tmp_path, "mask: causal, blocks: sides", keys="key: m, value: m").estimator({})
+
+
+LAYERS = """language: 2
+name: layers
+sizes: {L: {key: layers, default: 4}, K: {key: last, default: 1}, D: {key: width, default: 4}, B: {key: size, default: 3}}
+streams: {text: [x]}
+inputs: {t: {stream: text, width: D}}
+graph:
+  - blocks:
+      repeat: L
+      index: i
+      graph:
+        - q: {op: linear, from: t, width: D, to: q}
+        - {op: select, from: q, stream: {m: ROWS}, to: s}
+        - attn: {op: attention, heads: 1, query: q, key: s, value: s, FIELDS, to: t}
+outputs: [t]
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "rows", "pairs"),
+    [
+        ("mask: causal, sees: 'min(row + 1, B) if i < L - K else null'", "x", lambda i, layers, n: sum(min(row + 1, 3) if i < layers - 1 else row + 1 for row in range(n))),
+        ("sees: 'B if i % 2 == 0 else row + 1'", "x", lambda i, layers, n: sum(min(n, 3) if i % 2 == 0 else row + 1 for row in range(n))),
+        ("mask: full", "'x//2 if i < L - K else x'", lambda i, layers, n: n * (n // 2 if i < layers - 1 else n)),
+        ("mask: full", "'x//2 if i % 3 == 1 else x'", lambda i, layers, n: n * (n // 2 if i % 3 == 1 else n)),
+    ],
+)
+def test_a_condition_on_the_layer_divides_the_loop(fields: str, rows: str, pairs: Callable[[int, int, int], int], tmp_path: Path) -> None:
+    """An operator's own expressions of lengths and masks decide conditions on the index as all others do."""
+    (tmp_path / "layers.yaml").write_text(LAYERS.replace("FIELDS", fields).replace("ROWS", rows), "utf-8")
+    model = load(tmp_path / "layers.yaml")
+    assert not model.graph({}).fixed
+    for layers in (1, 2, 3, 7):
+        estimator = model.estimator({"layers": layers})
+        expected = sum(2 * 16 * n + 2 * 2 * 4 * pairs(i, layers, n) for n in LENGTHS for i in range(layers))
+        assert estimator.forward(estimator.moments(text=LENGTHS)) == expected
+
+
+def test_a_mask_that_is_another_in_each_layer_is_written_out(tmp_path: Path) -> None:
+    (tmp_path / "layers.yaml").write_text(LAYERS.replace("FIELDS", "mask: causal, sees: 'row + 1 - i'").replace("ROWS", "x"), "utf-8")
+    estimator = load(tmp_path / "layers.yaml").estimator({"layers": 3})
+    expected = sum(2 * 16 * n + 16 * sum(max(0, row + 1 - i) for row in range(n)) for n in LENGTHS for i in range(3))
+    assert estimator.forward(estimator.moments(text=LENGTHS)) == expected
