@@ -49,7 +49,7 @@ def section(name: str) -> Iterator[str]:
     source, *others = [line for line in remarks if "yaml-language-server" not in line]
     yield f"{idea[0].upper()}{idea[1:]}. {' '.join(others)}".strip()
     yield f"Source: {source}"
-    files = f"[The spec](../specs/papers/{name}.yaml) · [the witness](../tests/papers/{name}.py)"
+    files = f"[The spec](../specs/papers/{name}.yaml) · [the witness](../specs/papers/{name}.py)"
     yield f"{files} · `symflops explain {name}` · `symflops graph {name}`"
     rows = dict.fromkeys(pairs(model))
     yield "\n".join(["| Attention | Useful pairs of one layer |", "|:--|:--|", *rows]) if rows else "It has no pairs of tokens."

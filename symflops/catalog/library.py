@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
 from itertools import takewhile
@@ -45,6 +45,11 @@ class SpecFile:
     def group(self) -> str:
         """The folder under the root, empty for a file elsewhere."""
         return self.path.parent.name if self.path.is_relative_to(self.root) and self.path.parent != self.root else ""
+
+    def named_by(self, references: Iterable[str]) -> list[str]:
+        """The classes that a config may name: none that stands beside a shipped spec, as the witness of a paper does."""
+        own = self.root.resolve() != shipped("specs").resolve()
+        return [reference for reference in references if own or ":" not in reference]
 
     def source(self) -> Source:
         """The text of the spec."""

@@ -77,7 +77,7 @@ def read(file: SpecFile) -> dict[str, Any]:
         entry |= {name: re.findall(r"[\w.:-]*\w", words.get(key, "")) for key, name in NAMES.items()}
     else:
         sources = spec.sources
-        entry = header(spec)
+        entry = header(spec) | {"references": file.named_by(spec.references)}
     entry |= {"group": file.group, "crc32": crc32(sources[0].text.encode()) if sources else 0}
     return {"entry": entry, "sources": {source.path: digest(source.text) for source in sources}}
 
@@ -87,7 +87,6 @@ def header(spec: Spec) -> dict[str, Any]:
     keys = {size.name.text: size.keys[0] for size in spec.sizes if size.keys}
     return {
         "title": spec.title,
-        "references": list(spec.references),
         "model_types": list(spec.model_types),
         "pipelines": list(spec.pipelines),
         "streams": streams(spec),

@@ -131,7 +131,7 @@ def of_variant(word: str, catalog: Catalog, name: str, variant: str) -> Named:
         alike = [model for spec, model in published_in(catalog) if spec == name and fits(stored, model["config"], structure)]
         if len(alike) == 1:
             return Named(name, alike[0]["config"] | of_class(alike[0]["reference"]), True)
-    first = class_name(catalog.specs[name]["references"][0])
+    first = next(map(class_name, catalog.specs[name]["references"]), name)
     told = f"'{word}' fixes {', '.join(structure)}; all other sizes are the defaults of {first}"
     return Named(name, config_of_variant(catalog, name, variant), True, told)
 

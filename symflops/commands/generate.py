@@ -111,7 +111,7 @@ def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
     entry = {
         "group": file.group,
         "title": program.title,
-        "references": [name for name in model.spec.references if ":" not in name],  # no config names a file beside a spec
+        "references": file.named_by(model.spec.references),
         "model_types": list(program.model_types),
         "pipelines": list(program.pipelines),
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},

@@ -34,11 +34,11 @@ def test_a_page_derives_nothing_that_is_stored(project: Path, monkeypatch: pytes
     calls, page = site("stored")
     assert calls == 0
     (project / "generated/language/llama.compared.json").write_text("{}")
-    assert site("derived") == (1 + len(compared.compared()), page)
+    assert site("derived") == (1, page)
     spec = project / "specs/language/llama.yaml"
     spec.write_text(spec.read_text("utf-8") + "# changed since\n", "utf-8")
     calls, changed = site("changed")
-    assert calls > len(compared.compared()) and changed.count("<tr") == page.count("<tr")
+    assert calls > 1 and changed.count("<tr") == page.count("<tr")
 
 
 def test_stored_figures_are_those_of_their_sizes_and_conventions(project: Path) -> None:

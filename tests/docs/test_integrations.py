@@ -24,6 +24,7 @@ def frameworks(monkeypatch):
         if parent:
             setattr(made[parent], word, module)
     made["verl.utils.flops_counter"].ESTIMATE_FUNC = {}
+    made["verl.utils.flops_counter"].FlopsCounter = type("FlopsCounter", (), {})
     registry: dict[str, type] = {}
 
     def register(*pipelines):

@@ -11,12 +11,12 @@ from symflops.catalog.library import shipped, specs_in
 from symflops.runtime.batch import BatchError
 from symflops.runtime.sizes import look_up
 from tests.sampling import sampled
-from tests.shipped import cases_of, load
+from tests.shipped import NAMES, cases_of, load
 
 FILES = {file.name: file for file in specs_in(shipped("specs"))}
 ROWS = [(name, row) for name, file in FILES.items() for row in range(len(cases_of(file)))]
 CASES = [(*row, convention) for place, row in enumerate(ROWS) for convention in ("symflops", "torch")[:: -1 if place % 2 else 1]]
-STRUCTURES = [(name, variant) for name in FILES for variant in lookup.by_name(name).specs[name].get("structures", {})]
+STRUCTURES = [(name, variant) for name in NAMES for variant in lookup.by_name(name).specs[name].get("structures", {})]
 
 
 def agree(module: Any, made: Any, one: Any, batch: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ MISTAKES = {
     "head-mismatch": (graph("- o: {op: attention, heads: H, query: t2, key: t2, value: t2}", head=HEAD + "  - t2: {op: linear, from: t, width: D+1}\n"), "H", ""),
     "parameter-twice": (graph("- a: {op: linear, from: t, width: D}", "- a: {op: linear, from: t, width: D, to: o}"), "a", "shared: true"),
     "parameter-shape": (graph("- a: {op: linear, from: t, width: D}", "- b: {op: linear, from: t, width: 2*D, tie: a.weight, to: o}"), "", ""),
-    "absent-value": (graph("- a: {op: linear, from: t, width: D, when: tied, to: u}", "- o: {op: linear, from: u, width: D}"), "u", "only when"),
+    "absent-value": (graph("- a: {op: linear, from: t, width: D, when: tied, to: u}", "- o: {op: linear, from: u, width: D}"), "u", "only if"),
     "result-count": (graph("- a: {op: linear, from: t, width: D, to: [o, p]}"), "o", "to"),
     "index-hides": (graph("- m: {repeat: L, index: D, graph: [a: {op: linear, from: t, width: 3, to: o}]}"), "D", "another letter"),
     "carried-mismatch": (graph("- m: {repeat: L, graph: [a: {op: linear, from: t, width: 2*D, to: t}]}", "- o: {op: mul, from: t}"), "", "bind another name"),

@@ -13,7 +13,7 @@ from tests.fuzz.mutators import SENTINEL
 from tests.fuzz.run import Fuzz, outcome
 from tests.sampling import NIGHTLY, amount
 
-COUNT = amount(240, 5000)
+COUNT = amount(330, 5000)
 
 
 def test_every_case_ends_in_a_result_or_a_diagnostic():

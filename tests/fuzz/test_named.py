@@ -62,7 +62,7 @@ EXPRESSIONS = {
     "open('x', 'w')": "unknown-function",
     "eval('1')": "unknown-function",
     "lambda: 1": "bad-expression",
-    "[i for i in range(3)]": "bad-expression",
+    "[i for i in range(3) for j in range(3)]": "bad-expression",
     "(x := 3)": "bad-expression",
     "f'{L}'": "bad-expression",
     "L\x00": "bad-expression",

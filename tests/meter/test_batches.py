@@ -15,6 +15,7 @@ from symflops.meter.batches import streams_of
 from symflops.runtime.diffusion_passes import forward_passes
 from symflops.runtime.lengths import LengthError
 from symflops.witness.cases import cases_of
+from tests.shipped import NAMES
 
 FILES = {file.name: file for file in specs_in(shipped("specs"))}
 PEER = json.loads((Path(__file__).resolve().parents[1] / "data" / "peers" / "verl_omni_extractors.json").read_text())[0]
@@ -160,7 +161,7 @@ def plain_inputs(one):
     return {name: row for name, row in rows.items() if row[1][0] == "b" and not any("*" in word for word in row[1])}
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "z_image" and plain_inputs(some_estimator(name))])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "z_image" and plain_inputs(some_estimator(name))])
 def test_inputs_of_every_spec_read_back(name):
     """Arguments of the shapes that the layouts say give the lengths that they were made of; Z-Image takes lists of tensors."""
     one = some_estimator(name)

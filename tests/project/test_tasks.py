@@ -15,7 +15,7 @@ TASKS = PROJECT["tool"]["poe"]["tasks"]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 LITERAL = "python -m pytest -q"
 FOLDERS = {path.parent.name for path in (ROOT / "symflops").glob("*/*.py")} - {"generated"}
-OTHERS = {"clients", "docs", "external", "freeze", "fuzz", "mutation", "oracle", "project"}  # of no one folder of the package
+OTHERS = {"clients", "docs", "external", "freeze", "fuzz", "mutation", "oracle", "papers", "project"}  # of no one folder of the package
 
 
 def commands(task: str) -> list[str]:

@@ -33,7 +33,7 @@ INEXACT = known_inexact(shipped("specs"))
 def test_every_shipped_class_has_a_record_or_live_cases():
     recorded = {record["class"] for record in RECORDS.values()}
     for path, model in SPECS.items():
-        classes = {reference.rpartition(".")[2] for reference in model.spec.references}
+        classes = {reference.rpartition(".")[2] for reference in model.spec.references if ":" not in reference}
         assert classes <= recorded or path.with_suffix(".cases.yaml").exists(), path
     assert len(RECORDS) >= 37
 

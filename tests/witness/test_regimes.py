@@ -37,7 +37,7 @@ def test_random_regimes(name: str, row: int, draws: int) -> None:
     """The number of layers is known, so that each draw is derived in a moment."""
     one = bench(name, row)
     seen = set()
-    draws = amount(draws // 6, draws)
+    draws = amount(max(1, draws // 6), draws)
     for number in range(draws):
         choice = one.draw(Random(f"{name}/{row}/{number}"))
         outcome = one.check(choice, known=True)
