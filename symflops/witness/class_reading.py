@@ -37,7 +37,7 @@ def reading_of(model: Model) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     classes: dict[str, str] = {}
     keys = [key for size in model.spec.sizes for key in size.keys]
-    for reference in model.spec.references:
+    for reference in model.file.named_by(model.spec.references):
         real = class_of(reference, model.file.path.parent)
         kind = getattr(real, "config_class", None)
         asked = hasattr(kind, "from_dict")
