@@ -10,8 +10,7 @@ from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.unknown_size import UnknownSizeError
-from symflops.build.index_conditions import is_indexed, without_index
-from symflops.build.scopes import ABSENT, Frame
+from symflops.build.scopes import ABSENT, Frame, is_indexed, without_index
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.path import Path
 from symflops.model.spec import Template

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sympy import Expr, Integer, Symbol, expand
 
 from symflops.algebra.domain import Choice
-from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo, is_index, text_of
+from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo, text_of
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.scopes import Frame
-from symflops.diagnostics.findings import Diagnostic
-from symflops.syntax.expression import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,33 +65,6 @@ def span(low: Expr, high: Expr) -> Expr:
         if rest.is_Integer and rest > 0 and high.is_nonnegative:
             return AtLeast(high, Integer(1)) if rest == 1 else Least(high, rest)
     return Excess(expand(high - low))
-
-
-def as_it_is(value: Any) -> Any:
-    """``value``: outside of repeats there is nothing to decide."""
-    return value
-
-
-def is_indexed(value: Any, own: Collection[Expr] = ()) -> bool:
-    """Whether a number, or one of a list, depends on the index of a loop; ``own`` are the indices of the expression itself."""
-    if isinstance(value, tuple):
-        return any(is_indexed(item, own) for item in value)
-    return isinstance(value, Expr) and any(is_index(symbol.name) for symbol in value.free_symbols.difference(own))
-
-
-def without_index(value: Any, expression: Expression, decide: Callable[[Any], Any], own: Collection[Expr] = ()) -> Any:
-    """The value of an expression, its conditions on loop indices decided; ``own`` are the indices of the expression itself.
-
-    Raises:
-        UndecidedError: a segment does not decide one.
-        UnknownSizeError: the value is another one in each iteration.
-    """
-    value = decide(value)
-    if is_indexed(value, own):
-        message = f"'{expression.text}' is another number in each iteration"
-        hint = "the repeat must be over a known list"
-        raise UnknownSizeError("", Diagnostic("structural-size", message, expression.span, hint))
-    return value
 
 
 class Cutting(Protocol):

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from sympy import Expr, Symbol
 
+from symflops.algebra.functions import is_index
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.journal import Journaled
+from symflops.diagnostics.findings import Diagnostic
 from symflops.model.nodes import Node, Value
 from symflops.model.path import Path, Visit
 from symflops.model.roles import ROLES
 from symflops.model.spec import Template
+from symflops.syntax.expression import Expression
+
+
+def as_it_is(value: Any) -> Any:
+    """``value``: outside of repeats there is nothing to decide."""
+    return value
+
+
+def is_indexed(value: Any, own: Collection[Expr] = ()) -> bool:
+    """Whether a number, or one of a list, depends on the index of a loop; ``own`` are the indices of the expression itself."""
+    if isinstance(value, tuple):
+        return any(is_indexed(item, own) for item in value)
+    return isinstance(value, Expr) and any(is_index(symbol.name) for symbol in value.free_symbols.difference(own))
+
+
+def without_index(value: Any, expression: Expression, decide: Callable[[Any], Any], own: Collection[Expr] = ()) -> Any:
+    """The value of an expression, its conditions on loop indices decided; ``own`` are the indices of the expression itself.
+
+    Raises:
+        UndecidedError: a segment does not decide one.
+        UnknownSizeError: the value is another one in each iteration.
+    """
+    value = decide(value)
+    if is_indexed(value, own):
+        message = f"'{expression.text}' is another number in each iteration"
+        hint = "the repeat must be over a known list"
+        raise UnknownSizeError("", Diagnostic("structural-size", message, expression.span, hint))
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +90,7 @@ class Frame:
     role: str = ""
     lists: tuple[tuple[Symbol, Expr], ...] = ()
     sizes: dict[str, Any] = field(default_factory=dict)
-    decide: Callable[[Any], Any] = lambda value: value
+    decide: Callable[[Any], Any] = as_it_is
     visits: tuple[Visit, ...] = ()
 
     def inside(self, **changes: Any) -> Frame:

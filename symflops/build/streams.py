@@ -13,8 +13,7 @@ from sympy.core.symbol import Str
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import Longest, Together, size_symbol
 from symflops.algebra.polynomial import Polynomial
-from symflops.build.index_conditions import as_it_is, without_index
-from symflops.build.scopes import Frame
+from symflops.build.scopes import Frame, as_it_is, without_index
 from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE

@@ -101,13 +101,19 @@ class FieldSurvey:
         found = attempt(lambda: measured(model, subject.arguments()), self.seconds) if model is not None else None
         return "cpu" if real is not None and found is not None and found == real.passes else self.study.subject.device
 
+    def is_small(self, subject: Subject) -> bool:
+        """Whether a subject fits the CPU: a field may make it much larger than the base."""
+        own = replace(subject, device=self.study.subject.device)
+        total = None if self.device == own.device else attempt(lambda: Parameters.of(own.build()).total, self.seconds)
+        return total is not None and total < MOST_ON_CPU
+
     def trial(self, state: State) -> Trial:
         """The subject of the study in a state."""
         return Trial(self.study.runner.at(state), *batch_of(self.document, self.study, state))
 
     def real_of(self, subject: Subject) -> Real | None:
         """The real module of a subject; None if it cannot be built."""
-        subject = replace(subject, device=self.device)
+        subject = replace(subject, device=self.device if self.is_small(subject) else self.study.subject.device)
 
         def built() -> tuple[Any, Real]:
             model = subject.build()
