@@ -14,7 +14,7 @@ from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.iterations import unroll
 from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Frame
-from symflops.build.segments import Segments
+from symflops.build.segments import Segments, is_same
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.needs_size import NeedsSize
@@ -36,7 +36,9 @@ class Repeats:
             count = self._count(entry.count, frame)
         elif (count := self._axis_length(entry, frame)) is None:
             return self.services.graph.abandon(entry, frame)
-        if count == 0:
+        if count == () and is_same(entry):
+            count = Integer(0)
+        if count == 0 and not is_same(entry):
             return self.services.graph.leave_out(name for name, _ in (names(entry.count) if entry.count else ()))
         start = self.services.evaluator.value(entry.start, frame) if entry.start else Integer(0)
         if isinstance(count, tuple):

@@ -59,6 +59,11 @@ class Body(NamedTuple):
     changed: set[str]
 
 
+def is_same(entry: Repeat) -> bool:
+    """Whether a repeat calls the same modules in each iteration, in the same way, so that they exist even if it never runs."""
+    return entry.shared and entry.index is None and entry.item is None
+
+
 class Segments:
     """Places the segments of one repeat, and cuts further if a condition turns out to need it."""
 
@@ -92,7 +97,7 @@ class Segments:
         """Place all segments, or answer what must be decided about the index first."""
         try:
             for segment in self._segments():
-                if segment.count != 0 and not self.services.limit.exceeded:
+                if (segment.count != 0 or is_same(self.entry)) and not self.services.limit.exceeded:
                     self._place_segment(segment)
         except UndecidedError as error:
             if error.needs.index not in self.indices:
@@ -174,7 +179,7 @@ class Segments:
 
     def _loop(self, segment: Segment, turns: Turns) -> None:
         """Place one loop, with a body for each class of iterations."""
-        if turns.count == 0:
+        if turns.count == 0 and not is_same(self.entry):
             return
         graph, frame, entry = self.services.graph, self.frame, self.entry
         path = self.services.evaluator.path(entry.path, frame)
@@ -185,9 +190,19 @@ class Segments:
         bodies = self._classes(segment, positions, self.selectors if turns.is_plain else [], results)
         classes = tuple((renamed(truth, self.canonical, index), body.nodes) for truth, body in bodies if truth is not NO)
         carries = tuple(body.carries for truth, body in bodies if truth is not NO)
-        same = entry.shared and entry.index is None
         frame.nodes.append(
-            Loop(graph.number(), path, index, turns.count, classes, carries, turns.offset, same, entry.path.text, entry.span)
+            Loop(
+                graph.number(),
+                path,
+                index,
+                turns.count,
+                classes,
+                carries,
+                turns.offset,
+                is_same(entry),
+                entry.path.text,
+                entry.span,
+            )
         )
         for name in sorted(set().union(*(body.changed for _, body in bodies))):
             frame.values[name] = Binding(results[name], frame.values[name].present)

@@ -199,7 +199,7 @@ class _Tally:
             for a in range(len(ahead.states)):
                 for b in range(len(behind.states)):
                     count = iterations(loop, bracket, (ahead, a), (behind, b))
-                    if count != 0:
+                    if count != 0 or (loop.shared and loop.count == 0):  # its parameters are there all the same
                         facts = ahead.facts[a][position], behind.facts[b][position]
                         self.region(body, *facts, times * count, entered, whole)
             self.around.pop()

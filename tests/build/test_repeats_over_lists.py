@@ -101,3 +101,32 @@ def test_a_list_before_a_list_of_a_config(tmp_path: Path) -> None:
     assert estimator.forward(estimator.moments(images=[[9, 4]])) == work({"deep": True, "depths": [1, 3]}, 9, 4)
     with pytest.raises(SpecError, match="not a list"):
         model(tmp_path, ("{hidden:", "{before: \"[0] + C\", hidden:")).graph({})
+
+
+def test_a_shared_module_is_there_even_if_the_list_is_empty(tmp_path):
+    text = """language: 2
+name: again
+sizes: {kinds: {key: kinds, type: list}, N: {key: times, default: 0}, D: {key: width, default: 4}}
+streams: {text: [x]}
+inputs: {t: {stream: text, width: D}}
+graph:
+  - first: {op: linear, from: t, width: D, to: h}
+  - listed:
+      repeat: kinds
+      shared: true
+      graph:
+        - up: {op: linear, from: h, width: D, to: h}
+  - counted:
+      repeat: N
+      shared: true
+      graph:
+        - up: {op: linear, from: h, width: D, to: h}
+outputs: [h]
+"""
+    path = tmp_path / "again.yaml"
+    path.write_text(text, "utf-8")
+    for kinds in ([], [1], [1, 1]):
+        for times in (0, 2):
+            one = load(path).estimator({"kinds": kinds, "times": times})
+            assert one.parameters == 3 * (4 * 4 + 4)
+            assert one.forward(one.moments(text=[5])) == 2 * 5 * 16 * (1 + len(kinds) + times)
