@@ -133,7 +133,7 @@ class Catalog:
 
 
 def catalogs() -> list[Catalog]:
-    """The specs below ``./specs``, if there are any, then the shipped ones that have no namesake there.
+    """The specs below ``./specs`` that are not copies of shipped ones, then the shipped ones that have no namesake among them.
 
     The folder of the package itself is no project: its stored programs are as good as its code.
 
@@ -152,7 +152,8 @@ def catalogs() -> list[Catalog]:
     from symflops.catalog.local import local_specs
 
     files, own = local_specs(os.path.realpath("specs"))
-    return [Catalog("", own, files), Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
+    local = [Catalog("", own, files)] if own else []
+    return [*local, Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
 
 
 def assumed() -> Catalog:

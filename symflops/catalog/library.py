@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
@@ -16,6 +17,7 @@ from symflops.system.reading import read_bytes, read_json, read_text
 
 MOST_SPEC = 4_000_000  # bytes
 PACKAGE = Path(__file__).parent.parent
+WORD = re.compile(r"\w+")
 
 
 class NotFoundError(SymflopsError):
@@ -48,8 +50,25 @@ class SpecFile:
 
     def named_by(self, references: Iterable[str]) -> list[str]:
         """The classes that a config may name: none that stands beside a shipped spec, as the witness of a paper does."""
-        own = self.root.resolve() != shipped("specs").resolve()
+        twin = self.twin()
+        own = twin is None or read_bytes(twin.path) != read_bytes(self.path)
         return [reference for reference in references if own or ":" not in reference]
+
+    def twin(self) -> SpecFile | None:
+        """The shipped spec of the same group and name; of a shipped spec, itself."""
+        root = shipped("specs").resolve()
+        found = SpecFile(root, root / self.group / self.path.name, self.label)
+        return found if self.group and there(found.path) else None
+
+    def is_copy(self, sources: Mapping[str, str], changed: Callable[[str], bool]) -> bool:
+        """Whether this is a copy of a shipped spec, as a clone of the repository has: same text, bases, blocks and data files.
+
+        ``sources`` are digests of the text and the bases; ``changed`` says whether a text calls blocks unlike the shipped ones.
+        """
+        twin = self.twin()
+        if twin is None or twin == self or not twin.has(sources) or twin.facts() != self.facts():
+            return False
+        return not any(changed(found.text) for found in map(twin.labelled, sources) if found)
 
     def source(self) -> Source:
         """The text of the spec."""
@@ -110,16 +129,21 @@ class SpecFile:
 
     def has(self, sources: Mapping[str, str]) -> bool:
         """Whether the spec, its blocks and its bases are still those with these digests, by label."""
-        finders = {"blocks": self.blocks(), "": self.bases()}
         for label, known in sources.items():
-            path = Path(label)
             try:
-                source = self.source() if label == self.label else finders.get(path.parent.name, finders[""])(path.stem)
+                source = self.labelled(label)
             except SymflopsError:
                 return False
             if source is None or digest(source.text) != known:
                 return False
         return self.label in sources
+
+    def labelled(self, label: str) -> Source | None:
+        """The text of a source of the spec by its label: its own, that of a block or of a base."""
+        if label == self.label:
+            return self.source()
+        path = Path(label)
+        return (self.blocks() if path.parent.name == "blocks" else self.bases())(path.stem)
 
 
 def there(path: Path) -> bool:
@@ -144,6 +168,23 @@ def roots() -> list[Path]:
     local = Path("specs")
     found = [local.resolve()] if local.is_dir() else []
     return [*found, *(root for root in [shipped("specs").resolve()] if root not in found)]
+
+
+def changed_blocks(root: Path) -> Callable[[str], bool]:
+    """Tells of a text whether it names a block of a library that is unlike the shipped one, or a block that names such."""
+    texts = {path.stem: read_text(path, MOST_SPEC) for path in (root / "blocks").glob("*.yaml") if there(path)}
+    library = shipped("specs").resolve() / "blocks"
+    twins = {name: library / f"{name}.yaml" for name in texts}
+    new = {name for name, path in twins.items() if there(path) and read_text(path, MOST_SPEC) != texts[name]}
+    found: set[str] = set()
+
+    def names_one(text: str) -> bool:
+        return not found.isdisjoint(WORD.findall(text)) if found else False
+
+    while new:
+        found |= new
+        new = {name for name, text in texts.items() if name not in found and names_one(text)}
+    return names_one
 
 
 ASSUMED = "assumed"  # the structures that frameworks take models for: to be derived, not to be shipped as modules

@@ -14,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from symflops.catalog.cache import keep, kept, place
-from symflops.catalog.library import SpecFile, specs_in
+from symflops.catalog.library import SpecFile, changed_blocks, specs_in
 from symflops.diagnostics.errors import SymflopsError
 from symflops.syntax.identifiers import IDENTIFIER
 from symflops.system.digests import digest
@@ -35,6 +35,8 @@ NAMING = re.compile(rf"^({'|'.join(NAMES)})[ \t]*:(.*(?:\n(?![A-Za-z_]).*)*)", r
 def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
     """The files and the headers of the specs of a library, by name; ``groups`` as :func:`specs_in` takes them.
 
+    Copies of shipped specs, as a clone of the repository has them, are left out.
+
     Raises:
         SymflopsError: there are too many.
     """
@@ -44,7 +46,9 @@ def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], di
             files.setdefault(file.name, file)
     if len(files) > MOST_SPECS or sum(file.path.stat().st_size for file in files.values()) > MOST_BYTES:
         raise SymflopsError(f"{root} holds more than {MOST_SPECS:,} specs or {MOST_BYTES:,} bytes: give a spec by its path")
-    return files, {name: row["entry"] for name, row in _rows(root, files, groups).items()}
+    changed = changed_blocks(root)
+    own = {name: row for name, row in _rows(root, files, groups).items() if not files[name].is_copy(row["sources"], changed)}
+    return {name: files[name] for name in own}, {name: row["entry"] for name, row in own.items()}
 
 
 def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -15,7 +16,7 @@ import symflops
 from symflops.adapters import verl
 from symflops.api import load
 from symflops.catalog import lookup
-from symflops.catalog.catalog import Catalog
+from symflops.catalog.catalog import Catalog, by_name, catalogs
 from symflops.catalog.library import shipped, specs_in
 from symflops.catalog.local import local_specs, read
 from symflops.cli.main import main
@@ -181,7 +182,7 @@ def test_a_folder_without_specs_changes_nothing(project, capsys):
     (project / "specs/api").mkdir()
     (project / "specs/api/open-api.yaml").write_text("openapi: 3.0.0\n")
     catalogs = lookup.catalogs()
-    assert catalogs[0].specs == {} and catalogs[-1].specs.keys() == json.loads((ROOT / "generated/catalog.json").read_text())["specs"].keys()
+    assert len(catalogs) == 1 and catalogs[0].specs.keys() == json.loads((ROOT / "generated/catalog.json").read_text())["specs"].keys()
     assert symflops.estimate(CONFIG, BATCH)["parameters"] > 10**5
 
 
@@ -338,6 +339,54 @@ def test_headers_say_what_the_catalog_says():
         assert found.keys() | {"structures"} == entry.keys() | {"structures"}
         assert found.pop("structures").keys() == entry.pop("structures", {}).keys() - {"default"}
         assert found == entry, file.name
+
+
+COPIED = ("language/llama", "language/gpt2", "language/clip_text", "diffusion/wan", "papers/bigbird")
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder that has copies of shipped specs, as a clone of the repository has where the package is installed elsewhere."""
+    library = shipped("specs")
+    for path in (path for name in COPIED for path in library.glob(f"{name}.*")):
+        (tmp_path / "specs" / path.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / "specs" / path.parent.name)
+    shutil.copytree(library / "blocks", tmp_path / "specs" / "blocks")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def local_names() -> set[str]:
+    return {name for catalog in catalogs() if not catalog.shipped for name in catalog.specs}
+
+
+def test_copies_of_shipped_specs_are_the_shipped_ones(clone, capsys):
+    """Their programs are stored and their records are known; the witness of a paper is no class of a config."""
+    assert local_names() == set() and by_name("llama").shipped and by_name("bigbird").shipped
+    found = json.loads(said(capsys, "estimate", "llama", "--batch", '{"text": [7]}', "--json"))["evidence"]
+    assert found["records"] > 0
+    assert load("bigbird").spec.references == load(specs_in(shipped("specs"), name="bigbird").__next__()).spec.references
+    with pytest.raises(SymflopsError, match="no spec describes"):
+        lookup.by_config({"architectures": ["Model"]})
+
+
+@pytest.mark.parametrize(
+    ("path", "local"),
+    [
+        ("language/gpt2.yaml", {"gpt2"}),
+        ("language/gpt2.reading.json", {"gpt2"}),
+        ("blocks/gated_mlp.yaml", {"llama"}),
+        ("blocks/plain_mlp.yaml", {"clip_text"}),
+        ("papers/bigbird.yaml", {"bigbird"}),
+    ],
+)
+def test_a_changed_copy_is_the_users_own(clone, path, local):
+    """A changed spec, block or fact makes the specs that use it local, and no other."""
+    changed = clone / "specs" / path
+    changed.write_text(changed.read_text() + (" " if path.endswith("json") else "# mine\n"))
+    assert local_names() == local
+    assert by_name(next(iter(local))).shipped is False
 
 
 def test_too_many_specs_are_refused(project, monkeypatch):
