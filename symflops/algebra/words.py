@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sympy import Add, Expr, Integer, Mul
 from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
@@ -76,6 +78,7 @@ def _is_condition(part: Expr) -> bool:
     return any(fn.is_bracket(side) for side in (part, 1 - part))
 
 
+@lru_cache(maxsize=4096)  # captions of operators name few widths, many times
 def words_of(expr: Expr | int) -> str:
     """An expression in mathematical notation; one that depends on a single condition as its two cases.
 

@@ -28,12 +28,14 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
     report = Reporter()
     for field, patterns, paths, suffix in fields(graph, regime):
         marks = [marked(path, chosen) for path in paths]
-        missing = [pattern for pattern in patterns if not any_fits(spelled(pattern, graph.listed), marks)]
-        if regime.lenient and len(missing) < len(patterns):
+        if regime.lenient and any(any_fits(spelled(pattern, graph.listed), marks) for pattern in patterns):
             continue
+        missing = [pattern for pattern in patterns if not any_fits(spelled(pattern, graph.listed), marks)]
         names = sorted({str(path).removesuffix(suffix) for path in paths} if missing else ())
         for pattern in (written.removesuffix(suffix) for written in missing[:MOST_REPORTED]):
-            hint = did_you_mean(pattern, [*names, *tails(pattern, names)], f"e.g. {', '.join(names[:3])}")
+            some = f"e.g. {', '.join(filter(None, names[:3]))}"
+            typed = not regime.lenient or len(missing) == 1  # of patterns for many models, names that are alike are chance
+            hint = did_you_mean(pattern, [*names, *tails(pattern, names)], some) if typed else some
             message = f"'{pattern}' under '{field}' of regime '{regime.name}' matches nothing"
             report.error("unmatched-pattern", message, regime.places.get(pattern), hint)
     for pattern in sorted(set(regime.train) & set(regime.freeze)):
@@ -69,7 +71,8 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
         base = adapter.names[0]
         yield "targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}"
     if regime.recompute:
-        yield "recompute groups", list(regime.recompute.groups), [prefix for path in modules for prefix in prefixes(path)], ""
+        groups = list(dict.fromkeys(prefix for path in modules for prefix in prefixes(path)))
+        yield "recompute groups", list(regime.recompute.groups), groups, ""
 
 
 def is_adapted(operator: Operator) -> bool:

@@ -137,12 +137,12 @@ class _Lowering:
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
         """A closed form: the sum of ``size * extent * executions``, by moment."""
-        alike: Counter[tuple[Expr, Expr, str, Expr, str]] = Counter()
-        for work, times in works:
-            contraction = work.contraction
-            if contraction.seen or convention.unseen:
-                extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
-                alike[times, contraction.size, contraction.items, extent, contraction.side] += 1
+        useful = convention.pairs == "useful"
+        alike = Counter(
+            (times, part.size, part.items, part.extent.useful if useful else part.extent.executed, part.side)
+            for part, times in ((work.contraction, times) for work, times in works)
+            if part.seen or convention.unseen
+        )
         key = frozenset(alike.items())  # several regimes run one forward pass
         if key not in self.forms:
             self.forms[key] = self.summed(alike)
