@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 TOKEN = re.compile(
-    r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b|nolimits\b)|\{\}|(?P<number>\d+)|\\text\{(?P<text>[^{}]*)\}"
+    r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b|nolimits(?![a-z]))|\{\}|(?P<number>\d+)|\\text\{(?P<text>[^{}]*)\}"
     r"|\\operatorname\{(?P<call>\w+)\}|\\(?P<least>min|max)\b"
     r"|(?P<letter>(?:\\(?:bar|overline|hat|math(?:it|rm))\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
     r"|\\(?!frac|[lr]floor|[lr]ceil|[lr]vert|[gl]e\b|ne\b|(?:not)?in\b|neg\b|bmod|sum|varnothing)[A-Za-z]+|[A-Za-z])"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from symflops.algebra.functions import CeilDiv, FloorDiv, size_symbol
 from symflops.emit.math.abbreviations import abbreviated, counts
 from symflops.emit.math.cases import joined, rows_of
-from symflops.emit.math.definitions import defined
+from symflops.emit.math.definitions import Forms, Made, defined, in_order
+from symflops.emit.math.shortest import PART, Measured
 from symflops.emit.page.page import default_sizes
-from symflops.model.formula import evaluate, operators, symbols, tallies
+from symflops.model.formula import Sym, evaluate, operators, symbols, tallies
+from symflops.model.polynomials import Poly
 from tests import shipped
 from tests.emit.programs import SPECS, program
 from tests.lower.test_short_forms import other_sizes
@@ -59,6 +62,33 @@ def test_definitions_change_no_value(name: str) -> None:
         compared += 1
         assert [evaluate(after, sizes) for _, after in changed] == expected, sizes
     assert compared or not changed
+
+
+NAMES = tuple(map(Sym, ("L", "D", "F")))
+LETTERS = tuple(Sym(f"{PART}{number}") for number in (1, 2, 3))
+
+
+def polynomials(names: tuple[Sym, ...], terms: int) -> st.SearchStrategy[Poly]:
+    """Sums of names, which have terms in common."""
+    monomial = st.sampled_from([frozenset({(name, 1)}) for name in names])
+    return st.dictionaries(monomial, st.integers(1, 2), min_size=2, max_size=terms).map(Poly)
+
+
+DEFINED = st.tuples(*(polynomials(NAMES + LETTERS[:number], 4) for number in range(len(LETTERS))))
+
+
+@given(st.lists(polynomials(NAMES, 8), min_size=1, max_size=3), DEFINED, st.fixed_dictionaries({name.name: st.integers(1, 9) for name in NAMES}))
+def test_no_definition_reads_itself(polys: list[Poly], values: tuple[Poly, ...], sizes: dict[str, int]) -> None:
+    """Nor through others, whatever is given a letter; forms mean what they did."""
+    writer = Measured(program(SPECS[0]))
+    found = Forms(writer, tuple(polys))
+    for letter, value in zip(LETTERS, values, strict=True):
+        found = found.using(Made(letter, value))
+    known: dict[str, Any] = dict(sizes)
+    for made in in_order(found.made):
+        known[made.letter.name] = evaluate(writer.shortest(made.value), known)
+    for before, after in zip(polys, found.polys, strict=True):
+        assert evaluate(writer.shortest(after), known) == evaluate(writer.shortest(before), known)
 
 
 @pytest.mark.parametrize("name", ["deepseek_v3", "gpt_oss", "kimi_linear", "qwen3"])

@@ -70,9 +70,20 @@ class Forms:
         return sum(weight(part) for poly in (*self.polys, *(each.value for each in self.made)) for part in poly.terms)
 
     def using(self, made: Made) -> Forms:
-        """The forms, and earlier definitions, with one more."""
-        earlier = (replace(each, value=made.put_into(each.value)) for each in self.made)
+        """The forms with one more definition, and earlier definitions that it does not read."""
+        read = self.read_by(made)
+        earlier = (each if each.letter in read else replace(each, value=made.put_into(each.value)) for each in self.made)
         return Forms(self.writer, tuple(map(made.put_into, self.polys)), (*earlier, made))
+
+    def read_by(self, made: Made) -> set[Formula]:
+        """The letters of definitions that one reads, itself or through others."""
+        found, left = set[Formula](), [made]
+        while left:
+            names = {name for atom in atoms(left.pop().value) for name in symbols(atom)}
+            further = [each for each in self.made if each.letter.name in names and each.letter not in found]
+            found |= {each.letter for each in further}
+            left += further
+        return found
 
     def shortened(self) -> Forms:
         """The forms with the one more definition that shortens them most; the same forms if none does."""
