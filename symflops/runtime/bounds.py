@@ -8,6 +8,7 @@ from typing import Any
 
 Terms = Callable[..., tuple[Any, ...]]
 LIMIT = 2**63
+larger = max
 
 
 class Bound:
@@ -52,11 +53,14 @@ class Bound:
     def __ge__(self, other: object) -> Bound:
         return self._with(other, 1)
 
-    def clip(self, min: Any = 0, max: Any = 0) -> Bound:
+    def clip(self, min: Any = None, max: Any = None) -> Bound:
         """Elementwise minimum or maximum, as arrays call it."""
-        return self + (0 if max is not None and not min else min)
+        if min is not None:
+            return self._with(min, self.value + _size(min))
+        return self._with(max, self.value if type(max) is int and max >= 0 else larger(self.value, _size(max)))
 
     __hash__ = None  # type: ignore[assignment]
+    __le__ = __ge__
     __radd__ = __sub__ = __rsub__ = __add__
     __rmul__ = __mul__
 

@@ -9,22 +9,25 @@ take over.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Any
 
 import numpy as np
 
 from symflops.runtime.bounds import LIMIT, bounds_of
+from symflops.runtime.costs import wide_sum
+from symflops.runtime.plans import NOT_DIVIDED, Prices, Sums, TooWide
 
 Terms = Callable[..., tuple[Any, ...]]
 Sets = Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
-HALF = 32
 BLOCK, FEW_TERMS = 131_072, 3  # items at once; a quarter of them where more terms lie in memory together
+MANY = 4096  # items from which plans of blocks are faster than functions of whole columns
 _add, _max = np.add.reduce, np.maximum.reduce
 MOST_KNOWN = 4096  # bounds that are kept
 FEW = 100  # items that estimators sum up without vectors
 _KNOWN: dict[tuple[Any, ...], tuple[tuple[int, ...], int]] = {}
+_PLANS: dict[Any, Any] = {}
 
 
 def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
@@ -73,6 +76,10 @@ def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[st
         if found is not None:
             return found
     count = max(map(len, columns), default=0)
+    if count >= MANY and "once" not in moments.values():
+        planned = _planned_sums(terms, rests, sizes, sets, moments, columns)
+        if planned is not None:
+            return planned
     if count > block:
         totals = found = [0] * len(moments)
         arrays = [_array(column) for column in columns]
@@ -82,6 +89,21 @@ def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[st
         return [one if items == "once" else total for items, one, total in zip(moments.values(), found, totals, strict=True)]
     arrays, bounds = _prepared(terms, sizes, columns)
     return _sums(terms, rests, sizes, _counts(sets, arrays), moments, arrays, bounds)
+
+
+def _planned_sums(
+    terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]
+) -> list[int] | None:
+    """The moments of many items, block by block; None if a value could leave 64 bits."""
+    arrays, bits = _measured(columns)
+    totals = [0] * len(moments)
+    for items, first, after in _places(sets):
+        mine = tuple([of == items for of in moments.values()])
+        plan = _planned(Sums, terms, rests, sizes, mine, _within(bits, first, after))
+        if plan is None:
+            return None
+        totals = list(map(add, totals, plan.of(arrays[first:after])))
+    return totals
 
 
 def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
@@ -131,7 +153,7 @@ def _sums(
         elif bound * len(term) < LIMIT or term.dtype == object:
             found.append(int(_add(term)) if len(term) else 0)
         else:
-            found.append((int((term >> HALF).sum()) << HALF) + int((term & (2**HALF - 1)).sum()))
+            found.append(wide_sum(term))
     return found
 
 
@@ -143,25 +165,71 @@ def per_item(
     Raises:
         ValueError: a length does not divide as the model divides it.
     """
-    arrays, bounds = _prepared(terms, sizes, columns)
-    counts = _counts(sets, arrays)
-    _divided(rests(sizes, *arrays))
-    most = sum(cost * bound for cost, bound in zip(costs, bounds, strict=True))
-    wide = most >= LIMIT
-    found = {items: np.zeros(counts[items], object if wide else np.int64) for items in sets}
-    for term, items, cost in zip(terms(sizes, *arrays), moments.values(), costs, strict=True):
-        if items not in found:
-            found[items] = np.array([cost * int(term)], object)
-        elif cost:
-            found[items] = found[items] + (term.astype(object) if wide and isinstance(term, np.ndarray) else term) * cost
-    # int64 only where any sum of the items fits, too: numpy's own sum wraps in silence
-    return {items: cost.astype(object) if most * len(cost) >= LIMIT else cost for items, cost in found.items()}
+    arrays, bits = _measured(columns)
+    found: dict[str, Any] = {}
+    for items, first, after in _places(sets):
+        own = tuple([cost if of == items else 0 for cost, of in zip(costs, moments.values(), strict=True)])
+        mine = arrays[first:after]
+        prices = _planned(Prices, terms, rests, sizes, own, _within(bits, first, after))
+        if prices is None:
+            others = [0] * len(arrays)
+            found[items] = _one_by_one(terms, rests, sizes, own, [*others[:first], *mine, *others[after:]], len(mine[0]))
+        else:
+            found[items] = prices.of(mine)
+    once = [place for place, of in enumerate(moments.values()) if of not in sets]
+    if once:
+        values = terms(sizes, *[0] * len(arrays))
+        found["once"] = np.array([sum(costs[place] * int(values[place]) for place in once)], object)
+    return found
+
+
+def _one_by_one(terms: Terms, rests: Terms, sizes: Any, costs: Sequence[int], columns: Sequence[Any], count: int) -> Any:
+    """What each of ``count`` items costs, in Python's integers."""
+    wide = [column if type(column) is int else column.astype(object) for column in columns]
+    _divided(rests(sizes, *wide))
+    found = np.zeros(count, object)
+    for term, cost in zip(terms(sizes, *wide), costs, strict=True):
+        if cost:
+            found = found + term * cost
+    return found
+
+
+def _places(sets: Sets) -> Iterator[tuple[str, int, int]]:
+    """Each index set, and which columns are its own."""
+    first = 0
+    for items, streams in sets.items():
+        after = first + sum([len(axes) or 1 for _, axes, _ in streams])
+        yield items, first, after
+        first = after
+
+
+def _within(bits: Sequence[int], first: int, after: int) -> tuple[int | None, ...]:
+    return tuple([bit if first <= place < after else None for place, bit in enumerate(bits)])
+
+
+def _planned(kind: Any, terms: Terms, rests: Terms, sizes: Any, which: tuple[Any, ...], bits: tuple[int | None, ...]) -> Any:
+    """A plan for lengths of so many bits, made once for equal sizes; None if a value could leave 64 bits."""
+    try:
+        key = kind, terms, which, bits, None if sizes is None else tuple(vars(sizes).values())
+        if key in _PLANS:
+            return _PLANS[key]
+    except TypeError:  # sizes with a list, or of another form
+        key = None
+    try:
+        plan = None if max([bit or 0 for bit in bits]) > 62 else kind(terms, rests, sizes, which, bits)
+    except TooWide:
+        plan = None
+    if key is not None:
+        if len(_PLANS) >= MOST_KNOWN:
+            _PLANS.clear()
+        _PLANS[key] = plan
+    return plan
 
 
 def _divided(rests: Sequence[Any]) -> None:
     for rest in rests:
         if np.any(rest):
-            raise ValueError("a length of the batch does not divide as the model divides it")
+            raise ValueError(NOT_DIVIDED)
 
 
 def _counts(sets: Sets, columns: Sequence[Any]) -> dict[str, int]:
@@ -176,6 +244,15 @@ def _counts(sets: Sets, columns: Sequence[Any]) -> dict[str, int]:
 
 def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
     """Columns as arrays that are wide enough for every intermediate value, and what bounds the terms."""
+    arrays, bits = _measured(columns)
+    bounds, most = _bounds(terms, sizes, bits)
+    if most >= LIMIT:
+        arrays = [column.astype(object) for column in arrays]
+    return arrays, bounds
+
+
+def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Columns as arrays, and how many bits their lengths have."""
     arrays, bits = [], []
     for column in columns:
         found = _array(column)
@@ -184,12 +261,11 @@ def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[An
             raise ValueError(f"a length is a whole number, not {int(found.min())}")
         if found.dtype == np.uint64:
             found = found.astype(object) if largest >= LIMIT else found.view(np.int64)
+        elif found.dtype == object and largest < LIMIT:
+            found = found.astype(np.int64)
         arrays.append(found)
         bits.append(largest.bit_length())
-    bounds, most = _bounds(terms, sizes, bits)
-    if most >= LIMIT:
-        arrays = [column.astype(object) for column in arrays]
-    return arrays, bounds
+    return arrays, bits
 
 
 def _bounds(terms: Terms, sizes: Any, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
