@@ -26,6 +26,7 @@ from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import emit
+from symflops.emit.page.against import Against
 from symflops.frontend.classes import view_of_config
 from symflops.frontend.entries import BlockText
 from symflops.frontend.parts import view_of_regime
@@ -76,6 +77,7 @@ class Request:
         structure: The name of the program's structure, if sizes decide it.
         version: The version of symflops that texts name.
         verified: The records that pages show.
+        against: What pages show of the model beside its baseline.
         census: What is known of the fields of the classes' configs.
         forms: Whether the program has closed forms; estimators need none.
         build: The build stage; another one builds unfinished specs as far as they go.
@@ -91,6 +93,7 @@ class Request:
     structure: str = ""
     version: str = ""
     verified: tuple[Verification, ...] = ()
+    against: Against | None = None
     census: Mapping[str, Any] | None = None
     forms: bool = True
     build: Builder = build
@@ -105,6 +108,7 @@ class RequestFields(TypedDict, total=False):
     structure: str
     version: str
     verified: tuple[Verification, ...]
+    against: Against | None
     census: Mapping[str, Any] | None
     forms: bool
     build: Builder
@@ -200,7 +204,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     program = replace(program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census))
     if request.goal is not Goal.TEXTS:
         return replace(made, program=program)
-    texts = emit(program, request.version, request.verified, request.targets, request.shown)
+    texts = emit(program, request.version, request.verified, request.targets, request.shown, request.against)
     return replace(made, program=program, texts=texts)
 
 

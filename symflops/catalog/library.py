@@ -117,15 +117,27 @@ class SpecFile:
         """Finds a spec of this library by its name, else a shipped one."""
 
         def find(name: str) -> Source | None:
-            if not IDENTIFIER.match(name):
-                return None
-            for root in (self.root, shipped("specs")):
-                for file in specs_in(root, name=name):
-                    return file.source()
-            beside = self.path.parent / f"{name}.yaml"
-            return read_source(beside) if there(beside) else None
+            found = self.other(name)
+            return found.source() if found else None
 
         return find
+
+    def other(self, name: str) -> SpecFile | None:
+        """A spec of this library by its name, else a shipped one, else one beside this one."""
+        if not IDENTIFIER.match(name):
+            return None
+        for root in (self.root, shipped("specs")):
+            for file in specs_in(root, name=name):
+                return file
+        beside = self.path.parent / f"{name}.yaml"
+        return SpecFile(self.root, beside, str(beside)) if there(beside) else None
+
+    def others(self) -> list[str]:
+        """The names that :meth:`other` finds."""
+        roots = (self.root, shipped("specs"))
+        found = {file.name for root in roots for file in specs_in(root)}
+        beside = {path.stem for path in self.path.parent.glob("*.yaml") if "." not in path.stem}
+        return sorted(found | beside - {self.name})
 
     def has(self, sources: Mapping[str, str]) -> bool:
         """Whether the spec, its blocks and its bases are still those with these digests, by label."""

@@ -151,6 +151,7 @@ def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[st
     from symflops.commands.chosen import baked
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
+    from symflops.questions.baseline import against as against_baseline
     from symflops.records.verified import verifications
     from symflops.witness.convention_figures import convention_figures
 
@@ -162,7 +163,8 @@ def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[st
     if against:
         others = [name.strip() for name in against.split(",")]
         figures = convention_figures(model, program, known.config or {}, [conventions[0], *others])
-    return document(page_of(program, verifications(model.file), regimes or REGIMES, figures))
+    beside = None if known else against_baseline(model)
+    return document(page_of(program, verifications(model.file), regimes or REGIMES, figures, beside))
 
 
 def tools() -> None:

@@ -24,6 +24,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary
 from symflops.emit.python.module import fixed_sizes, render
+from symflops.questions.baseline import against, sources_of
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
 from symflops.records.verified import all_verifications, verifications
@@ -100,6 +101,7 @@ def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
         records = () if variant else verifications(file)
         asked = chosen.regimes_of(model, variant), chosen.stored(model, variant)
         texts: dict[str, Any] = {"version": __version__, "verified": records, "targets": targets}
+        texts["against"] = None if variant else against(model)
         found = model.structure(variant, *asked, **texts, shown=tuple(convention_of(name).name for name in chosen.shown))
         programs.append(program_in(found))
         stem = (f"{file.group}/" if file.group else "") + model.spec.name + (f"_{variant}" if variant else "")
@@ -107,7 +109,7 @@ def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
     program = programs[0]
     stem = (f"{file.group}/" if file.group else "") + model.spec.name
     files[f"{stem}.{ENDING}"] = text_of(program, figures(model, program, compared()), compared())
-    sources = {source.path: digest(source.text) for source in model.spec.sources}
+    sources = {source.path: digest(source.text) for source in sources_of(model)}
     entry = {
         "group": file.group,
         "title": program.title,

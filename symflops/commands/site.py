@@ -25,6 +25,7 @@ from symflops.emit.page.sections import document
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.page.worked_figures import ConventionFigures, Worked
 from symflops.model.program import Program
+from symflops.questions.baseline import against, sources_of
 from symflops.records.checkpoints import FILE as CHECKPOINTS
 from symflops.records.checkpoints import checkpoints
 from symflops.records.published import FILE as PUBLISHED
@@ -77,18 +78,19 @@ def compile_page(file: SpecFile) -> Output:
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    page = page_of(program, verifications(file), conventions=compared_figures(model, program, compared()))
+    beside = against(model, program)
+    page = page_of(program, verifications(file), conventions=compared_figures(model, program, compared()), against=beside)
     derivation = document(page)
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
-    sources = {source.path: digest(source.text) for source in model.spec.sources}
+    sources = {source.path: digest(source.text) for source in sources_of(model)}
     return Output(program.name, file.group, files, entry_of(file, program, page.worked), sources, verified_digest(file))
 
 
-def standalone(model: Model, program: Program | None = None, against: Sequence[str] = ()) -> str:
+def standalone(model: Model, program: Program | None = None, others: Sequence[str] = ()) -> str:
     """The page of one model, or of a ``program`` of it, as a single file with everything in it.
 
-    ``against`` are the conventions that the page compares.
+    ``others`` are the conventions that the page compares.
 
     Raises:
         SpecError: the spec is not valid.
@@ -98,9 +100,10 @@ def standalone(model: Model, program: Program | None = None, against: Sequence[s
     carried = resources.within(tuple(structure.script for structure in found))
     shown = found[0].program
     names = [regime.name for regime in shown.regimes]
-    counted = compared_figures(model, shown, against)
+    counted = compared_figures(model, shown, others)
+    beside = against(model) if program is None else None
     regimes = [name for name in ON_PAGES if name in names] or names
-    derivation = document(page_of(shown, verifications(model.file), regimes, counted))
+    derivation = document(page_of(shown, verifications(model.file), regimes, counted, beside))
     return html.render(shown, derivation, __version__, setting, carried)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.page.against import Against
 from symflops.emit.page.page import page
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Document
@@ -37,10 +38,12 @@ def emit(
     verified: Sequence[Verification] = (),
     endings: Collection[str] = ENDINGS,
     shown: Sequence[str] = (),
+    against: Against | None = None,
 ) -> dict[str, str]:
-    """The text of each target by file ending; ``verified`` is what the spec was checked against.
+    """The text of each target by file ending.
 
-    Modules and pages have the conventions ``shown``, by default all; a stored program has all.
+    ``verified`` is what the spec was checked against, ``against`` what it costs beside its baseline. Modules and pages have the
+    conventions ``shown``, by default all; a stored program has all.
     """
     whole, program = program, program.counting(shown) if shown else program
     texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE and ending != STORED}
@@ -48,7 +51,7 @@ def emit(
         texts[STORED] = CODE[STORED](whole, version, verified)
     if PAGES.keys() & set(endings):
         names = [regime.name for regime in program.regimes]
-        found = document(page_of(program, verified, [name for name in ON_PAGES if name in names] or names))
+        found = document(page_of(program, verified, [name for name in ON_PAGES if name in names] or names, (), against))
         texts |= {ending: PAGES[ending](found, version) for ending in endings if ending in PAGES}
     return {ending: texts[ending] for ending in endings}
 
@@ -58,6 +61,7 @@ def page_of(
     verified: Sequence[Verification] = (),
     regimes: Sequence[str] = ON_PAGES,
     conventions: Sequence[ConventionFigures] = (),
+    against: Against | None = None,
 ) -> Page:
     """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
-    return page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)
+    return page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program, against)

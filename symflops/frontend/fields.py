@@ -50,6 +50,12 @@ INPUT = (
     Field("over", Form.TEXT, "the index set of its rows"),
 )
 LANGUAGE = Field("language", Form.WORD, "the version of the language: 2", required=True, words=(VERSION,))
+BASELINE = (
+    Field("spec", Form.NAME, "the spec that this one is compared with", required=True),
+    Field("config", Form.NAMED, "fields of its config, as formulas of sizes; default: fields of the same name"),
+    Field("batch", Form.NAMED, "entries of its streams, as formulas of lengths and sizes; default: streams of the same name"),
+    Field("lengths", Form.NAMED, "batch variables that grow with the first one, as formulas; default: they stay"),
+)
 DOCUMENT = (
     LANGUAGE,
     Field("name", Form.NAME, "what the spec is called, and its module", required=True),
@@ -65,6 +71,7 @@ DOCUMENT = (
     Field("blocks", Form.NAMED, "pieces of graph that are called by name"),
     Field("graph", Form.GRAPH, "the operators in the order of the forward pass", required=True),
     Field("outputs", Form.VALUES, "values that the loss can use", required=True),
+    Field("baseline", Form.OTHER, "the spec that pages compare it with: its name, or a mapping", fields=BASELINE),
 )
 EXTENDS = Field("extends", Form.NAME, "the spec that this one extends: only the differences are written")
 PLACES = (

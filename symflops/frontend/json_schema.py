@@ -194,6 +194,7 @@ def _spec_properties() -> tuple[Schema, Schema]:
         "streams": {"anyOf": [{**of_mapping(tables.STREAM), "required": ["over"]}, parts]},
         "inputs": of_mapping(tables.INPUT),
         "blocks": block_body(),
+        "baseline": {"anyOf": [NAME, baseline()]},
     }
     named = {"variants": pattern(VARIANT), "blocks": TEXT}
     full, merged = {}, {}
@@ -208,6 +209,12 @@ def _spec_properties() -> tuple[Schema, Schema]:
     merged["graph"] = ref("changes")
     merged[tables.EXTENDS.name] = of_field(tables.EXTENDS)
     return full, merged
+
+
+def baseline() -> Schema:
+    """The schema of a baseline that is more than a name."""
+    formulas = {field.name: mapping(ref("expression")) for field in tables.BASELINE if field.form is Form.NAMED}
+    return of_mapping(tables.BASELINE, **{**formulas, "config": mapping(ref("expression"), pattern(CONFIG_KEY))})
 
 
 def class_row() -> Schema:

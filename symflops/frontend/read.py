@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from symflops.diagnostics.findings import Reporter, Source, SpecError, SymflopsError, did_you_mean
+from symflops.frontend.baseline import read_baseline
 from symflops.frontend.classes import read_classes, view
 from symflops.frontend.definition_order import check_defaults
 from symflops.frontend.document import Shapes
@@ -110,6 +111,7 @@ class _Document:
             variants=read_variants(given.get("variants"), sizes, self.shapes),
             classes=classes,
             decided=decided,
+            baseline=read_baseline(given.get("baseline"), self.shapes),
         )
         outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
         self.buildable = all(finding.code in HARMLESS for finding in outside)

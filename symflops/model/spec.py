@@ -103,6 +103,20 @@ class StreamSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BaselineSpec:
+    """The spec that a spec is compared with.
+
+    ``config`` has fields of its config as formulas of this spec's sizes, ``batch`` entries of its streams as formulas of this
+    one's lengths, ``lengths`` batch variables of this spec that grow with the first one.
+    """
+
+    name: Name
+    config: tuple[tuple[Name, Expression], ...] = ()
+    batch: tuple[tuple[Name, Expression], ...] = ()
+    lengths: tuple[tuple[Name, Expression], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class InputSpec:
     """One argument of the model: a value with a stream and a width, or a tensor that only holds lengths.
 
@@ -219,6 +233,7 @@ class Spec:
     ``classes`` has a row for each of the ``references``; ``decided`` are the sizes that a class decides. ``constants`` and
     ``renamed`` are what the class of this view makes of them, ``alike`` all classes of which that is so; see
     :func:`symflops.frontend.classes.view`.
+    ``baseline`` is the spec that pages compare this one with.
     ``apart`` are the sizes of parts that a regime leaves out; see :mod:`symflops.frontend.parts`.
     ``reading`` holds facts about how its classes read a config (:mod:`symflops.runtime.config`).
     """
@@ -242,6 +257,7 @@ class Spec:
     constants: tuple[tuple[str, Any], ...] = ()
     apart: tuple[SizeSpec, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    baseline: BaselineSpec | None = None
     reading: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property

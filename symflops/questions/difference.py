@@ -8,49 +8,41 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.python.printer import PythonPrinter
-from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.polynomials import Poly, expanded
+from symflops.emit.page.against import Change, Figures
+from symflops.model.formula import Formula
 from symflops.model.program import Program
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import plus, times
+from symflops.questions.changes import Forms, Texts, Work, decided, in_place, lengths_of, meant, renamed, texts
 from symflops.questions.subject import Batch, Subject
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.specialise.assumed import put
-from symflops.specialise.folding import ShortPolys
-from symflops.specialise.specialise import specialise
-
-Change = tuple[tuple[str, str], ...]
-"""A difference of closed forms: moments, each with its coefficient."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Parameters and FLOPs of one step, or their differences."""
-
-    parameters: int
-    forward: int
-    backward: int
-
-    @property
-    def total(self) -> int:
-        """FLOPs of both passes."""
-        return self.forward + self.backward
-
-    def less(self, other: Figures) -> Figures:
-        """These minus others."""
-        passes = self.forward - other.forward, self.backward - other.backward
-        return Figures(self.parameters - other.parameters, *passes)
+from symflops.specialise.folding import constant
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What makes a part of a difference: a size (``size``) or a module (``module``), its figures, and its forward formula."""
+    """What makes a part of a difference, its figures, and its forward formula.
+
+    ``kind`` is ``size`` (``changes`` are fields with the values of both) or ``module`` (of that ``name``, which the model
+    ``alone`` has if that is not empty).
+    """
 
     kind: str
-    words: str
     figures: Figures
-    forward: Change
+    terms: Change
+    name: str = ""
+    alone: str = ""
+    changes: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
+        return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
+
+    @property
+    def forward(self) -> Texts:
+        """Its part of the difference of forward closed forms."""
+        return texts(self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +51,34 @@ class Difference:
 
     first: Figures
     second: Figures
-    forward: Change
-    backward: Change
+    terms: Mapping[str, Change]
     causes: tuple[Cause, ...]
+
+    @property
+    def forward(self) -> Texts:
+        """The difference of the forward closed forms."""
+        return texts(self.terms["forward"])
+
+    @property
+    def backward(self) -> Texts:
+        """The difference of the backward closed forms."""
+        return texts(self.terms["backward"])
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What the second model of a pair gets, in terms of the first: its batch, and its letters as formulas."""
+
+    batch: Batch
+    letters: Mapping[str, Formula]
 
 
 class Pair:
-    """Two models at one batch."""
+    """Two models at one batch, or at two that ``meaning`` relates."""
 
-    def __init__(self, first: Subject, second: Subject, batch: Batch) -> None:
-        self.first, self.second, self.batch = first, second, batch
+    def __init__(self, first: Subject, second: Subject, batch: Batch, meaning: Meaning | None = None) -> None:
+        self.first, self.second, self.batch, self.meaning = first, second, batch, meaning
+        self.other = meaning.batch if meaning else batch
         self.letters = shared(first.program, second.program)
 
     def difference(self) -> Difference:
@@ -77,11 +87,11 @@ class Pair:
         Raises:
             SymflopsError: one of the models does not take the batch.
         """
-        one, two = (figures(subject.estimator, self.batch) for subject in (self.first, self.second))
-        middle, sizes = self.changed()
+        one, two = figures(self.first.estimator, self.batch), figures(self.second.estimator, self.other)
+        middle, sizes = (self.first, []) if self.meaning else self.changed()
         modules = tuple(self.modules(middle))
         whole = self.forms(self.first, self.second)
-        return Difference(one, two, whole.change(), whole.change("backward"), (*sizes, *modules))
+        return Difference(one, two, {work: whole.change(work) for work in ("forward", "backward")}, (*sizes, *modules))
 
     # sizes
 
@@ -97,12 +107,9 @@ class Pair:
             if there is not None:
                 found = figures(there.estimator, self.batch).less(figures(here.estimator, self.batch))
                 if found != NOTHING:
-                    keys, values = (
-                        here.program.keys,
-                        [(name, told(one[name]), told(two[self.letters[name]])) for name in waiting],
-                    )
-                    words = ", ".join(f"{keys[name][0]}: {before} -> {after}" for name, before, after in values)
-                    causes.append(Cause("size", words, found, self.forms(here, there, waiting).change()))
+                    keys = here.program.keys
+                    changes = tuple((keys[name][0], told(one[name]), told(two[self.letters[name]])) for name in waiting)
+                    causes.append(Cause("size", found, self.forms(here, there, waiting).change(), changes=changes))
                 here, waiting = there, []
         return here, causes
 
@@ -112,7 +119,7 @@ class Pair:
         for letter, value in values.items():
             put(config, here.program.keys[letter], list(value) if isinstance(value, tuple) else value)
         try:
-            there = Subject(here.spec, config, here.regime, here.convention)
+            there = here.of_config(config)
             figures(there.estimator, self.batch)
         except SymflopsError:
             return None
@@ -122,63 +129,41 @@ class Pair:
 
     def modules(self, middle: Subject) -> Iterator[Cause]:
         """What modules of the second model do other than those of the first with its sizes, the largest difference first."""
-        done = [by_module(subject.estimator, self.batch) for subject in (middle, self.second)]
+        done = [by_module(middle.estimator, self.batch), by_module(self.second.estimator, self.other)]
         forms, found = self.forms(middle, self.second), []
         for name in dict.fromkeys([*done[0], *done[1]]):
             one, two = (work.get(name) for work in done)
             change = (two or NOTHING).less(one or NOTHING)
             if change != NOTHING:
                 alone = self.second if one is None else middle if two is None else None
-                words = f"{name} of {alone.program.name} alone" if alone else name
-                found.append(Cause("module", words, change, forms.change("forward", name)))
+                terms = forms.change("forward", name)
+                found.append(Cause("module", change, terms, name, alone.program.name if alone else ""))
         yield from sorted(found, key=lambda cause: (-abs(cause.figures.total), -abs(cause.figures.parameters)))
 
     # formulas
 
     def forms(self, here: Subject, there: Subject, letters: Sequence[str] = ()) -> Forms:
         """The difference of closed forms in sizes that both share; sizes that differ are numbers."""
-        one, two = works(here, there, letters)
+        one, two = self.works(here, there, letters)
         counts = {field.letter for field in here.program.fields if field.kind == "count"}
         closed = counts & (set(one.letters()) ^ set(two.letters()))  # one of the two has a number in its place
-        return Forms(*(works(here, there, (*letters, *closed)) if closed else (one, two)))
+        return Forms(*(self.works(here, there, (*letters, *closed)) if closed else (one, two)))
 
-
-def works(here: Subject, there: Subject, letters: Sequence[str]) -> tuple[Work, Work]:
-    """The work of two models, with numbers for ``letters`` of the first one and for what differs."""
-    names = shared(here.program, there.program)
-    sizes = here.estimator.sizes, there.estimator.sizes
-    unlike = {one: two for one, two in names.items() if one in letters or not same(sizes[0][one], sizes[1][two])}
-    first, second = decided(here, tuple(unlike)), decided(there, tuple(unlike.values()))
-    if there.program.name != here.program.name:
-        second = renamed(second, first, names)
-    return Work(first, here), Work(second, there)
-
-
-def decided(subject: Subject, numbers: Sequence[str]) -> Program:
-    """A program with its conditions decided, and with numbers for some of its sizes."""
-    program, sizes = subject.program.counting([subject.derived.case.convention]), subject.estimator.sizes
-    return specialise(program, {field.letter: sizes[field.letter] for field in program.fields}, numbers)
-
-
-def renamed(program: Program, first: Program, names: Mapping[str, str]) -> Program:
-    """A program with the letters of a first one where they mean the same, else with another letter if the first has it."""
-    back = {other: letter for letter, other in names.items()}
-    lengths = {stream.name: stream.variables for stream in first.streams}
-    for stream in program.streams:
-        back |= dict(zip(stream.variables, lengths.get(stream.name, ()), strict=False))
-    derived = {one.letter: one.formula for one in first.definitions}
-    taken = {*first.keys, *derived}
-
-    def change(formula: Formula) -> Formula | None:
-        if not isinstance(formula, Sym):
-            return None
-        return Sym(back.get(formula.name, f"{formula.name}_2" if formula.name in taken else formula.name))
-
-    for one in program.definitions:
-        if Rewriting(change)(one.formula) == derived.get(one.letter):
-            back[one.letter] = one.letter
-    made: Program = Rewriting(change)(program)
-    return made
+    def works(self, here: Subject, there: Subject, letters: Sequence[str]) -> tuple[Work, Work]:
+        """The work of two models, with numbers for ``letters`` of the first one and for what differs."""
+        names = shared(here.program, there.program)
+        sizes = here.estimator.sizes, there.estimator.sizes
+        if there is self.second and self.meaning:
+            values = {letter: constant(sizes[0][letter]) for letter in letters}
+            known = {letter: in_place(formula, values) for letter, formula in self.meaning.letters.items()}
+            numbers = [field.letter for field in there.program.fields if field.letter not in known]
+            second, lengths = meant(decided(there, numbers), here.program, known), lengths_of(here.program)
+            return Work(decided(here, letters), here, lengths), Work(second, there, lengths)
+        unlike = {one: two for one, two in names.items() if one in letters or not same(sizes[0][one], sizes[1][two])}
+        first, second = decided(here, tuple(unlike)), decided(there, tuple(unlike.values()))
+        if there.program.name != here.program.name:
+            second = renamed(second, first, names)
+        return Work(first, here), Work(second, there)
 
 
 NOTHING = Figures(0, 0, 0)
@@ -217,52 +202,3 @@ def by_module(model: InterpretedEstimator, batch: Batch) -> dict[str, Figures]:
     for name, count in model.tensors().items():
         found.setdefault(name.rpartition(".")[0] or name, [0, 0, 0])[0] += count
     return {name: Figures(*numbers) for name, numbers in found.items()}
-
-
-class Work:
-    """The closed forms of a specialised program, and of its modules, multiplied out, by what their moments are."""
-
-    def __init__(self, program: Program, subject: Subject) -> None:
-        self.program = program
-        case = subject.derived.case
-        self.case = program.case(case.regime, case.convention)
-        self.names: dict[tuple[Any, ...], str] = {}
-
-    def letters(self) -> Iterator[str]:
-        """The letters of the closed forms, in order."""
-        for _, formula in self.case.forward:
-            yield from symbols(formula)
-
-    def forms(self, work: str, module: str | None) -> dict[tuple[Any, ...], Poly]:
-        """The coefficient of each moment, forward or backward, of all or of one module."""
-        found: dict[tuple[Any, ...], Poly] = {}
-        for place, formula in getattr(self.case, work) if module is None else self.lines(work, module):
-            moment = self.program.moments[place]
-            key = (moment.items, moment.formula, moment.side)
-            self.names.setdefault(key, self.program.sum_name(place, self.case.convention))
-            found[key] = found.get(key, Poly({})) + expanded(formula)
-        return found
-
-    def lines(self, work: str, module: str) -> Iterator[tuple[int, Formula]]:
-        """The terms of the lines of a module."""
-        program, convention = self.program, self.case.convention
-        for line in program.regime(self.case.regime).under(convention):
-            if line.module == module and (line.seen or dict(program.unseen)[convention]):
-                count = line.forward if work == "forward" else plus(line.backward)
-                amount = line.amount.under(dict(program.pairs)[convention])
-                yield from ((place, times(line.unit, count, part)) for place, part in amount)
-
-
-class Forms:
-    """The difference of the closed forms of two models."""
-
-    def __init__(self, one: Work, two: Work) -> None:
-        self.one, self.two = one, two
-        self.writer = ShortPolys([*one.letters(), *two.letters()], frozenset())
-
-    def change(self, work: str = "forward", module: str | None = None) -> Change:
-        """The second less the first, of all or of one module."""
-        before, after = (each.forms(work, module) for each in (self.one, self.two))
-        changes = {key: after.get(key, Poly({})) - before.get(key, Poly({})) for key in dict.fromkeys([*before, *after])}
-        names = self.two.names | self.one.names
-        return tuple((names[key], PythonPrinter().text(self.writer.shortest(poly))) for key, poly in changes.items() if poly)

@@ -34,6 +34,10 @@ class Subject:
         self.derived = self.derivation(self.config)
         self.known: dict[tuple[str, Any], InterpretedEstimator] = {}
 
+    def of_config(self, config: Mapping[str, Any]) -> Subject:
+        """The same model with another config."""
+        return Subject(self.spec, config, self.regime, self.convention)
+
     def derivation(self, config: Mapping[str, Any]) -> Derived:
         """The closed forms of a config."""
         return closed_forms(self.spec, config, self.regime, self.convention)

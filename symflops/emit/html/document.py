@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from symflops.emit.html.calculator import Setting, calculator
+from symflops.emit.html.curves import picture
 from symflops.emit.page.alignments import math_text
 from symflops.emit.page.printing import PagePrinter
-from symflops.emit.page.tree import Bar, Block, Code, Document, Figure, Group, Line, Math, Section, Table, Words
+from symflops.emit.page.tree import Bar, Block, Code, Document, Figure, Group, Line, Math, Plot, Section, Table, Words
 from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.rendering import template
 from symflops.model.formula import evaluate
@@ -185,6 +186,9 @@ class HtmlPage(PagePrinter):
 
     def figure(self, node: Figure) -> str:
         return self.figures.get(node.id, "")
+
+    def plot(self, node: Plot) -> str:
+        return f'<figure class="plot scroll" tabindex="0">\n{picture(node)}\n</figure>'
 
 
 def plain(words: Words) -> str:

@@ -27,6 +27,7 @@ from symflops.emit.page.tree import (
     Notes,
     Number,
     Paragraph,
+    Plot,
     Remark,
     Section,
     Table,
@@ -146,6 +147,8 @@ class PagePrinter(ABC):
                 return "\n\n".join(self.display(lines) for lines in displays(node))
             case Figure():
                 return self.figure(node)
+            case Plot():
+                return self.plot(node)
 
     @abstractmethod
     def section(self, node: Section) -> str:
@@ -185,6 +188,10 @@ class PagePrinter(ABC):
 
     def figure(self, node: Figure) -> str:
         """A drawing or an interactive part; most formats have no place for it."""
+        return ""
+
+    def plot(self, node: Plot) -> str:
+        """Curves over a length; most formats have no place for them."""
         return ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from symflops.emit.math.printer import letters
 from symflops.emit.page.analysis import FORWARD, Crossover, Growth
+from symflops.emit.page.sections_against import section
 from symflops.emit.page.sections_growth import growth
 from symflops.emit.page.sections_model import definitions, item_letters, streams
 from symflops.emit.page.sections_results import batch_of, conventions, parameters, regimes, verification
@@ -49,6 +50,7 @@ def document(page: Page) -> Document:
     known |= item_letters(program, known)
     glanced = [glance(page, page.worked)] if page.worked else []
     grows = [growth(page, known)] if page.analysis.items else []
+    beside = [section(page.against, program.name, known)] if page.against else []
     compared = [conventions(page.worked, program.name)] if page.worked and page.worked.conventions else []
     made = Document(
         name=program.name,
@@ -58,7 +60,7 @@ def document(page: Page) -> Document:
         intro=tuple(intro(page)),
         parts=(
             *FIGURES, *glanced, streams(page), definitions(page, known), passes(page), forms(page),
-            ratio(page, known), *grows, regimes(page), *compared, parameters(page), verification(page),
+            ratio(page, known), *grows, *beside, regimes(page), *compared, parameters(page), verification(page),
         ),
         letters=known,
         sources=program.sources,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.emit.math.lines import LINE, width
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import line_rows
 from symflops.emit.page.analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.emit.page.length_polynomials import Assumption, Unknown
 from symflops.emit.page.sections_more import more
+from symflops.emit.page.sections_roots import Roots
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
     Block,
@@ -29,18 +29,14 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import equals, letter, math, names, plural, series
-from symflops.model.formula import ZERO, Formula, Power, Sym, brackets, symbols
+from symflops.model.formula import Formula, Power, Sym, symbols
 from symflops.model.polynomials import expanded
 
 MOST, WIDE = 12, 515.0
 """The most rows of a closed form on a page, of that many points each."""
 
-SHORT = 120.0
-"""Points beside a fraction in its row."""
-
 WORDS = {Fraction(0): "of one item", Fraction(1): "per token", Fraction(2): "per pair of tokens"}
 RELATIONS = {"multiple": " is a multiple of ", "equal": " = ", "at_least": r" \ge ", "at_most": r" \le "}
-COEFFICIENTS = (r"\alpha", r"\beta", r"\gamma")
 SHARES = " The share is that of the part in the work that grows alike."
 REACHES = {
     "short": "As sequences become short, this is what is left.",
@@ -203,10 +199,11 @@ class _Grown:
         if found.kind in KINDS:
             yield Paragraph((where + KINDS[found.kind],))
             return
-        lines = list(self.quotient(found) if found.kind == "quotient" else self.root(found))
+        roots = Roots(self.letter, self.printer)
+        lines = roots.lines(found)
         told = f"{where}, attention costs as much as all else"
         if self.shown(lines):
-            yield Paragraph((f"{told} at", *self.linear(found)))
+            yield Paragraph((f"{told} at", *roots.linear(found)))
             yield Equation(tuple(lines))
         else:
             yield Paragraph((f"{told} where the two are equal, in a closed form of {LONGER}",))
@@ -214,32 +211,6 @@ class _Grown:
             yield Paragraph(("At the default sizes that is from ", letter(self.letter), " = ", Number(found.value), " on."))
         elif self.page.worked:
             yield Paragraph(("At the default sizes there is no such length.",))
-
-    def linear(self, found: Crossover) -> Words:
-        """What a root is if its square coefficient vanishes, which only a condition makes it do."""
-        if found.kind != "root" or not any(True for _ in brackets([found.square])):
-            return ()
-        a, b, c = COEFFICIENTS
-        return (" (", math(f"-{c} / {b}"), " where ", math(a), " is 0)")
-
-    def root(self, found: Crossover) -> Iterator[Line]:
-        """The positive root of a square polynomial, then its coefficients."""
-        a, b, c = COEFFICIENTS
-        root = rf"\frac{{-{b} + \sqrt{{{b}^{{2}} - 4 {a} {c}}}}}{{2 {a}}}"
-        yield Line(self.star(), (math(f"-{b} / {a}" if found.constant == ZERO else root),))
-        yield from defined((found.square, found.linear, found.constant))
-
-    def quotient(self, found: Crossover) -> Iterator[Line]:
-        """A quotient; if it is too wide, of two letters that are defined below."""
-        if max(width(self.printer.text(part)) for part in (found.above, found.below)) <= LINE - SHORT:
-            yield Line(self.star(), (math(r"\frac{", found.above, "}{", found.below, "}"),))
-            return
-        yield Line(self.star(), (math(r"\alpha / \beta"),))
-        yield from defined((found.above, found.below))
-
-    def star(self) -> Math:
-        """The length at which both cost the same."""
-        return math(Sym(self.letter), "^{*}")
 
     def marginal(self) -> Iterator[Block]:
         """The cost of one more token."""
@@ -255,9 +226,3 @@ class _Grown:
         if one is not None and two is not None:
             here = "At the default sizes and the lengths above that is "
             yield Paragraph((here, Number(one), " forward and ", Number(two), " in both passes."))
-
-
-def defined(formulas: Iterable[Formula]) -> Iterator[Line]:
-    """Lines that define the Greek letters of coefficients."""
-    for name, formula in zip(COEFFICIENTS, formulas, strict=False):
-        yield Line(math(name), (Scaled(formula),))

@@ -176,7 +176,22 @@ class Figure:
     about: str = ""
 
 
-Block: TypeAlias = Heading | Paragraph | Items | Notes | Remark | Table | Equation | Figure
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Curves over a length, both axes logarithmic, which a format without a place for it leaves out.
+
+    ``lines`` are names with points, ``marks`` lengths that a line marks.
+    """
+
+    id: str
+    title: str
+    across: str
+    up: str
+    lines: tuple[tuple[str, tuple[tuple[int, Fraction], ...]], ...]
+    marks: tuple[int, ...] = ()
+
+
+Block: TypeAlias = Heading | Paragraph | Items | Notes | Remark | Table | Equation | Figure | Plot
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symflops.emit.page.against import Against
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.inserted import Inserted
 from symflops.emit.page.level_lengths import LevelLengths
@@ -138,6 +139,7 @@ class Page:
     ``active`` are the parameters that one token goes through, None for all.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
     ``levels`` have letters for the lengths of levels.
+    ``against`` is what it costs beside its baseline.
     ``inserted`` are the values of a measured case.
     ``offered`` are all regimes of the model, with their docs, ``left_out`` the parts that each leaves out.
     """
@@ -161,6 +163,7 @@ class Page:
     left_out: tuple[tuple[str, Field], ...] = ()
     inserted: Inserted | None = None
     levels: LevelLengths | None = None
+    against: Against | None = None
 
     @property
     def replaced(self) -> dict[str, Formula]:

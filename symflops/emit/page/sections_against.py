@@ -1,0 +1,257 @@
+"""The section of a page about its baseline: the difference as a formula, where it comes from, and both over a length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from symflops.emit.grouping import grouped
+from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.against import Against, CauseRow, Change, Figures, Point
+from symflops.emit.page.alignments import line_rows
+from symflops.emit.page.analysis import BOTH
+from symflops.emit.page.crossovers import crossover
+from symflops.emit.page.sections_growth import LONGER, MOST, WIDE
+from symflops.emit.page.sections_roots import Roots
+from symflops.emit.page.sections_work import fits
+from symflops.emit.page.tree import (
+    Bar,
+    Block,
+    Code,
+    Column,
+    Equation,
+    Group,
+    Heading,
+    Line,
+    Math,
+    Number,
+    Paragraph,
+    Plot,
+    Row,
+    Scaled,
+    Section,
+    Table,
+    Words,
+)  # fmt: skip
+from symflops.emit.page.writing import NONE, letter, names, plural, series
+from symflops.model.formula import ONE, Formula, Sym, symbols
+from symflops.model.polynomials import Poly, Writer, expanded
+from symflops.model.terms import plus, times
+
+SHOWN, EVERY, FAR = 10, 2, Fraction(1, 1000)
+"""The most causes in a table, which of the lengths have a row, and the least ratio that three places tell."""
+DIFFERENCE = (
+    "For one item, this is what it costs more, and below zero less. Conditions are as they are at the default sizes, and sizes"
+    " that the other model has alone are numbers."
+)
+
+
+def section(told: Against, name: str, letters: Mapping[str, str]) -> Section:
+    """What a model costs beside its baseline."""
+    printer = LatexPrinter(letters)
+    blocks: list[Block] = [Paragraph((*answer(told, name), " ", *compared(told, name)))]
+    blocks += [figures(told, name), Heading(("The difference as a formula",)), *formulas(told, printer)]
+    blocks += [Heading(("Where the difference comes from",)), *causes(told, name, printer)]
+    blocks += [Heading(("Both over ", letter(told.letter))), plot_of(told, name), over_length(told)]
+    return Section("against", f"Beside {other(told, name)}", tuple(blocks))
+
+
+def other(told: Against, name: str) -> str:
+    """What the baseline is called."""
+    return told.baseline if told.baseline != name else f"{name} with {' and '.join(map(' = '.join, told.config)) or 'itself'}"
+
+
+def answer(told: Against, name: str) -> Words:
+    """From which length on a model costs less or more than its baseline."""
+    first, last = told.points[0], told.points[-1]
+    base: Words = ("a step of ", Code(other(told, name)))
+    if not told.crossings:
+        each = "less" if last.own < last.base else "more" if last.own > last.base else "as much"
+        where: Words = (f"At all lengths from {first.length:,} to {last.length:,} it costs {each}",)
+    else:
+        turns: list[Words] = [
+            ("and from " if place else "From ", letter(told.letter), f" = {turn.length:,} on it costs {less(turn.less)}")
+            for place, turn in enumerate(told.crossings)
+        ]
+        where = series(turns, ", ")
+    middle = next((point for point in told.points if point.length == told.here), first)
+    ratios = [ratio_at(point, told.letter) for point in dict.fromkeys((middle, last))]
+    return (*where, plural(last.own == last.base, " as ", " than "), *base, ": ", *series(ratios, " and "), ".")
+
+
+def less(is_less: bool) -> str:
+    """How a cost compares."""
+    return "less" if is_less else "more"
+
+
+def ratio_at(point: Point, name: str) -> Words:
+    """The ratio of the costs at one length."""
+    return f"{ratio_text(point.ratio)} of it at ", letter(name), f" = {point.length:,}"
+
+
+def ratio_text(ratio: Fraction) -> str:
+    """A ratio to three places."""
+    return f"{float(ratio):.3f}" if ratio >= FAR else "< 0.001"
+
+
+def compared(told: Against, name: str) -> Words:
+    """What is compared: config, batch, regime and convention."""
+    found: list[Words] = []
+    if told.baseline != name:
+        found.append((Code(told.baseline), f" ({told.title or 'no title'}) has the same values in its config"))
+    if told.config:
+        found.append(("there ", *series([(Code(key), " is ", Code(text)) for key, text in told.config], " and ")))
+    if told.batch:
+        found.append(("its batch has ", *series([(Code(f"{key}: {text}"),) for key, text in told.batch], " and ")))
+    if told.lengths:
+        grown = series([(Code(f"{key} = {text}"),) for key, text in told.lengths], " and ")
+        found.append(("with ", letter(told.letter), " grow ", *grown))
+    counted: Words = ("regime ", Code(told.regime), ", convention ", Code(told.convention), ", one item")
+    words = series([*found, counted], "; ", "; ")
+    head = words[0]
+    return (f"{head[:1].upper()}{head[1:]}" if isinstance(head, str) else head, *words[1:], ".")
+
+
+def figures(told: Against, name: str) -> Table:
+    """The figures of both at one length."""
+    rows: list[Row] = []
+    for what in ("parameters", "forward", "backward", "total"):
+        own, base = (getattr(side, what) for side in (told.own, told.base))
+        ratio = ratio_text(Fraction(own, base)) if base else ""
+        title = {"parameters": "Parameters", "total": "Both passes"}.get(what, f"{what.capitalize()} FLOPs")
+        rows.append(((title,), (Number(own),), (Number(base),), (Number(own - base, signed=True),), (ratio,)))
+    titles = ("This model", "The other", "Difference", "Ratio")
+    columns = (Column(("Figure",)), *(Column((title,), number=True) for title in titles))
+    return Table(f"Both at the default sizes, {told.letter} = {told.here:,}", columns, tuple(rows), small=1)
+
+
+def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
+    """The difference of both closed forms of one item."""
+    forward, backward = (of_item(change) for change in (told.forward, told.backward))
+    twice = expanded(plus(total(forward))).scale(2) == expanded(plus(total(backward)))
+    if not forward and not backward:
+        yield Paragraph(("Both cost the same.",))
+        return
+    lines = [Line("forward", forward)] if forward else []
+    lines += [Line("backward", backward)] if backward and not twice else []
+    if rows_of(lines, printer) > MOST:
+        yield Paragraph((f"It has {LONGER[:-1]}: ", Code("symflops diff"), " prints it."))
+        return
+    yield Paragraph((DIFFERENCE, " Backward it is twice that." if twice else ""))
+    yield Equation(tuple(lines))
+    yield from crossing(told, printer)
+
+
+def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
+    """The length at which both cost the same in both passes, if that has a closed form."""
+    poly = expanded(plus(total(of_item((*told.forward, *told.backward))))).scale(-1)
+    for name, formula in told.along:
+        poly = put(poly, name, expanded(formula))
+    powers = {power: part for power, part in poly.powers(Sym(told.letter)).items() if part}
+    atoms = {atom for part in powers.values() for monomial in part.terms for atom, _ in monomial}
+    if len(told.crossings) != 1 or len(powers) < 2 or any(told.letter in symbols(atom) for atom in atoms):
+        return
+    found = crossover(BOTH, powers, {}, Writer(dict.fromkeys(name for atom in atoms for name in symbols(atom))), None)
+    if found.kind in ("quotient", "root"):
+        lines = Roots(told.letter, printer).lines(found)
+        if rows_of(lines, printer) <= MOST:
+            yield Paragraph(("Both cost the same, in both passes together, at",))
+            yield Equation(tuple(lines))
+
+
+def put(poly: Poly, name: str, value: Poly) -> Poly:
+    """A polynomial with another one in place of a letter."""
+    found = Poly({})
+    for power, part in poly.powers(Sym(name)).items():
+        found = found + part * value**power
+    return found
+
+
+def rows_of(lines: Iterable[Line], printer: LatexPrinter) -> int:
+    """The rows of lines on a page."""
+    return sum(len(line_rows(line, printer, WIDE)) for line in lines)
+
+
+def of_item(change: Change) -> tuple[Scaled, ...]:
+    """A difference for one item: each coefficient times the lengths that it stands beside."""
+    return tuple(Scaled(formula, None if moment.formula == ONE else moment.formula) for moment, formula in change)
+
+
+def total(terms: Iterable[Scaled]) -> list[Formula]:
+    """Terms as formulas."""
+    return [term.formula if term.factor is None else times(term.formula, term.factor) for term in terms]
+
+
+def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
+    """The modules that differ: those of both, then those that one model has alone."""
+    if not told.causes:
+        yield Paragraph(("No module differs.",))
+        return
+    merged = merge(told.causes)
+    shown, left = merged[:SHOWN], merged[SHOWN:]
+    rows: list[Row] = []
+    for alone, some in sorted(grouped((row.alone, (some, row)) for some, row in shown).items()):
+        rows.append(Group(("of ", Code(alone), " alone") if alone else ("of both",)))
+        rows += [cause_row(found, row, printer) for found, row in some]
+    if left:
+        rest = [sum(getattr(row.figures, what) for _, row in left) for what in ("parameters", "forward", "backward")]
+        rows += [Group(), ((f"{len(left)} more",), NONE, *((Number(value, signed=True),) for value in rest))]
+    yield Paragraph((f"What each module costs more, at {told.letter} = {told.here:,}; the rows sum to the difference.",))
+    columns = (
+        Column(("Module",), 25),
+        Column(("Forward, as a formula",), 27),
+        *(Column((title,), number=True) for title in ("Parameters", "Forward", "Backward")),
+    )
+    yield Table("The difference by module", columns, tuple(rows), small=2)
+
+
+def merge(rows: Iterable[CauseRow]) -> list[tuple[list[str], CauseRow]]:
+    """Rows that differ in their names alone, as one with all names and the sum of their figures."""
+    found = grouped(((row.alone, row.figures, row.forward), row.name) for row in rows)
+    merged = []
+    for (alone, each, forward), some in found.items():
+        count = len(some)
+        figures = Figures(each.parameters * count, each.forward * count, each.backward * count)
+        merged.append((some, CauseRow(some[0], "module", alone, figures, forward)))
+    return sorted(merged, key=lambda pair: (-abs(pair[1].figures.total), -abs(pair[1].figures.parameters)))
+
+
+def cause_row(found: list[str], row: CauseRow, printer: LatexPrinter) -> Row:
+    """What modules cost more; a formula of several is that of each."""
+    formula = plus(total(of_item(row.forward)))
+    work: Words = (
+        (Math((formula,)), *((" each",) if len(found) > 1 else ())) if fits(formula, printer) and row.forward else NONE
+    )
+    values = (row.figures.parameters, row.figures.forward, row.figures.backward)
+    return names(found), work, *((Number(value, signed=True),) for value in values)
+
+
+def plot_of(told: Against, name: str) -> Plot:
+    """Both costs over the length."""
+    per = f"{told.letter}²" if told.square else told.letter
+    own, base = (tuple((point.length, Fraction(cost, point.length ** (1 + told.square))) for point, cost in each) for each in (
+        [(point, point.own) for point in told.points], [(point, point.base) for point in told.points],
+    ))  # fmt: skip
+    return Plot(
+        "beside", f"What {name} and {other(told, name)} cost over {told.letter}", told.letter, f"FLOPs of a step / {per}",
+        ((name, own), (other(told, name), base)), tuple(turn.length for turn in told.crossings),
+    )  # fmt: skip
+
+
+def over_length(told: Against) -> Table:
+    """The ratio of the costs over the length, with bars."""
+    most = max(Fraction(1), max(point.ratio for point in told.points))
+    rows: list[Row] = []
+    for point in told.points[::EVERY]:
+        bar = Bar(point.ratio / most, max(Fraction(0), 1 - point.ratio) / most)
+        costs = ((Math((scientific(cost),)),) for cost in (point.own, point.base))
+        rows.append(((Number(point.length),), *costs, (ratio_text(point.ratio),), (bar,)))
+    titles = (told.letter, "This model", "The other", "Ratio")
+    columns = (*(Column((title,), number=True) for title in titles), Column((), 40))
+    return Table(f"FLOPs of a step over {told.letter}; the whole bar is the other model", columns, tuple(rows))
+
+
+def scientific(value: int) -> str:
+    """A number as LaTeX, to three digits."""
+    digits, exponent = f"{value:.2e}".split("e")
+    return rf"{digits} \cdot 10^{{{int(exponent)}}}"
