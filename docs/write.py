@@ -1,6 +1,7 @@
 """Writes the parts of README.md and of the pages in ``docs`` that come from the code: ``python docs/write.py [--check]``.
 
-A written part stands between two comments, of which the first names the writer and its arguments::
+Pictures that come from the code are files of their own. A written part of a page stands between two comments, of which the first
+names the writer and its arguments::
 
     <!-- written by docs/write.py: keys size -->
     ...
@@ -53,6 +54,10 @@ WRITERS: Mapping[str, Callable[..., str]] = {
 }
 
 
+PICTURES: Mapping[str, Callable[[], Mapping[str, str]]] = {papers.FOLDER: papers.drawn}
+"""The folders of pictures, each with what draws all of it."""
+
+
 def pages() -> list[Path]:
     """README.md and every page of the documentation."""
     return [ROOT / "README.md", *sorted(path for path in HERE.rglob("*.md") if "_build" not in path.parts)]
@@ -72,13 +77,17 @@ def written(text: str) -> str:
     return PART.sub(part, text)
 
 
-def stale() -> Iterator[tuple[Path, str]]:
-    """The pages that are not as they would be written, with their new text."""
+def stale() -> Iterator[tuple[Path, str | None]]:
+    """The pages and pictures that are not as they would be written, with their new text; None for one that nothing draws."""
     for page in pages():
         text = page.read_text("utf-8")
         new = written(text)
         if new != text:
             yield page, new
+    for folder, draw in PICTURES.items():
+        drawn = {HERE / folder / name: text for name, text in draw().items()}
+        yield from ((path, text) for path, text in drawn.items() if not path.is_file() or path.read_text("utf-8") != text)
+        yield from ((path, None) for path in sorted((HERE / folder).glob("*")) if path not in drawn)
 
 
 def main(arguments: list[str]) -> int:
@@ -90,7 +99,10 @@ def main(arguments: list[str]) -> int:
     found = list(stale())
     for page, new in found:
         sys.stdout.write(f"{page.relative_to(ROOT)}\n")
-        if not check:
+        if not check and new is None:
+            page.unlink()
+        elif not check and new is not None:
+            page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(new, "utf-8")
     return int(check and bool(found))
 

@@ -1,37 +1,56 @@
-"""The gallery of architectures from papers: what each is, its pairs, and its cost beside the dense model."""
+"""The gallery of architectures from papers: what each is, its pairs, its graph, and its cost beside the dense model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
+import pictures
 from operators import written
 
 from symflops.api import Model, load
 from symflops.catalog.library import shipped, specs_in
+from symflops.emit.markdown.document import MarkdownPage
+from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.page.against import Against
+from symflops.emit.page.sections_against import answer, compared, formulas, plot_of
+from symflops.emit.page.tree import Equation, Paragraph
 from symflops.model.regime import Regime
+from symflops.questions.baseline import against
 
-LENGTHS = (1024, 8192, 65536, 1048576)
-LEAST, MOST, LONGEST_FORMULA = 64, 2**24, 450
-TEXT: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "cross_layer_attention", "hyena", "hymba", "mixture_of_block_attention", "native_sparse_attention", "reformer",
-            "ttt_linear",
-        ),
-        "dense_decoder",
-    ),
-    **dict.fromkeys(("bigbird", "linformer"), "dense_encoder"),
-}
-"""What an architecture over text is compared with, at its own sizes."""
-Step = Callable[[int], int]
+LENGTHS, SIDES, ROWS = (1024, 8192, 65536, 1048576), (16, 64, 256, 1024), 4
+"""The lengths that have a column, along one axis and along each of several, and the most rows of a formula."""
+LONGEST_FORMULA = 450
+FOLDER = "images/papers"
 
 
 def papers() -> str:
-    """A section for each spec of the group that names a witness."""
-    names = (file.name for file in specs_in(shipped("specs"), "papers"))
-    return "\n\n".join("\n\n".join(section(name)) for name in names if loaded(name).spec.references)
+    """A section for each spec of the group that names a witness, then the dense models."""
+    return "\n\n".join(
+        "\n\n".join(section(name)) for name in sorted(names(), key=lambda name: not loaded(name).spec.references)
+    )
+
+
+def drawn() -> dict[str, str]:
+    """The pictures by their names: of each graph, and of each cost beside the baseline."""
+    found = {}
+    for name in names():
+        found[f"{name}.svg"] = pictures.graph(loaded(name).graph({}))
+        told = beside(name)
+        if told:
+            found[f"{name}.cost.svg"] = pictures.cost(plot_of(told, name))
+    return found
+
+
+def names() -> list[str]:
+    """The specs of the group."""
+    return [file.name for file in specs_in(shipped("specs"), "papers")]
+
+
+@cache
+def beside(name: str) -> Against | None:
+    """What a spec costs beside its baseline."""
+    return against(loaded(name))
 
 
 @cache
@@ -46,15 +65,21 @@ def section(name: str) -> Iterator[str]:
     title, _, idea = model.spec.title.partition(", ")
     yield f"## {title}"
     remarks = (line.removeprefix("# ") for line in model.file.path.read_text("utf-8").splitlines() if line.startswith("# "))
-    source, *others = [line for line in remarks if "yaml-language-server" not in line]
-    yield f"{idea[0].upper()}{idea[1:]}. {' '.join(others)}".strip()
-    yield f"Source: {source}"
-    files = f"[The spec](../specs/papers/{name}.yaml) · [the witness](../specs/papers/{name}.py)"
-    yield f"{files} · `symflops explain {name}` · `symflops graph {name}`"
+    remarks = [line for line in remarks if "yaml-language-server" not in line]
+    yield f"{idea[0].upper()}{idea[1:]}. {' '.join(remarks[1:])}".strip()
+    files = [f"[The spec](../specs/papers/{name}.yaml)"]
+    if model.spec.references:
+        yield f"Source: {remarks[0]}"
+        files.append(f"[the witness](../specs/papers/{name}.py)")
+    yield " · ".join(
+        [*files, *(f"`symflops {word} {name}`" for word in ("explain", "diff") if word == "explain" or beside(name))]
+    )
     rows = dict.fromkeys(pairs(model))
     yield "\n".join(["| Attention | Useful pairs of one layer |", "|:--|:--|", *rows]) if rows else "It has no pairs of tokens."
-    if name in TEXT:
-        yield from compared(name)
+    told = beside(name)
+    if told:
+        yield from cost(name, told)
+    yield f"![The graph of {name}]({FOLDER}/{name}.svg)"
 
 
 def pairs(model: Model) -> Iterator[str]:
@@ -69,46 +94,17 @@ def pairs(model: Model) -> Iterator[str]:
             yield f"| `{path}`{each} | {shown} |"
 
 
-def compared(name: str) -> Iterator[str]:
-    """The FLOPs of a step beside those of the dense model of the same sizes, and from which length on they are fewer."""
-    own, base = step(loaded(name), {}), step(loaded(TEXT[name]), shared(name))
-    cells = " | ".join(f"{own(n) / base(n):.3f}" for n in LENGTHS)
-    head = " | ".join(f"{n:,} tokens" for n in LENGTHS)
-    yield "\n".join(
-        (
-            f"| FLOPs of a step, over those of `{TEXT[name]}` | {head} |",
-            f"|:--|{'--:|' * len(LENGTHS)}",
-            f"| at the defaults | {cells} |",
-        )
-    )
-    first = crossover(own, base)
-    yield {
-        LEAST: f"It costs less from {LEAST} tokens on, or earlier.",
-        None: f"It never costs less, up to {MOST:,} tokens.",
-    }.get(first, f"It costs less from about {first or 0:,} tokens on.")
-
-
-def shared(name: str) -> dict[str, Any]:
-    """The config of the dense model: the defaults of the architecture where both have a field."""
-    known = {key for size in loaded(TEXT[name]).spec.sizes for key in size.keys}
-    model = loaded(name)
-    return {size.keys[0]: model.value_of(size, {}) for size in model.spec.sizes if size.keys and size.keys[0] in known}
-
-
-def step(model: Model, config: Mapping[str, Any]) -> Step:
-    """FLOPs of a step of full training on one text, useful work."""
-    estimator = model.estimator(config, "full", "symflops")
-    return cache(lambda n: estimator.total(estimator.moments(text=[n])))
-
-
-def crossover(own: Step, base: Step) -> int | None:
-    """From which length on ``own`` is below ``base``, in steps of LEAST."""
-    low, high = 0, LEAST
-    while own(high) >= base(high):
-        low, high = high, 2 * high
-        if high > MOST:
-            return None
-    while high - low > LEAST:
-        middle = (low + high) // 2 // LEAST * LEAST
-        low, high = (low, middle) if own(middle) < base(middle) else (middle, high)
-    return high
+def cost(name: str, told: Against) -> Iterator[str]:
+    """What a step costs beside the baseline: in words, as a formula if that is short, at some lengths, and as a picture."""
+    known = letters(loaded(name).typical(("full",), ("symflops",)))
+    page = MarkdownPage(known)
+    yield page.words((*answer(told, name), " ", *compared(told, name)))
+    shown = list(formulas(told, LatexPrinter(known)))
+    if any(isinstance(block, Equation) for block in shown) and page.blocks(shown).count("\\cr") <= ROWS:
+        yield page.blocks([block for block in shown if isinstance(block, (Equation, Paragraph))])
+    points = [point for point in told.points if point.length in (SIDES if told.square else LENGTHS)]
+    head = " | ".join(f"{told.letter} = {point.length:,}" for point in points)
+    cells = " | ".join(f"{float(point.ratio):.3f}" for point in points)
+    first = f"FLOPs of a step, over those of `{told.baseline}`"
+    yield f"| {first} | {head} |\n|:--|{'--:|' * len(points)}\n| at the defaults | {cells} |"
+    yield f"![FLOPs of {name} over the length]({FOLDER}/{name}.cost.svg)"

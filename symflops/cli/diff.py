@@ -2,9 +2,11 @@
 
   symflops diff llama qwen3
   symflops diff old/config.json new/config.json --batch '{"text": [4096]}'
+  symflops diff linformer
 
 A and B are names or paths of specs, or configs (config.json, or a folder with one). Sizes of A are changed to those of B one
 by one, in the order of the spec; what is then left are modules that differ. The causes sum to the difference.
+Without B, A is compared with the baseline that its spec names.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ WIDTH, WORDS = 80, 37
 
 configure = arguments_of(
     argument("first", metavar="A", help="a spec, or a config"),
-    argument("second", metavar="B", help="what it is compared with"),
+    argument("second", metavar="B", nargs="?", help="what it is compared with; default: the baseline of A"),
     BATCH,
     REGIME,
     CONVENTION,
@@ -42,26 +44,50 @@ def run(args: argparse.Namespace) -> int:
 
     if args.top < 0:
         raise SymflopsError(f"--top is a number of causes, not {args.top}")
+    if args.second is None:
+        return beside(args)
     first, second = (subject(text, args) for text in (args.first, args.second))
     if first.estimator.unit != second.estimator.unit:
         raise SymflopsError(f"convention '{args.convention}' counts the two in different units")
     batch = batch_of(args.batch) if args.batch else first.batch()
     found = Pair(first, second, batch).difference()
-    names = [first.program.name, second.program.name]
+    answer(args, found, [first.program.name, second.program.name], [args.second, args.first], batch, first.estimator)
+    return 0
+
+
+def beside(args: argparse.Namespace) -> int:
+    """Compare a model with the baseline of its spec, and print."""
+    from symflops.api import load
+    from symflops.catalog.naming import named
+    from symflops.questions.baseline import compared
+
+    spec = named(args.first)
+    if spec.config:
+        raise SymflopsError(f"'{args.first}' is compared with a baseline at its defaults alone: say B")
+    found = compared(load(spec.spec), args.regime, args.convention)
+    if found is None:
+        raise SymflopsError(f"the spec of '{args.first}' names no baseline: say B, what it is compared with")
+    if args.batch:
+        raise SymflopsError("--batch is of two models; the spec says what its baseline is compared at")
+    base, own = found.base.spec, found.own.spec
+    answer(args, found.difference(), [base, own], [own, base], found.batch(found.lengths(found.here)), found.own.estimator)
+    return 0
+
+
+def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[str], batch: Any, estimator: Any) -> None:
+    """Print a difference."""
     if args.json:
-        told = {"schema": 1, "first": names[0], "second": names[1], "regime": args.regime, "convention": args.convention}
-        told |= {"unit": first.estimator.unit, "batch": batch, "parameters": three(found, "parameters")}
-        told |= {name: three(found, name) for name in ("forward", "backward", "total")}
-        told |= {"formula": {"forward": dict(found.forward), "backward": dict(found.backward)}}
-        print(json.dumps(told | {"causes": [cause(one) for one in found.causes]}))
-        return 0
-    unit = unit_of(first.estimator)
-    print(f"{args.second} less {args.first}, regime {args.regime}, convention {args.convention}")
+        made = {"schema": 1, "first": names[0], "second": names[1], "regime": args.regime, "convention": args.convention}
+        made |= {"unit": estimator.unit, "batch": batch, "parameters": three(found, "parameters")}
+        made |= {name: three(found, name) for name in ("forward", "backward", "total")}
+        made |= {"formula": {"forward": dict(found.forward), "backward": dict(found.backward)}}
+        print(json.dumps(made | {"causes": [cause(one) for one in found.causes]}))
+        return
+    print(f"{told[0]} less {told[1]}, regime {args.regime}, convention {args.convention}")
     print("\n".join(textwrap.wrap(f"batch {json.dumps(batch)}", WIDTH)))
-    print("\n" + "\n".join(totals(found, unit)))
+    print("\n" + "\n".join(totals(found, unit_of(estimator))))
     print("\n" + "\n".join(formula(found)))
     print("\n" + "\n".join(causes(found, args.top)))
-    return 0
 
 
 def subject(text: str, args: argparse.Namespace) -> Any:

@@ -19,6 +19,7 @@ from symflops.frontend.unused import unused
 from symflops.frontend.variants import needless_sizes
 from symflops.model.graph import Graph
 from symflops.model.needs_size import NeedsSize
+from symflops.questions.baseline import check as check_baseline
 from symflops.records.inexact import known_inexact
 
 UNSURE = ("structural-size", "alternating-repeat", "bad-pattern", "bad-expression", "missing-field")
@@ -56,6 +57,8 @@ def findings(
         _keep(report, findings_of(model, configs))
     if not report.failed:
         _keep(report, pages(model, regimes, conventions))
+    if not report.failed and model.spec.baseline:
+        _keep(report, _findings_of(check_baseline, model))
     if not report.failed:
         _keep(
             report,

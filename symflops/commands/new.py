@@ -44,6 +44,7 @@ COMMENTS = {
 The operators in the order of the forward pass. A name is the path of the module in the real model, as in its parameters'
 names; 'from' reads values, 'to' names the result, 'add_to' is a residual, 'repeat' a list of equal layers.""",
     "outputs": "What the loss can use.",
+    "baseline": "The spec that pages compare this one with: cost over the length, and where the difference comes from.",
 }
 CASE = """\
 # Small configs and batches with which 'symflops verify' builds the real class and runs it: config, then lengths per stream.

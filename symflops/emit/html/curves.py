@@ -10,7 +10,7 @@ from math import ceil, floor, log2, log10
 from symflops.emit.page.tree import Plot
 
 WIDTH, HEIGHT = 720.0, 340.0
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 40.0, 46.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 36.0, 40.0, 46.0
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 MANY = 8
 """Lines of a grid of which each has its number."""

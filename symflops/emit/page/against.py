@@ -33,10 +33,9 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """What makes a part of a difference: a ``size`` or a ``module``, which of the two models has it alone, and its figures."""
+    """A module as a part of a difference: which of the two models has it alone, its figures, and its forward formula."""
 
     name: str
-    kind: str
     alone: str
     figures: Figures
     forward: Change

@@ -212,7 +212,7 @@ def merge(rows: Iterable[CauseRow]) -> list[tuple[list[str], CauseRow]]:
     for (alone, each, forward), some in found.items():
         count = len(some)
         figures = Figures(each.parameters * count, each.forward * count, each.backward * count)
-        merged.append((some, CauseRow(some[0], "module", alone, figures, forward)))
+        merged.append((some, CauseRow(some[0], alone, figures, forward)))
     return sorted(merged, key=lambda pair: (-abs(pair[1].figures.total), -abs(pair[1].figures.parameters)))
 
 
