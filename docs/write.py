@@ -1,7 +1,7 @@
 """Writes the parts of README.md and of the pages in ``docs`` that come from the code: ``python docs/write.py [--check]``.
 
-Pictures that come from the code are files of their own. A written part of a page stands between two comments, of which the first
-names the writer and its arguments::
+Pictures that come from the code are files of their own. A written part stands between two comments; the first names the
+writer and its arguments::
 
     <!-- written by docs/write.py: keys size -->
     ...

@@ -32,7 +32,7 @@ def block(writer: Any, node: nodes.math_block) -> None:
 
 def converted(node: nodes.Element, as_block: bool) -> str:
     """The MathML of a formula, or its source with a warning."""
-    source = node.astext()
+    source = node.astext().replace(r"\cr", r"\\")  # in Markdown a doubled backslash is one
     try:
         return str(tex2mathml(source, as_block=as_block))
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
@@ -64,4 +65,5 @@ def page_of(
     against: Against | None = None,
 ) -> Page:
     """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
-    return page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program, against)
+    shown = page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)
+    return replace(shown, against=against)

@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from symflops.questions.baseline import against
 from tests.docs.pages import DOCS, blocks
 from tests.shipped import load
 
@@ -79,7 +80,12 @@ def test_a_variant_has_another_structure(tmp_path):
     assert [len([one for one in (model.graph(variant=name) if name else model.graph({})).operators() if one.kind == "conv"]) for name in ("", "large")] == [2, 3]
 
 
+def test_a_baseline_has_a_page_section(tmp_path):
+    told = against(example("language: 2\nname: thinner", tmp_path, "thinner"))
+    assert (told.baseline, told.letter, told.points[-1].own < told.points[-1].base) == ("dense_decoder", "n", True)
+
+
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
-    assert len(ENTRIES) + 5 == len(EXAMPLES)  # the others are whole documents or other parts: classes, streams and blocks
+    assert len(ENTRIES) + 6 == len(EXAMPLES)  # the others are whole documents or other parts: classes, streams and blocks
     assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))

@@ -12,7 +12,6 @@ from symflops.emit.grouping import grouped
 from symflops.emit.math.definitions import in_letters
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
-from symflops.emit.page.against import Against
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.inserted import inserted
@@ -46,16 +45,11 @@ ASSUMED = "assumed"
 
 
 def page(
-    program: Program,
-    verified: Sequence[Verification] = (),
-    worked: Worked | None = None,
-    whole: Program | None = None,
-    against: Against | None = None,
+    program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None, whole: Program | None = None
 ) -> Page:
     """The page of ``program``, or of the regimes that it shows of the ``whole`` one.
 
-    ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch, ``against`` those of its
-    baseline.
+    ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch.
     """
     program = with_plain_words(program).first()
     sizes = default_sizes(program)
@@ -84,7 +78,6 @@ def page(
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
         inserted=inserted(program, verified),
-        against=against,
     )
 
 

@@ -151,7 +151,7 @@ def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
     atoms = {atom for part in powers.values() for monomial in part.terms for atom, _ in monomial}
     if len(told.crossings) != 1 or len(powers) < 2 or any(told.letter in symbols(atom) for atom in atoms):
         return
-    found = crossover(BOTH, powers, {}, Writer(dict.fromkeys(name for atom in atoms for name in symbols(atom))), None)
+    found = crossover(BOTH, powers, {}, Writer(printer.names), None)
     if found.kind in ("quotient", "root"):
         lines = Roots(told.letter, printer).lines(found)
         if rows_of(lines, printer) <= MOST:
