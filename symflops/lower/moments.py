@@ -13,7 +13,7 @@ from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.lower.batch_statistics import statistics
 from symflops.lower.formulas import Formulas
-from symflops.lower.names import Names, distinct, last_words, moment_name, row_names
+from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names
 from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import Graph, Length
@@ -120,7 +120,7 @@ class Moments:
         items, monomial, side = key
         free = {symbol.name for atom, _ in monomial for symbol in atom.free_symbols - self.lengths}
         formula = self.formulas.term(monomial, Fraction(1))
-        name = moment_name(items, monomial, self.rows)
+        name = concise(moment_name(items, monomial, self.rows), monomial)
         name = padded_name(name) if side else name
         return Moment(name, items, formula, tuple(sorted(free)), side, tuple(self.only.get(key, ())))
 

@@ -42,6 +42,10 @@ from symflops.model.sums import Moment
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import latex_symbol
 
+LONGEST_NAME, LONGEST_ATOM = 96, 24
+"""Letters of a moment's name above which it is shortened, and of a factor in it."""
+KINDS: Mapping[type, str] = {Least: "min", Most: "max", FloorDiv: "over", CeilDiv: "up", Excess: "above"}
+
 
 def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) -> str:
     """``n`` for the number of items, ``xx`` or ``xy`` for products of lengths, else a longer name.
@@ -60,6 +64,25 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
     return name if name.isidentifier() else f"m_{name}"
 
 
+def concise(name: str, monomial: Monomial) -> str:
+    """The name of a moment; of one too long to read, each long factor is its kind and its letters, such as ``min_B_g_n``.
+
+    Modules, pages and commands say the formula beside the name.
+    """
+    if len(name) <= LONGEST_NAME:
+        return name
+    return "_".join(concise_atom(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent))
+
+
+def concise_atom(atom: Expr) -> str:
+    """The name of a function of lengths; if it is long, what it is and of which letters."""
+    name = atom_name(atom)
+    if len(name) <= LONGEST_ATOM:
+        return name
+    letters = sorted({re.sub(r"\W+", "_", symbol.name).strip("_") for symbol in atom.free_symbols})
+    return "_".join([KINDS.get(type(atom), type(atom).__name__.lower()), *letters])
+
+
 def row_names(
     works: Iterable[Work], products_in: Callable[[str, Expr], Collection[Monomial]], values: Sequence[Value]
 ) -> dict[Monomial, str]:
@@ -72,7 +95,7 @@ def row_names(
         value = values[work.operator.results[0]].name.replace(".", "_")
         for product in products:
             plain = all(atom.is_Symbol for atom, _ in product)
-            if not plain and len(products) == 1 and value.isidentifier() and product not in rows:
+            if not plain and len(products) == 1 and value.strip("_").isidentifier() and product not in rows:
                 rows[product] = value if value not in taken else f"{value}_{len(rows)}"
                 taken.add(rows[product])
     return dict(sorted(rows.items(), key=lambda item: len(item[0])))
