@@ -27,6 +27,7 @@ SPECIAL = {
 }  # fmt: skip
 SMALL = (r"\footnotesize", r"\footnotesize\setlength{\tabcolsep}{3pt}", r"\scriptsize\setlength{\tabcolsep}{3pt}")
 LONG = 24  # rows of a table in a smaller face
+BREAK, LONG_MATH = r"\thin", 160  # where a line may break, and the letters of a formula that also breaks between arguments
 WORD = 8  # letters of a long word that stay together
 
 
@@ -76,7 +77,7 @@ class LatexPage(PagePrinter):
 
     line = 405.0
 
-    def __init__(self, letters: Mapping[str, str], thin: str = r"\thin") -> None:
+    def __init__(self, letters: Mapping[str, str], thin: str = BREAK) -> None:
         super().__init__(letters)
         self.thin = thin
 
@@ -90,7 +91,8 @@ class LatexPage(PagePrinter):
         return f"${self.breakable(math_text(node, self.printer))}$"
 
     def breakable(self, text: str) -> str:
-        """Math that breaks between factors."""
+        """Math that breaks between factors, and between the arguments of a long function."""
+        text = text.replace(", ", rf", {self.thin} ") if len(text) > LONG_MATH and self.thin == BREAK else text
         return LIMITS.sub(lambda found: found[0] + self.thin, text).replace(r" \, ", f" {self.thin} ")
 
     def number(self, node: Number) -> str:
