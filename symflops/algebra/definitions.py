@@ -5,6 +5,7 @@ from __future__ import annotations
 from sympy import Expr, Symbol
 
 from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.words import said
 
 
 class Definitions:
@@ -37,7 +38,7 @@ class Definitions:
     def formulas_of(self, *values: Expr | None) -> str:
         """The formulas of the derived sizes in some expressions, as a note of a finding."""
         symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
-        return ", ".join(f"{symbol} is {value}" for symbol, value in self.pairs.items() if symbol in symbols)
+        return ", ".join(f"{said(symbol)} is {said(value)}" for symbol, value in self.pairs.items() if symbol in symbols)
 
     def divide(self, a: Expr, b: Expr) -> Expr | None:
         """``a / b`` if it is a polynomial, else None."""

@@ -10,6 +10,7 @@ from sympy import Basic, Expr, Integer, Symbol, expand
 
 from symflops.algebra import functions as fn
 from symflops.algebra.truth import NO, YES, Truth, any_of
+from symflops.algebra.words import said
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,9 @@ def describe(value: Any) -> str:
         return "a list"
     if isinstance(value, Truth):
         return "a condition"
-    return f"'{value}'"
+    if isinstance(value, Choice):
+        return " or ".join(dict.fromkeys(describe(item) for _, item in value.cases))
+    return f"'{said(value)}'"
 
 
 def known(value: Any) -> Any:

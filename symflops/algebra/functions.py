@@ -6,10 +6,11 @@ fold numbers and a few identities, and otherwise stay as written, so that a page
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from sympy import Expr, Function, Integer, Rational, Symbol
+
+from symflops.algebra.written import level_of, written
 
 ZERO, ONE = Integer(0), Integer(1)
 
@@ -35,18 +36,15 @@ def position_symbol(name: str) -> Symbol:
     return Symbol(name, integer=True)
 
 
-@lru_cache(maxsize=1 << 14)
-def text_of(atom: Expr) -> str:
-    """An atom as text: a sort key that no hash seed changes."""
-    return str(atom)
-
-
 def _numbers(*args: Any) -> bool:
     return all(arg.is_Rational for arg in args)
 
 
 class Count(Function):  # type: ignore[misc]
     """An integer that is non-negative if its operands are."""
+
+    _sympystr = written
+    precedence = property(level_of)
 
     def _eval_is_integer(self) -> bool:
         return True

@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
-from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket, text_of
+from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
 from symflops.algebra.sparse import Factor, Sparse, ratio
+from symflops.algebra.written import text_of
 
 Monomial = frozenset[tuple[Expr, int]]
 CONSTANT: Monomial = frozenset()

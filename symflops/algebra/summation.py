@@ -14,6 +14,7 @@ from sympy import Add, Dummy, Expr, Integer, Rational, Symbol, bernoulli
 
 from symflops.algebra.functions import AtLeast, CeilDiv, Excess, FloorDiv, Least, Modulo, Most, size_symbol
 from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.written import text_of
 
 ZERO, ONE = Integer(0), Integer(1)
 BOUNDS = (Excess, AtLeast)
@@ -45,12 +46,14 @@ def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
         return None
     if _changes_by_runs(index, run, term):
         return _by_runs(index, run, term, [atom for atom in term.atoms(FloorDiv) if atom.has(index)])
-    for atom in sorted((atom for atom in term.atoms(*BOUNDS) if atom.has(index)), key=lambda atom: (len(str(atom)), str(atom))):
+    for atom in sorted(
+        (atom for atom in term.atoms(*BOUNDS) if atom.has(index)), key=lambda atom: (len(text_of(atom)), text_of(atom))
+    ):
         parts = _cut(index, run, atom)
         if parts is not None:
             totals = [_total(index, part, term.xreplace({atom: value})) for part, value in parts]
             return None if any(total is None for total in totals) else Add(*totals)
-    quotients = sorted((atom for atom in term.atoms(FloorDiv) if atom.has(index)), key=str)
+    quotients = sorted((atom for atom in term.atoms(FloorDiv) if atom.has(index)), key=text_of)
     if quotients:
         return _by_runs(index, run, term, quotients)
     return _power_sums(index, run, term)

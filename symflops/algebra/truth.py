@@ -12,8 +12,9 @@ from functools import lru_cache, reduce
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.functions import AtLeast, Equal, Given, text_of
+from symflops.algebra.functions import AtLeast, Equal, Given
 from symflops.algebra.unknown_size import tangled
+from symflops.algebra.written import text_of
 
 Product = frozenset[Expr]
 MAX_TERMS = 128

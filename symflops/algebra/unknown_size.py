@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sympy import Expr, Symbol
 
 from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket, sizes_in
+from symflops.algebra.written import text_of
 from symflops.diagnostics.findings import Diagnostic, Span
 
 
@@ -44,7 +45,7 @@ def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
     It asks for a list in one of them first, and for a count last.
     """
     rank: dict[str, int] = {}
-    for bracket in sorted(brackets, key=str):
+    for bracket in sorted(brackets, key=text_of):
         place = 0 if isinstance(bracket, Contains) else 2 if isinstance(bracket, AtLeast) else 1
         for name in sizes_in(bracket.args[-1] if place == 0 else bracket):
             rank[name] = min(place, rank.get(name, place))

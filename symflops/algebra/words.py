@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from sympy import Add, Expr, Integer, Mul
-from sympy.core.symbol import Str
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
 from symflops.algebra import functions as fn
+from symflops.algebra.written import Plain, text_of, written
 
 FORMS = {
     "Least": "min({}, {})", "Most": "max({}, {})", "Excess": "max(0, {})", "FloorDiv": "floor({}/{})", "CeilDiv": "ceil({}/{})",
@@ -18,20 +19,23 @@ FORMS = {
     "Tally": "number of {0} from {1} below {2} with {3}",
 }  # fmt: skip
 CONDITIONS = {"AtLeast": "{} >= {}", "Equal": "{} is {}", "Given": "{} given", "Contains": "{1} in {0}"}
-WRITTEN = {
-    "AtLeast": ("{} >= {}", "{} < {}"), "Equal": ("{} == {}", "{} != {}"), "Given": ("{} != null", "{} == null"),
-    "Contains": ("{} in {}", "{} not in {}"),
-}  # fmt: skip
 QUOTIENTS = ("FloorDiv", "CeilDiv", "Modulo")
 
 
-class _Words(StrPrinter):  # type: ignore[misc]
-    """Prints sums with their positive terms first, and each of our functions in mathematical notation."""
+class _Ordered(StrPrinter):  # type: ignore[misc]
+    """Prints sums with their positive terms first, and names without our marks."""
+
+    def _print_Symbol(self, expr: Expr) -> str:
+        return expr.name.removeprefix("?").partition("@")[0] or "i"
 
     def _print_Add(self, expr: Add, order: object = None) -> str:
-        terms = sorted(expr.args, key=lambda term: (term.could_extract_minus_sign(), not term.free_symbols, str(term)))
+        terms = sorted(expr.args, key=lambda term: (term.could_extract_minus_sign(), not term.free_symbols, text_of(term)))
         first, *rest = (str(self._print(term)) for term in terms)
         return first + "".join(f" - {text[1:]}" if text.startswith("-") else f" + {text}" for text in rest)
+
+
+class _Words(_Ordered, Plain):
+    """Prints each of our functions in mathematical notation."""
 
     def _print_Symbol(self, expr: Expr) -> str:
         return f"[{condition(expr)}]" if fn.is_bracket(expr) else str(expr.name)
@@ -69,8 +73,7 @@ def as_written(truth: Expr) -> str:
         if part.is_Symbol and fn.is_bracket(part):
             return str(part.name[1:]) if sign else f"not {part.name[1:]}"
         if isinstance(part, fn.Bracket):
-            texts = [repr(side.name) if isinstance(side, Str) else _text(side) for side in part.args]
-            return WRITTEN[type(part).__name__][not sign].format(*texts)
+            return written(part, _Ordered(), negated=not sign)
     return f"{_text(truth)} == 1"
 
 
@@ -93,6 +96,22 @@ def words_of(expr: Expr | int) -> str:
         yes, no = (_text(expr.subs(brackets[0], value).expand()) for value in (1, 0))
         return f"{yes} if {condition(brackets[0])}" + (f", else {no}" if no != "0" else "")
     return _text(expr)
+
+
+def said(expr: Any) -> str:
+    """An expression as a spec writes it, for messages; one that depends on a single condition as its two cases.
+
+    >>> L, deep = fn.size_symbol("L"), fn.flag_symbol("deep")
+    >>> said(fn.Excess(L - 3)), said(4 * deep + L * (1 - deep)), said(-3 * fn.FloorDiv(L, 3)), said(None)
+    ('max(0, L - 3)', '4 if deep else L', '-3*(L//3)', 'None')
+    """
+    if not isinstance(expr, Expr):
+        return str(expr)
+    brackets = [atom for atom in expr.atoms(fn.Bracket) | expr.free_symbols if fn.is_bracket(atom)]
+    if len(brackets) == 1 and expr not in brackets and not expr.has(fn.Tally):
+        yes, no = (said(expr.subs(brackets[0], value).expand()) for value in (1, 0))
+        return f"{yes} if {_Ordered().doprint(brackets[0])} else {no}"
+    return str(_Ordered().doprint(expr))
 
 
 def _text(expr: Expr) -> str:

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from sympy import Expr, Integer, Symbol, expand
 
 from symflops.algebra.domain import Choice
-from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo, text_of
+from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.written import text_of
 from symflops.build.scopes import Frame
 
 

@@ -11,7 +11,7 @@ from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import either, sizes_behind
 from symflops.algebra.truth import NO, Truth
 from symflops.algebra.unknown_size import UnknownSizeError, unequal_widths
-from symflops.algebra.words import as_written
+from symflops.algebra.words import as_written, said
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
@@ -169,12 +169,14 @@ class NameBinder:
         rows_match(spans.refuse, target, result.value, "add_to")
         before, after = target.width, result.value.width
         if before is None or after is None or not self.definitions.equal(before, after):
-            message = f"'{name}' has width {before}, the result of '{spans.path.text}' has width {after}"
+            message = f"'{name}' has width {said(before)}, the result of '{spans.path.text}' has width {said(after)}"
             unknown = unequal_widths([width for width in (before, after) if width is not None], message, name.span)
             if unknown is not None:
                 raise unknown
-            hint = f"what is added to '{name}' is as wide: {before}" if before is not None else "indices cannot be added to"
-            label, note = f"'{spans.path.text}' adds {after} here", self.definitions.formulas_of(before, after)
+            hint = (
+                f"what is added to '{name}' is as wide: {said(before)}" if before is not None else "indices cannot be added to"
+            )
+            label, note = f"'{spans.path.text}' adds {said(after)} here", self.definitions.formulas_of(before, after)
             spans.refuse("width-mismatch", message, "add_to", hint, label=label, also=target.wide, note=note)
         frame.values[name.text] = Binding(self.step("add", spans.span, frame, (target, result.value), "nothing"))
 

@@ -8,6 +8,7 @@ from sympy import Expr
 
 from symflops.algebra.definitions import Definitions
 from symflops.algebra.truth import NO
+from symflops.algebra.words import said
 from symflops.build.journal import Journaled
 from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Label
@@ -62,13 +63,15 @@ class ParameterTable:
         """Refuse a second shape if the parameter may have another one at the same time."""
         for other, _ in known:
             if other.exists & parameter.exists is not NO:
-                shapes = f"{list(other.shape)} and {list(parameter.shape)}"
-                message = f"parameter '{parameter.path}' has two shapes, {shapes}"
+                message = f"parameter '{parameter.path}' has two shapes, {_shape(other)} and {_shape(parameter)}"
                 hint = "a parameter has one shape: is one of the two paths, or widths, another?"
                 call.fail("parameter-shape", message, "", hint, also=_claimed_at(other))
 
 
 def _claimed_at(parameter: Parameter) -> tuple[Label, ...]:
     """The place of the first claim, as a further label of a finding."""
-    shape = ", ".join(str(size) for size in parameter.shape)
-    return (Label(parameter.span, f"first claimed here, with shape [{shape}]"),) if parameter.span else ()
+    return (Label(parameter.span, f"first claimed here, with shape {_shape(parameter)}"),) if parameter.span else ()
+
+
+def _shape(parameter: Parameter) -> str:
+    return f"[{', '.join(map(said, parameter.shape))}]"

@@ -11,6 +11,7 @@ from symflops.algebra.domain import Choice, Setting, sizes_behind
 from symflops.algebra.functions import sizes_in
 from symflops.algebra.truth import Truth
 from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.words import said
 from symflops.build.iterations import unroll
 from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Frame
@@ -45,7 +46,7 @@ class Repeats:
             return self._unroll(entry, frame, count, start)
         if not isinstance(count, Expr) or not count.is_integer:
             span = entry.count.span if entry.count else entry.span
-            whole = f"'repeat' is {count}, which need not be a whole number"
+            whole = f"'repeat' is {said(count)}, which need not be a whole number"
             message = whole if isinstance(count, Expr) else "this is no number"
             hint = "a repeat is of a whole number, a list or an axis; // rounds down"
             raise SpecError([Diagnostic("bad-repeat", message, span, hint)])

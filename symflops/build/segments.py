@@ -17,6 +17,7 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
 from symflops.algebra.truth import NO, Truth, all_of
+from symflops.algebra.words import said
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, renamed
 from symflops.build.iterations import iteration_path, module_lists, place_body
 from symflops.build.parameter_table import Claims
@@ -288,7 +289,7 @@ class Segments:
             same_width = same_width or equal(before.width, after.width)
         if same_width and before.stream.alike(after.stream):
             return
-        message = f"'{name}' enters the repeat with width {before.width} and leaves it with width {after.width}"
+        message = f"'{name}' enters the repeat with width {said(before.width)} and leaves it with width {said(after.width)}"
         if before.width == after.width:
             message = f"'{name}' leaves the repeat with other rows than it enters"
         hint = "a name that exists outside is carried from one iteration to the next: bind another name if it is not"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from symflops.algebra.words import said
 from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Diagnostic, Label
 from symflops.frontend.definition_order import early_value
@@ -60,7 +61,7 @@ class Surroundings:
             fields = [f"'{field}'" for field in dict.fromkeys(fields_behind(repeat.count, self.spec))]
         source = f"the config says how often with {' and '.join(fields)}; " if fields else ""
         hint = f"{source}no published structure has a quarter of that"
-        message = f"{message}: this is written out, and repeats {count} times"
+        message = f"{message}: this is written out, and repeats {said(count)} times"
         return Diagnostic("structure-too-large", message, place, hint)
 
 

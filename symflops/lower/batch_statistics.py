@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from symflops.algebra.functions import Together, Whole, unpadded
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
+from symflops.algebra.written import text_of
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, moment_name, sum_name
 from symflops.model.derivation import Work
@@ -39,7 +40,7 @@ def statistics(
     found = {whole for monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
     made: list[Statistic] = []
     names = Names(taken)
-    for whole in sorted(found, key=lambda atom: (len(atom.atoms(Whole)), str(atom))):
+    for whole in sorted(found, key=lambda atom: (len(atom.atoms(Whole)), text_of(atom))):
         value = whole.args[-1]
         if isinstance(whole, Together):
             kind, items = "sum", whole.args[0].name

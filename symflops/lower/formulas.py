@@ -9,9 +9,9 @@ from sympy import Add, Expr, Mul, Pow
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.functions import text_of
 from symflops.algebra.identities import fewest_terms
 from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.algebra.written import text_of
 from symflops.model.factoring import ShortWriter
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Power, Prod, Sym, TallyOf, Text
 from symflops.model.formula_writer import factors_of

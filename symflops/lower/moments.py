@@ -11,6 +11,7 @@ from sympy import Expr
 
 from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
+from symflops.algebra.written import text_of
 from symflops.lower.batch_statistics import statistics
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names
@@ -111,7 +112,7 @@ class Moments:
     def order(self, key: Key) -> tuple[int, int, list[str], str]:
         """By index set, then by degree, then by letters."""
         items, monomial, side = key
-        names = [str(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
+        names = [text_of(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
         degree = sum(exponent for _, exponent in monomial)
         return (self.sets.get(items, len(self.sets)), degree, names, side)
 

@@ -13,6 +13,7 @@ from sympy import Expr, Mul, Symbol
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import YES, Truth
+from symflops.algebra.words import said
 from symflops.diagnostics.findings import Label, Span
 from symflops.model.contraction import Contraction
 from symflops.model.index_sets import ONCE, SAMPLES
@@ -53,7 +54,7 @@ class Stream:
 
     def __str__(self) -> str:
         """In words, for messages."""
-        parts = [" * ".join(str(length) for _, length in part.axes) or "1" for part in self.parts]
+        parts = [" * ".join(said(length) for _, length in part.axes) or "1" for part in self.parts]
         over = {SAMPLES: "per sample", ONCE: "once"}.get(self.items, f"per item of {self.items}")
         return f"{' + '.join(parts)} {over}"
 
@@ -79,7 +80,7 @@ class Value:
     @property
     def wide(self) -> tuple[Label, ...]:
         """The place where it was made, with its width."""
-        return self.seen(f"has width {self.width}" if self.width is not None else "carries indices and has no width")
+        return self.seen(f"has width {said(self.width)}" if self.width is not None else "carries indices and has no width")
 
     @property
     def long(self) -> tuple[Label, ...]:

@@ -12,7 +12,7 @@ from symflops.algebra.domain import Setting, is_null
 from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
-from symflops.algebra.words import words_of
+from symflops.algebra.words import said, words_of
 from symflops.diagnostics.findings import did_you_mean
 from symflops.model.contraction import Extent, Operand, Pairs
 from symflops.model.nodes import Part, Value
@@ -84,17 +84,17 @@ def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...],
         if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
             needed = width * groups / heads
             message = (
-                f"'{key.name}' has width {key.width}; {groups} key heads as wide as "
-                f"the {heads} query heads of '{queries[0].name}' ({width}) need {needed}"
+                f"'{key.name}' has width {said(key.width)}; {said(groups)} key heads as wide as "
+                f"the {said(heads)} query heads of '{queries[0].name}' ({said(width)}) need {said(needed)}"
             )
-            hint = f"give '{key.name}' the width {needed}, or change 'heads' or 'kv_heads'"
-            call.too_wide(key, needed, "key", f"{needed} is expected here", hint, queries[0].wide, message)
+            hint = f"give '{key.name}' the width {said(needed)}, or change 'heads' or 'kv_heads'"
+            call.too_wide(key, needed, "key", f"{said(needed)} is expected here", hint, queries[0].wide, message)
     return width
 
 
 def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
     """Refuse a width that is not a multiple of the number of heads."""
-    message = f"the width of '{value.name}', {value.width}, does not divide into {heads} heads"
+    message = f"the width of '{value.name}', {said(value.width)}, does not divide into {said(heads)} heads"
     hint = f"the width is {heads} times that of one head"
     call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.formulas_of(value.width, heads))
 
@@ -201,7 +201,7 @@ def bounds_of(call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
         if null is not YES and not isinstance(size, Expr):
             call.fail("bad-field", f"'{name}' must be a number or null", name)
         if null is not YES and size.is_Number and size < int(name in ("sliding", "chunked")):
-            call.fail("bad-field", f"'{name}' cannot be {size}", name, "write null where there is no bound")
+            call.fail("bad-field", f"'{name}' cannot be {said(size)}", name, "write null where there is no bound")
         if null is not NO and null is not YES and name == "chunked":
             size = Most(size, Integer(1))  # a null size reads as 0, which nothing divides by
         found += [(case & null, None), (case & ~null, size)]

@@ -13,6 +13,7 @@ from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.summation import closed_sum
 from symflops.algebra.sums import list_total
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.words import said
 from symflops.model.nodes import Need, Stream
 from symflops.ops.kind import Call, cases, plain
 
@@ -97,7 +98,7 @@ def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> 
             refuse_list(call, "sees", SEEN)
         if not call.definitions.equal(count, queries):
             hint = "give the stream of the queries this length"
-            call.fail("row-mismatch", f"'sees' is a list of {count}, and there are {queries} queries", "sees", hint)
+            call.fail("row-mismatch", f"'sees' is a list of {said(count)}, and there are {said(queries)} queries", "sees", hint)
         return total
     past = Polynomial.of(keys - queries).expr
     if base == "causal" and not past.is_nonnegative:

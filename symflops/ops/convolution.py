@@ -11,7 +11,7 @@ from symflops.algebra.domain import Setting
 from symflops.algebra.functions import Each, Equal, FloorDiv, Reading
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.words import words_of
+from symflops.algebra.words import said, words_of
 from symflops.model.contraction import Operand
 from symflops.model.nodes import Need, Part, Stream, Value
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
@@ -86,7 +86,7 @@ def divided(call: Call, width: Expr, field: str) -> Expr:
     if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
         if not (width.is_Symbol or isinstance(width, Reading)):
             hint = "'groups' divides the operand's width and the result's"
-            call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field, hint)
+            call.fail("group-mismatch", f"the width {said(width)} does not divide into {said(groups)} groups", field, hint)
         return FloorDiv(width, groups)
     return quotient
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from symflops.algebra.unknown_size import unequal_widths
+from symflops.algebra.words import said
 from symflops.model.index_sets import SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
@@ -54,7 +55,7 @@ def add(call: Call) -> None:
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
         if not call.definitions.equal(call.width(first), call.width(other)):
-            message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
+            message = f"'{other.name}' has width {said(other.width)}, '{first.name}' has {said(first.width)}"
             unknown = unequal_widths((call.width(first), call.width(other)), message, call.places.get("from", call.span))
             if unknown is not None:
                 raise unknown

@@ -15,6 +15,7 @@ from sympy import Expr
 from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.words import said
 from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.nodes import Need, Parameter, Stream, Value
@@ -93,8 +94,9 @@ class Call:
         message: str = "",
     ) -> NoReturn:
         """Refuse ``value`` because its width is not ``wanted``; the finding labels the sources of both."""
+        message = message or f"'{value.name}' has width {said(value.width)}, not {said(wanted)}"
         self.fail(
-            "width-mismatch", message or f"'{value.name}' has width {value.width}, not {wanted}", field, hint, value,
+            "width-mismatch", message, field, hint, value,
             label=label, also=(*value.wide, *also), note=self.definitions.formulas_of(value.width, wanted),
         )  # fmt: skip
 
@@ -104,7 +106,7 @@ class Call:
         width = self.width(first, field)
         for other in others:
             if not self.definitions.equal(self.width(other, field), width):
-                message = f"'{other.name}' has width {other.width}, '{first.name}' has {width}"
+                message = f"'{other.name}' has width {said(other.width)}, '{first.name}' has {said(width)}"
                 self.too_wide(other, width, field, "", hint, first.wide, message)
         return width
 
@@ -171,7 +173,7 @@ class Call:
         """``value``; refuses a number that is not whole for all sizes."""
         if not value.is_integer and not self.definitions.expand(value).expr.is_integer:
             hint = "round it as the model does: // or int(...); write the default of a whole size without a point"
-            self.fail("not-whole", f"'{field}' is {value}, which need not be a whole number", field, hint)
+            self.fail("not-whole", f"'{field}' is {said(value)}, which need not be a whole number", field, hint)
         return value
 
     # declared by the kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Add, Integer
 
-from symflops.algebra.words import words_of
+from symflops.algebra.words import said, words_of
 from symflops.model.contraction import Operand
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
@@ -31,8 +31,8 @@ def linear(call: Call) -> None:
     x = call.operand()
     inner, outer = call.width(x), call.number("width")
     if call.has("in") and not call.definitions.equal(call.number("in"), inner):
-        wanted = call.number("in")
-        call.too_wide(x, wanted, "in", f"'{call.path}' expects {wanted}", f"give '{x.name}' the width {wanted}, or change 'in'")
+        wanted, text = call.number("in"), said(call.number("in"))
+        call.too_wide(x, wanted, "in", f"'{call.path}' expects {text}", f"give '{x.name}' the width {text}, or change 'in'")
     rows = call.number("rows_of") if call.has("rows_of") else outer
     shape = (inner, rows) if call.fields["in_out"] and call.truth("in_out").terms else (rows, inner)
     if call.has("shape"):

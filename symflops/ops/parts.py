@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sympy import Add
 
+from symflops.algebra.words import said
 from symflops.model.nodes import Stream
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
@@ -56,7 +57,7 @@ def split(call: Call) -> None:
         call.fail("missing-field", "a split along the width needs 'sizes'")
     sizes = call.numbers("sizes")
     if not call.definitions.equal(Add(*sizes), call.width(x)):
-        message = f"the parts sum to {Add(*sizes)}, '{x.name}' has width {x.width}"
+        message = f"the parts sum to {said(Add(*sizes))}, '{x.name}' has width {said(x.width)}"
         hint = "the widths under 'sizes' sum to the operand's"
         call.fail(
             "split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.formulas_of(Add(*sizes), x.width)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sympy import Expr
 
+from symflops.algebra.words import said
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Need, Stream
 from symflops.ops.fields import FROM, Field, Form
@@ -34,7 +35,7 @@ def reshape(call: Call) -> None:
     x, ((stream, width),) = call.operand(), call.results
     before = call.width(x)
     if width is None or not call.definitions.equal(x.stream.rows * before, stream.rows * width):
-        message = f"a reshape keeps rows times width: {x.stream} of width {before} became {stream} of width {width}"
+        message = f"a reshape keeps rows times width: {x.stream} of width {said(before)} became {stream} of width {said(width)}"
         hint = "'pool', 'select' or 'slice' makes fewer, 'expand' or 'pad' more"
         note = call.definitions.formulas_of(before, width)
         call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", hint, also=x.wide, note=note)

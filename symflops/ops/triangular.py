@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Rational
 
-from symflops.algebra.words import words_of
+from symflops.algebra.words import said, words_of
 from symflops.model.contraction import Extent, Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
@@ -40,8 +40,8 @@ def triangular_solve(call: Call) -> None:
     rows_match(call.fail, a, b, "right")
     size, count = call.width(b, "right"), systems(call)
     if call.definitions.divide(size, count) is None:
-        message = f"'{b.name}' has width {size}, which is no multiple of {count} systems"
-        call.too_wide(b, count, "right", "", f"each of the {count} systems has as many right sides", (), message)
+        message = f"'{b.name}' has width {said(size)}, which is no multiple of {said(count)} systems"
+        call.too_wide(b, count, "right", "", f"each of the {said(count)} systems has as many right sides", (), message)
     rows = a.stream.rows
     extent = Extent(rows * order, rows * (order - 1) * Rational(1, 2), mask="triangular")
     matrix = Operand("A", (a.id,), seen=True)

@@ -20,6 +20,7 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.batch import BatchError
+from tests.diagnostics.plain import unplain
 from tests.sampling import amount
 
 from .interpreter import run
@@ -97,9 +98,11 @@ def used(model: Model, config: dict[str, Any], batch: dict[str, Any], targets: t
         estimator = model.estimator(config)
         moments = estimator.moments(**batch)
         return estimator.parameters, estimator.forward(moments), estimator.backward(moments)
-    except (ConfigError, BatchError):
+    except (ConfigError, BatchError) as error:
+        assert not unplain(str(error)), error
         return None
     except SpecError as error:
+        assert not unplain(str(error)), error
         if all(item.code == "bad-expression" and item.message.startswith("index ") for item in error.diagnostics):
             return None
         raise
@@ -112,7 +115,10 @@ def check(seed: int, budget: int, folder: Path) -> bool:
     document = changed(case, rng)
     (folder / "small.yaml").write_text(to_yaml(document), "utf-8")
     file = SpecFile(folder, folder / "small.yaml", "small.yaml")
-    if any(finding.severity == "error" for finding in findings(file)):
+    found = findings(file)
+    told = "\n".join(finding.render() for finding in found)
+    assert not unplain(told), told
+    if any(finding.severity == "error" for finding in found):
         return False
     model = Model(file, read(Source("small.yaml", to_yaml(document)), lambda name: None))
     for config in ({}, *(drawn_config(rng) for _ in range(4))):

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from symflops.emit.page.length_polynomials import Assumption, Unknown, holds
+from symflops.model.evaluate import ConfigError
 from symflops.model.formula import Formula, Sym, evaluate, symbols
 from symflops.model.program import Program
 from symflops.runtime.typical import as_batch
@@ -82,23 +83,30 @@ def typical_lengths(program: Program) -> dict[str, int]:
 
 
 def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str, int]], Any]:
-    """The value of a formula by the lengths, at some sizes."""
-    return lambda lengths: evaluate(formula, {**sizes, **lengths})
+    """The value of a formula by the lengths, at some sizes, which a length may not fit."""
+
+    def rest(lengths: Mapping[str, int]) -> Any:
+        try:
+            return evaluate(formula, {**sizes, **lengths})
+        except ZeroDivisionError:
+            raise ConfigError("the config does not fit the model: a length is divided by zero") from None
+
+    return rest
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:
     """The value of every letter: its default, or the size that the structure was built for; None if one has no default."""
     found: dict[str, Any] = {}
     fixed = dict(program.fixed)
-    for field in program.fields:
-        if field.letter in fixed:
-            found[field.letter] = fixed[field.letter]
-        elif field.required:
-            return None
-        else:
-            plain = field.default is None or isinstance(field.default, (bool, str, tuple))
-            found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
     try:
+        for field in program.fields:
+            if field.letter in fixed:
+                found[field.letter] = fixed[field.letter]
+            elif field.required:
+                return None
+            else:
+                plain = field.default is None or isinstance(field.default, (bool, str, tuple))
+                found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
         for definition in program.definitions:
             found[definition.letter] = evaluate(definition.formula, found)
     except (LookupError, ArithmeticError):  # the structure was built for a config whose lists are longer than the defaults

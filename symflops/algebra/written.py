@@ -1,0 +1,69 @@
+"""Expressions as text: our functions as a spec writes them, for messages; by the names of their classes, as a sort key."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sympy import Symbol
+from sympy.core.symbol import Str
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
+
+if TYPE_CHECKING:
+    from sympy import Expr, Function
+
+FORMS = {
+    "FloorDiv": "{}//{}", "CeilDiv": "ceil({}, {})", "Modulo": "{} % {}", "Least": "min({}, {})", "Most": "max({}, {})",
+    "Excess": "max(0, {})", "Longest": "longest({})", "Item": "{}[{}]", "Each": "{}[{}]", "Length": "len({})",
+    "Occurrences": "count({}, {})", "Total": "sum({})", "Tally": "sum({3} for {0} in range({1}, {2}))",
+}  # fmt: skip
+CONDITIONS = {
+    "AtLeast": ("{} >= {}", "{} < {}"), "Equal": ("{} == {}", "{} != {}"), "Given": ("{} != null", "{} == null"),
+    "Contains": ("{} in {}", "{} not in {}"),
+}  # fmt: skip
+QUOTIENTS = ("FloorDiv", "Modulo")
+LEVELS = dict.fromkeys(QUOTIENTS, PRECEDENCE["Add"]) | dict.fromkeys(CONDITIONS, PRECEDENCE["Relational"])
+
+
+class Plain(StrPrinter):  # type: ignore[misc]
+    """Prints our functions by the names of their classes, with their operands in brackets."""
+
+    printmethod = "_plain"
+
+    def parenthesize(self, item: Any, level: int, strict: bool = False) -> str:
+        """``item``; a call needs no brackets."""
+        return str(self._print(item) if getattr(item, "is_Function", False) else super().parenthesize(item, level, strict))
+
+
+@lru_cache(maxsize=1 << 14)
+def text_of(atom: Expr) -> str:
+    """An atom as text: a sort key that no hash seed changes."""
+    return str(Plain().doprint(atom))
+
+
+def written(atom: Function, printer: StrPrinter, negated: bool = False) -> str:
+    """``atom`` as a spec writes it; a condition also as its opposite."""
+    name = type(atom).__name__
+    args = tuple(part.xreplace(_plain_index(atom.args[0])) for part in atom.args) if name == "Tally" else atom.args
+    level = PRECEDENCE["Mul"] if name in QUOTIENTS else LEVELS.get(name)
+    parts = [_part(part, printer, level) for part in args]
+    if name in CONDITIONS:
+        return CONDITIONS[name][negated].format(*parts)
+    return FORMS[name].format(*parts) if name in FORMS else f"{name.lower()}({', '.join(parts)})"
+
+
+def level_of(atom: Function) -> int:
+    """How tightly the text of ``atom`` binds, by sympy's table."""
+    return int(LEVELS.get(type(atom).__name__, PRECEDENCE["Atom"]))
+
+
+def _plain_index(index: Expr) -> dict[Expr, Expr]:
+    """The bound ``index`` of a sum under its own name, which has no mark."""
+    return {index: Symbol(str(index).partition("@")[0], **index.assumptions0)}
+
+
+def _part(part: Expr, printer: StrPrinter, level: int | None) -> str:
+    if isinstance(part, Str):
+        return repr(part.name)
+    return str(printer.doprint(part) if level is None else printer.parenthesize(part, level))
