@@ -67,7 +67,8 @@ class _Walker:
             hint = did_you_mean(
                 node.id,
                 self.names,
-                f"declare it under 'sizes' as '{node.id}: <field of the config>', or derive it under 'derived'",
+                f"declare it under 'sizes' as '{node.id}: <field of the config>', or derive it under 'derived'; "
+                f"a text has quotes of its own: \"'{node.id}'\"",
             )
             self.fail("unknown-size", f"size '{node.id}' is not declared", node, hint)
         return self.names[node.id]
@@ -272,7 +273,7 @@ class _Walker:
         return isinstance(value, Setting) or (isinstance(value, Truth) and value not in (YES, NO))
 
     def structural(self, node: ast.expr, message: str) -> None:
-        hint = "it decides the structure: give it a value in a variant"
+        hint = "it decides the structure: give it a default; other structures may be variants"
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
         found = [self.names.get(name.id) for name in ast.walk(node) if isinstance(name, ast.Name)]
         found.sort(key=lambda value: not self.decides(value))

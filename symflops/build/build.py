@@ -22,7 +22,7 @@ from symflops.build.journal import Journaled
 from symflops.build.roles import with_roles
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services, services_of
-from symflops.build.streams import Streams
+from symflops.build.streams import Streams, declared_as
 from symflops.diagnostics.findings import Label, Reporter, SpecError, did_you_mean
 from symflops.frontend.definition_order import early_size
 from symflops.model.graph import Graph
@@ -159,7 +159,7 @@ def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[st
     declared, name = services.streams.declared, item.name.text
     stream = declared.get(item.stream.text)
     if stream is None:
-        hint = did_you_mean(item.stream.text, declared, "declare it under 'streams'")
+        hint = did_you_mean(item.stream.text, declared, declared_as(item.stream.text))
         services.report.error("unknown-stream", f"there is no stream '{item.stream}'", item.stream.span, hint)
         services.graph.poison([name], frame)
         return None

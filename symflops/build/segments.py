@@ -292,6 +292,6 @@ class Segments:
         message = f"'{name}' enters the repeat with width {said(before.width)} and leaves it with width {said(after.width)}"
         if before.width == after.width:
             message = f"'{name}' leaves the repeat with other rows than it enters"
-        hint = "a name that exists outside is carried from one iteration to the next: bind another name if it is not"
+        hint = "a name that exists outside is carried on: bind another one; if iterations change it, repeat over range(n)"
         also = () if before.span is after.span else before.long if before.width == after.width else before.wide
         self.services.report.error("carried-mismatch", message, after.span, hint, also=also)

@@ -139,6 +139,11 @@ class Streams:
         return value
 
 
+def declared_as(name: str) -> str:
+    """How to declare a stream, as a hint."""
+    return f"declare it under 'streams': '{name}: [x]', or '{name}: []' for one row per sample"
+
+
 class StreamScope:
     """The streams that one operator sees, with the names of its frame, which decides conditions on loop indices."""
 
@@ -148,7 +153,7 @@ class StreamScope:
     def named(self, name: str, call: Call) -> Stream:
         """The declared stream ``name``."""
         if name not in self.streams.declared:
-            hint = did_you_mean(name, self.streams.declared, "declare it under 'streams'")
+            hint = did_you_mean(name, self.streams.declared, declared_as(name))
             call.fail("unknown-stream", f"there is no stream '{name}'", "stream", hint)
         return self.streams.declared[name]
 

@@ -25,6 +25,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 
 MOST_STRUCTURES, MOST_OPERATORS = 64, 3_000
 """Bounds on the structures beside the defaults, classes and variants: their number, and that of their operators."""
+STAND_IN = {"number": 64, "count": 2}
+"""The value of a size without a default in an estimate, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,10 @@ def derived(model: Model, one: Structure) -> Graph | None:
         compiled = model.required(Goal.PROGRAM, ["full"], ["symflops"], config, one.variant)
         program = program_in(compiled)
         if not one.variant:
-            estimator = InterpretedEstimator(program, one.config)
+            missing = {
+                field.letter: STAND_IN[field.kind] for field in program.fields if field.required and field.kind in STAND_IN
+            }
+            estimator = InterpretedEstimator(program, config_with(model.spec.sizes, missing, one.config))
             estimator.total(estimator.moments(**typical_batch(program)))
     except SpecError:
         raise
@@ -138,5 +143,5 @@ def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> It
         first = next(iter(reasons.values())).diagnostic
         names = ", ".join(f"'{name}'" for name in reasons)
         message = f"the structure depends on {names}, so its closed forms hold for one structure each"
-        told = f"{first.message}; checked with {tried} other value{'' if tried == 1 else 's'}"
+        told = f"{first.message}; checked with {tried or 'no'} other value{'' if tried == 1 else 's'}"
         yield Diagnostic("structural-size", message, first.span, "", "note", note=told if whole else f"{told}, not with all")

@@ -247,6 +247,10 @@ class _Document:
         axes = self.shapes.text(given.get("layout"), "'layout'").split()
         values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
         node = given.get("layout") or given.get("values") or given.get("counts")
+        for word in dict.fromkeys(word for word in axes if axes.count(word) > 1 and "=" not in word):
+            hint = "each dimension has a word of its own: axes by their names, the width by another one, such as 'c'"
+            message = f"the layout '{' '.join(axes)}' names two dimensions '{word}'"
+            self.shapes.report.error("duplicate-name", message, node.span if node else None, hint)
         return Layout(
             tuple(axes), tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span if node else None
         )

@@ -78,10 +78,14 @@ def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...],
     """``heads * width of one query head``; checks that all query and key heads are equally wide."""
     width = call.equally_wide(queries, "query", "queries are equally wide")
     one = call.definitions.divide(width, heads)
-    if (one is None or not one.is_integer) and not allows_rounding(call, width, heads):
-        refuse_heads(call, queries[0], heads, "heads")
+    exact: dict[Expr, Expr] = {}
+    if one is None or not one.is_integer:
+        if not allows_rounding(call, width, heads):
+            refuse_heads(call, queries[0], heads, "heads")
+        exact = {FloorDiv(width, heads): width / heads}
     for key in keys:
-        if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
+        wide = call.definitions.expand(call.width(key, "key")).expr.xreplace(exact)
+        if not call.definitions.equal(wide * heads, width * groups):
             needed = width * groups / heads
             message = (
                 f"'{key.name}' has width {said(key.width)}; {said(groups)} key heads as wide as "

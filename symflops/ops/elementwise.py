@@ -29,7 +29,7 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
         axes = other.stream.parts[0].axes
         if all(dict(part.axes).get(axis) == length for part in first.stream.parts for axis, length in axes):
             return
-    hint = "say how its rows become those: 'expand', 'select', ..."
+    hint = "make the rows equal: 'slice' or 'select' (with 'like') takes some, 'expand' or 'pad' adds some"
     message = f"'{other.name}' has rows {other.stream}, '{first.name}' has rows {first.stream}"
     refuse("row-mismatch", message, field, hint, about=other, also=(*other.long, *first.long))
 

@@ -36,7 +36,7 @@ def reshape(call: Call) -> None:
     before = call.width(x)
     if width is None or not call.definitions.equal(x.stream.rows * before, stream.rows * width):
         message = f"a reshape keeps rows times width: {x.stream} of width {said(before)} became {stream} of width {said(width)}"
-        hint = "'pool', 'select' or 'slice' makes fewer, 'expand' or 'pad' more"
+        hint = "'pool', 'select' or 'slice' makes fewer, 'expand' or 'pad' more; an axis in a length is that of the operand"
         note = call.definitions.formulas_of(before, width)
         call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", hint, also=x.wide, note=note)
 

@@ -88,8 +88,8 @@ def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str
     def rest(lengths: Mapping[str, int]) -> Any:
         try:
             return evaluate(formula, {**sizes, **lengths})
-        except ZeroDivisionError:
-            raise ConfigError("the config does not fit the model: a length is divided by zero") from None
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(f"the config does not fit the model: {error}") from None
 
     return rest
 
