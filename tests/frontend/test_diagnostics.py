@@ -59,7 +59,7 @@ MISTAKES = {
     "absent-value": (graph("- a: {op: linear, from: t, width: D, when: tied, to: u}", "- o: {op: linear, from: u, width: D}"), "u", "only if"),
     "result-count": (graph("- a: {op: linear, from: t, width: D, to: [o, p]}"), "o", "to"),
     "index-hides": (graph("- m: {repeat: L, index: D, graph: [a: {op: linear, from: t, width: 3, to: o}]}"), "D", "another letter"),
-    "carried-mismatch": (graph("- m: {repeat: L, graph: [a: {op: linear, from: t, width: 2*D, to: t}]}", "- o: {op: mul, from: t}"), "", "bind another name"),
+    "carried-mismatch": (graph("- m: {repeat: L, graph: [a: {op: linear, from: t, width: 2*D, to: t}]}", "- o: {op: mul, from: t}"), "", "bind another one"),
     "index-set-mismatch": (graph("- o: {op: concat, along: tokens, from: [t, i]}", head=HEAD.replace("sample: []}", "sample: [], pics: {over: images, axes: [w]}}").replace("graph:", "  i: {stream: pics, width: D}\ngraph:")), "", ""),
     "bad-expression": (graph("- o: {op: linear, from: t, width: 'D +'}"), "", ""),
     "not-whole": (graph("- o: {op: linear, from: t, width: D/2}"), "D/2", "int(...)"),
@@ -105,7 +105,7 @@ def test_the_rendering_is_as_designed():
         "   |\n"
         "14 |   - up: {op: linear, from: t, width: D_ff, to: o}\n"
         "   |                                      ^^^^\n"
-        "   = hint: declare it under 'sizes' as 'D_ff: <field of the config>', or derive it under 'derived'"
+        "   = hint: declare it under 'sizes' as 'D_ff: <field of the config>', or derive it under 'derived'; a text has quotes of its own: \"'D_ff'\""
     )
 
 
