@@ -147,11 +147,10 @@ class Scan:
         A cost is of 64 bits if the costs of all rows are, else a decimal of 38 digits. It is null for rows that cannot run.
         """
         models = {name: (model.rows, model.terms()) for name, model in zip(cost_names(self.models), self.models, strict=True)}
-        most = self.writer.costs(models, dict.fromkeys(models, "HUGEINT"), [])
-        cells = ", ".join(f"max({DUCKDB.name(name)}) AS {DUCKDB.name(name)}" for name in models)
-        largest = self.table.rows(f"SELECT {cells} FROM ({most}) AS costs")[0]
-        kinds = {name: "BIGINT" if (value or 0) < 2**63 else "DECIMAL(38, 0)" for name, value in largest.items()}
-        query = self.writer.costs(models, kinds, kept)
+        writer = Writer(DUCKDB, self.table.name, self._largest(), checked=True)
+        wide = {name: model for name, model in models.items() if writer.is_wide(model[1])}
+        kinds = dict.fromkeys(models, "BIGINT") | self._kinds(writer, wide)
+        query = writer.costs(models, kinds, kept)
         target = Path(path)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         os.close(handle)
@@ -163,6 +162,22 @@ class Scan:
         finally:
             Path(temporary).unlink(missing_ok=True)
         return kinds
+
+    def _largest(self) -> dict[str, int]:
+        """The largest length of each column that a model can run; no cost is above that of these."""
+        names = {name: DUCKDB.name(name) for name in self.longest}
+        cells = [f"max({name}) FILTER ({name} BETWEEN 0 AND {self.longest[key]}) AS {name}" for key, name in names.items()]
+        (found,) = self.table.rows(f"SELECT {', '.join(cells)} FROM {self.table.name}")
+        return {name: int(value or 0) for name, value in found.items()}
+
+    def _kinds(self, writer: Writer, models: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
+        """The types of costs that bounds do not decide, by the largest cost of each model."""
+        if not models:
+            return {}
+        most = writer.costs(models, dict.fromkeys(models, "HUGEINT"), [])
+        cells = ", ".join(f"max({DUCKDB.name(name)}) AS {DUCKDB.name(name)}" for name in models)
+        (largest,) = self.table.rows(f"SELECT {cells} FROM ({most}) AS costs")
+        return {name: "BIGINT" if (value or 0) < 2**63 else "DECIMAL(38, 0)" for name, value in largest.items()}
 
 
 def cost_names(models: Sequence[Priced]) -> list[str]:

@@ -131,11 +131,15 @@ class Writer:
             cells.append(f"CAST({cost} AS {kinds[name]}) AS {self.engine.name(name)}")
         return "\n".join(["SELECT", *commas(cells), f"FROM {self.table}"])
 
+    def is_wide(self, terms: Sequence[tuple[Total, int]]) -> bool:
+        """Whether a cost, or a value on the way to it, could leave 64 bits."""
+        most = sum(abs(cost) * bounds(total.formula, self.longest).most for total, cost in terms)
+        return bool(most >= 2**NARROW_BITS)
+
     def cost(self, items: Items, terms: Sequence[tuple[Total, int]]) -> str:
         """The cost of an item."""
         columns = {name: self.integer(name) for name in items.columns}
-        most = sum(abs(cost) * bounds(total.formula, self.longest).most for total, cost in terms)
-        printer = SqlPrinter(self.engine, columns, most >= 2**NARROW_BITS)
+        printer = SqlPrinter(self.engine, columns, self.is_wide(terms))
         texts = []
         for total, cost in terms:
             if isinstance(total.formula, Num):
