@@ -161,16 +161,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     has_kinds = sizes.layer_types is not None
     pattern = sizes._sliding_window_pattern
     layers_1 = sum((kinds[i] == "sliding_attention")*((i + 1) % pattern == 0) for i in range(L))
-    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    layers_3 = sum(((i + 1) % pattern == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % pattern == 0) for i in range(L))
+    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
     part_1 = layers_2 - layers_1
     part_2 = layers_3 - layers_1
-    part_3 = L + layers_1 - layers_2 - layers_3
+    part_3 = L + layers_1 - layers_3 - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_2_ = (0, 1 - 2*W, 2*W, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_3_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_3_ = (0, 1 - 2*W, 2*W, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_4_ = (0, 2*W*has_kinds + 1 - 2*W - has_kinds, 2*W + has_kinds - 2*W*has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [

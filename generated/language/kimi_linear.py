@@ -334,10 +334,10 @@ def _parameters(sizes: Sizes) -> Counts:
     V = sizes.vocab_size; biased = sizes.attention_bias; act = sizes.hidden_act
     layers_1 = sum((mlps[i] == "sparse")*(i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_3 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
-    layers_4 = sum((i + 1 in full) for i in range(L))
-    layers_5 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
-    layers_6 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_3 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
+    layers_4 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_5 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
+    layers_6 = sum((i + 1 in full) for i in range(L))
     layers_7 = sum((mlps[i] == "sparse") for i in range(L))
     case_1 = act == "prelu"
     case_2 = act == "xielu"
@@ -346,19 +346,19 @@ def _parameters(sizes: Sizes) -> Counts:
     part_3 = layers_1*D*H*dr
     part_4 = layers_1*D*H*has_rq*dn
     part_5 = layers_1*D*H*has_rq*dr
-    part_6 = layers_1*D*H*has_rq*dn*has_full
-    part_7 = layers_1*D*H*has_rq*dr*has_full
-    part_8 = layers_1*D*H*dn*has_full
-    part_9 = layers_1*D*H*dr*has_full
-    part_10 = layers_1*D*Hl*dl*has_full
-    part_11 = layers_3*D*Hl*dl
-    part_12 = part_10 + part_11 - layers_3*D*Hl*dl*has_full - layers_1*D*Hl*dl
-    part_13 = layers_1*D*Hl*dl
-    part_14 = layers_2*D*Hl*dl*has_full + layers_3*D*Hl*dl*has_full + layers_4*D*Hl*dl + part_13 - layers_4*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full - layers_2*D*Hl*dl - layers_3*D*Hl*dl
-    part_15 = layers_5*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full
-    part_16 = part_10 + layers_6*D*Hl*dl*has_full - layers_2*D*Hl*dl*has_full - layers_5*D*Hl*dl*has_full
-    part_17 = part_13 + layers_7*D*Hl*dl - layers_3*D*Hl*dl - layers_5*D*Hl*dl
-    part_18 = L*D*Hl*dl + layers_2*D*Hl*dl + part_11 + layers_5*D*Hl*dl - layers_4*D*Hl*dl - layers_1*D*Hl*dl - layers_6*D*Hl*dl - layers_7*D*Hl*dl
+    part_6 = layers_1*D*H*dn*has_full
+    part_7 = layers_1*D*H*dr*has_full
+    part_8 = layers_1*D*H*has_rq*dn*has_full
+    part_9 = layers_1*D*H*has_rq*dr*has_full
+    part_10 = layers_3*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full
+    part_11 = layers_1*D*Hl*dl*has_full
+    part_12 = part_11 + layers_4*D*Hl*dl*has_full - layers_2*D*Hl*dl*has_full - layers_3*D*Hl*dl*has_full
+    part_13 = layers_5*D*Hl*dl
+    part_14 = part_11 + part_13 - layers_5*D*Hl*dl*has_full - layers_1*D*Hl*dl
+    part_15 = layers_1*D*Hl*dl
+    part_16 = layers_2*D*Hl*dl*has_full + layers_5*D*Hl*dl*has_full + layers_6*D*Hl*dl + part_15 - layers_6*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full - layers_2*D*Hl*dl - layers_5*D*Hl*dl
+    part_17 = part_15 + layers_7*D*Hl*dl - layers_5*D*Hl*dl - layers_3*D*Hl*dl
+    part_18 = L*D*Hl*dl + layers_2*D*Hl*dl + part_13 + layers_3*D*Hl*dl - layers_6*D*Hl*dl - layers_1*D*Hl*dl - layers_4*D*Hl*dl - layers_7*D*Hl*dl
     part_19 = layers_1*D*has_rq*rq
     part_20 = layers_1*D*has_rq*rq*has_full
     part_21 = layers_1*has_rq*rq*biased
@@ -391,53 +391,53 @@ def _parameters(sizes: Sizes) -> Counts:
     part_48 = L*D*F - layers_7*D*F
     part_49 = L*case_2 - layers_7*case_2
     part_50 = 3*layers_1*Hl*dl*N*has_full
-    part_51 = 3*layers_3*Hl*dl*N
+    part_51 = 3*layers_5*Hl*dl*N
     part_52 = 3*layers_1*Hl*dl*N
-    part_53 = layers_1*D*dl*has_full
-    part_54 = layers_3*D*dl
-    part_55 = part_53 + part_54 - layers_3*D*dl*has_full - layers_1*D*dl
-    part_56 = layers_1*D*dl
-    part_57 = layers_2*D*dl*has_full + layers_3*D*dl*has_full + layers_4*D*dl + part_56 - layers_4*D*dl*has_full - layers_1*D*dl*has_full - layers_2*D*dl - layers_3*D*dl
-    part_58 = layers_5*D*dl*has_full - layers_1*D*dl*has_full
-    part_59 = part_53 + layers_6*D*dl*has_full - layers_2*D*dl*has_full - layers_5*D*dl*has_full
-    part_60 = part_56 + layers_7*D*dl - layers_3*D*dl - layers_5*D*dl
-    part_61 = L*D*dl + layers_2*D*dl + part_54 + layers_5*D*dl - layers_4*D*dl - layers_1*D*dl - layers_6*D*dl - layers_7*D*dl
-    part_62 = layers_1*Hl*dl**2*has_full
-    part_63 = layers_3*Hl*dl**2
-    part_64 = part_62 + part_63 - layers_3*Hl*dl**2*has_full - layers_1*Hl*dl**2
-    part_65 = layers_1*Hl*dl**2
-    part_66 = layers_2*Hl*dl**2*has_full + layers_3*Hl*dl**2*has_full + layers_4*Hl*dl**2 + part_65 - layers_4*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full - layers_2*Hl*dl**2 - layers_3*Hl*dl**2
-    part_67 = layers_5*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full
-    part_68 = part_62 + layers_6*Hl*dl**2*has_full - layers_2*Hl*dl**2*has_full - layers_5*Hl*dl**2*has_full
-    part_69 = part_65 + layers_7*Hl*dl**2 - layers_3*Hl*dl**2 - layers_5*Hl*dl**2
-    part_70 = L*Hl*dl**2 + layers_2*Hl*dl**2 + part_63 + layers_5*Hl*dl**2 - layers_4*Hl*dl**2 - layers_1*Hl*dl**2 - layers_6*Hl*dl**2 - layers_7*Hl*dl**2
+    part_53 = layers_3*D*dl*has_full - layers_1*D*dl*has_full
+    part_54 = layers_1*D*dl*has_full
+    part_55 = part_54 + layers_4*D*dl*has_full - layers_2*D*dl*has_full - layers_3*D*dl*has_full
+    part_56 = layers_5*D*dl
+    part_57 = part_54 + part_56 - layers_5*D*dl*has_full - layers_1*D*dl
+    part_58 = layers_1*D*dl
+    part_59 = layers_2*D*dl*has_full + layers_5*D*dl*has_full + layers_6*D*dl + part_58 - layers_6*D*dl*has_full - layers_1*D*dl*has_full - layers_2*D*dl - layers_5*D*dl
+    part_60 = part_58 + layers_7*D*dl - layers_5*D*dl - layers_3*D*dl
+    part_61 = L*D*dl + layers_2*D*dl + part_56 + layers_3*D*dl - layers_6*D*dl - layers_1*D*dl - layers_4*D*dl - layers_7*D*dl
+    part_62 = layers_3*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full
+    part_63 = layers_1*Hl*dl**2*has_full
+    part_64 = part_63 + layers_4*Hl*dl**2*has_full - layers_2*Hl*dl**2*has_full - layers_3*Hl*dl**2*has_full
+    part_65 = layers_5*Hl*dl**2
+    part_66 = part_63 + part_65 - layers_5*Hl*dl**2*has_full - layers_1*Hl*dl**2
+    part_67 = layers_1*Hl*dl**2
+    part_68 = layers_2*Hl*dl**2*has_full + layers_5*Hl*dl**2*has_full + layers_6*Hl*dl**2 + part_67 - layers_6*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full - layers_2*Hl*dl**2 - layers_5*Hl*dl**2
+    part_69 = part_67 + layers_7*Hl*dl**2 - layers_5*Hl*dl**2 - layers_3*Hl*dl**2
+    part_70 = L*Hl*dl**2 + layers_2*Hl*dl**2 + part_65 + layers_3*Hl*dl**2 - layers_6*Hl*dl**2 - layers_1*Hl*dl**2 - layers_4*Hl*dl**2 - layers_7*Hl*dl**2
     part_71 = layers_1*Hl*dl*has_full
-    part_72 = layers_3*Hl*dl
+    part_72 = layers_5*Hl*dl
     part_73 = layers_1*Hl*dl
     part_74 = layers_1*Hl*has_full
-    part_75 = layers_3*Hl
+    part_75 = layers_5*Hl
     part_76 = layers_1*Hl
     part_77 = layers_1*D*Hl*has_full
-    part_78 = layers_3*D*Hl
+    part_78 = layers_5*D*Hl
     part_79 = layers_1*D*Hl
     part_80 = layers_1*dl*has_full
-    part_81 = layers_3*dl
+    part_81 = layers_5*dl
     part_82 = layers_1*dl
     act_fn_1: Counts = [("weight", layers_7*case_1), ("alpha_p", part_1), ("alpha_n", part_1)]
     return [
         ("model.embed_tokens.weight",                             D*V),
         ("model.layers.*.input_layernorm.weight",                 L*D),
-        ("model.layers.*.self_attn.q_proj.weight",                part_2 + part_3 - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_4 + part_5 + layers_2*D*H*dn + layers_2*D*H*dr - layers_2*D*H*has_rq*dn - layers_2*D*H*has_rq*dr - layers_1*D*H*dn - layers_1*D*H*dr + part_6 + part_7 + layers_3*D*H*dn*has_full + layers_3*D*H*dr*has_full - layers_3*D*H*has_rq*dn*has_full - layers_3*D*H*has_rq*dr*has_full - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + layers_2*D*H*has_rq*dn*has_full + layers_2*D*H*has_rq*dr*has_full + layers_3*D*H*has_rq*dn*has_full + layers_3*D*H*has_rq*dr*has_full + layers_4*D*H*dn*has_full + layers_4*D*H*dr*has_full + part_8 + part_9 - layers_4*D*H*has_rq*dn*has_full - layers_4*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_2*D*H*dn*has_full - layers_2*D*H*dr*has_full - layers_3*D*H*dn*has_full - layers_3*D*H*dr*has_full + layers_5*D*H*has_rq*dn*has_full + layers_5*D*H*has_rq*dr*has_full + part_4 + part_5 + part_8 + part_9 + layers_5*D*H*dn + layers_5*D*H*dr - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn - layers_5*D*H*has_rq*dr - layers_5*D*H*dn*has_full - layers_5*D*H*dr*has_full - layers_1*D*H*dn - layers_1*D*H*dr + part_6 + part_7 + layers_6*D*H*has_rq*dn*has_full + layers_6*D*H*has_rq*dr*has_full + layers_2*D*H*has_rq*dn + layers_2*D*H*has_rq*dr + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_5*D*H*has_rq*dn + layers_5*D*H*has_rq*dr + layers_5*D*H*dn*has_full + layers_5*D*H*dr*has_full + part_2 + part_3 + layers_6*D*H*dn + layers_6*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_5*D*H*has_rq*dn*has_full - layers_5*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full - layers_6*D*H*has_rq*dn - layers_6*D*H*has_rq*dr - layers_6*D*H*dn*has_full - layers_6*D*H*dr*has_full - layers_2*D*H*dn - layers_2*D*H*dr - layers_5*D*H*dn - layers_5*D*H*dr + part_12 + part_14 + part_15 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.q_a_proj.weight",              part_19 + layers_2*D*has_rq*rq - layers_1*D*has_rq*rq + layers_3*D*has_rq*rq*has_full - layers_1*D*has_rq*rq*has_full + layers_4*D*has_rq*rq*has_full + part_20 - layers_2*D*has_rq*rq*has_full - layers_3*D*has_rq*rq*has_full + part_20 + layers_5*D*has_rq*rq - layers_5*D*has_rq*rq*has_full - layers_1*D*has_rq*rq + layers_2*D*has_rq*rq*has_full + layers_5*D*has_rq*rq*has_full + part_19 + layers_6*D*has_rq*rq - layers_1*D*has_rq*rq*has_full - layers_6*D*has_rq*rq*has_full - layers_2*D*has_rq*rq - layers_5*D*has_rq*rq),
-        ("model.layers.*.self_attn.q_a_proj.bias",                part_21 + layers_2*has_rq*rq*biased - layers_1*has_rq*rq*biased + layers_3*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased*has_full + layers_4*has_rq*rq*biased*has_full + part_22 - layers_2*has_rq*rq*biased*has_full - layers_3*has_rq*rq*biased*has_full + part_22 + layers_5*has_rq*rq*biased - layers_5*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased + layers_2*has_rq*rq*biased*has_full + layers_5*has_rq*rq*biased*has_full + part_21 + layers_6*has_rq*rq*biased - layers_1*has_rq*rq*biased*has_full - layers_6*has_rq*rq*biased*has_full - layers_2*has_rq*rq*biased - layers_5*has_rq*rq*biased),
-        ("model.layers.*.self_attn.q_a_layernorm.weight",         part_23 + layers_2*has_rq*rq - layers_1*has_rq*rq + layers_3*has_rq*rq*has_full - layers_1*has_rq*rq*has_full + layers_4*has_rq*rq*has_full + part_24 - layers_2*has_rq*rq*has_full - layers_3*has_rq*rq*has_full + part_24 + layers_5*has_rq*rq - layers_5*has_rq*rq*has_full - layers_1*has_rq*rq + layers_2*has_rq*rq*has_full + layers_5*has_rq*rq*has_full + part_23 + layers_6*has_rq*rq - layers_1*has_rq*rq*has_full - layers_6*has_rq*rq*has_full - layers_2*has_rq*rq - layers_5*has_rq*rq),
-        ("model.layers.*.self_attn.q_b_proj.weight",              part_25 + part_26 + layers_2*H*has_rq*rq*dn + layers_2*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_3*H*has_rq*rq*dn*has_full + layers_3*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full + layers_4*H*has_rq*rq*dn*has_full + layers_4*H*has_rq*rq*dr*has_full + part_27 + part_28 - layers_2*H*has_rq*rq*dn*has_full - layers_2*H*has_rq*rq*dr*has_full - layers_3*H*has_rq*rq*dn*has_full - layers_3*H*has_rq*rq*dr*has_full + part_27 + part_28 + layers_5*H*has_rq*rq*dn + layers_5*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn*has_full - layers_5*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_5*H*has_rq*rq*dn*has_full + layers_5*H*has_rq*rq*dr*has_full + part_25 + part_26 + layers_6*H*has_rq*rq*dn + layers_6*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full - layers_6*H*has_rq*rq*dn*has_full - layers_6*H*has_rq*rq*dr*has_full - layers_2*H*has_rq*rq*dn - layers_2*H*has_rq*rq*dr - layers_5*H*has_rq*rq*dn - layers_5*H*has_rq*rq*dr),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.weight",    part_29 + part_30 + layers_2*D*r + layers_2*D*dr - layers_1*D*r - layers_1*D*dr + layers_3*D*r*has_full + layers_3*D*dr*has_full - layers_1*D*r*has_full - layers_1*D*dr*has_full + layers_4*D*r*has_full + layers_4*D*dr*has_full + part_31 + part_32 - layers_2*D*r*has_full - layers_2*D*dr*has_full - layers_3*D*r*has_full - layers_3*D*dr*has_full + part_31 + part_32 + layers_5*D*r + layers_5*D*dr - layers_5*D*r*has_full - layers_5*D*dr*has_full - layers_1*D*r - layers_1*D*dr + layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_5*D*r*has_full + layers_5*D*dr*has_full + part_29 + part_30 + layers_6*D*r + layers_6*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full - layers_6*D*r*has_full - layers_6*D*dr*has_full - layers_2*D*r - layers_2*D*dr - layers_5*D*r - layers_5*D*dr),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.bias",      part_33 + part_34 + layers_2*r*biased + layers_2*dr*biased - layers_1*r*biased - layers_1*dr*biased + layers_3*r*biased*has_full + layers_3*dr*biased*has_full - layers_1*r*biased*has_full - layers_1*dr*biased*has_full + layers_4*r*biased*has_full + layers_4*dr*biased*has_full + part_35 + part_36 - layers_2*r*biased*has_full - layers_2*dr*biased*has_full - layers_3*r*biased*has_full - layers_3*dr*biased*has_full + part_35 + part_36 + layers_5*r*biased + layers_5*dr*biased - layers_5*r*biased*has_full - layers_5*dr*biased*has_full - layers_1*r*biased - layers_1*dr*biased + layers_2*r*biased*has_full + layers_2*dr*biased*has_full + layers_5*r*biased*has_full + layers_5*dr*biased*has_full + part_33 + part_34 + layers_6*r*biased + layers_6*dr*biased - layers_1*r*biased*has_full - layers_1*dr*biased*has_full - layers_6*r*biased*has_full - layers_6*dr*biased*has_full - layers_2*r*biased - layers_2*dr*biased - layers_5*r*biased - layers_5*dr*biased),
-        ("model.layers.*.self_attn.kv_a_layernorm.weight",        part_37 + layers_2*r - layers_1*r + layers_3*r*has_full - layers_1*r*has_full + layers_4*r*has_full + part_38 - layers_2*r*has_full - layers_3*r*has_full + part_38 + layers_5*r - layers_5*r*has_full - layers_1*r + layers_2*r*has_full + layers_5*r*has_full + part_37 + layers_6*r - layers_1*r*has_full - layers_6*r*has_full - layers_2*r - layers_5*r),
-        ("model.layers.*.self_attn.kv_b_proj.weight",             part_39 + part_40 + layers_2*H*r*dn + layers_2*H*r*dv - layers_1*H*r*dn - layers_1*H*r*dv + layers_3*H*r*dn*has_full + layers_3*H*r*dv*has_full - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full + layers_4*H*r*dn*has_full + layers_4*H*r*dv*has_full + part_41 + part_42 - layers_2*H*r*dn*has_full - layers_2*H*r*dv*has_full - layers_3*H*r*dn*has_full - layers_3*H*r*dv*has_full + part_41 + part_42 + layers_5*H*r*dn + layers_5*H*r*dv - layers_5*H*r*dn*has_full - layers_5*H*r*dv*has_full - layers_1*H*r*dn - layers_1*H*r*dv + layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_5*H*r*dn*has_full + layers_5*H*r*dv*has_full + part_39 + part_40 + layers_6*H*r*dn + layers_6*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full - layers_6*H*r*dn*has_full - layers_6*H*r*dv*has_full - layers_2*H*r*dn - layers_2*H*r*dv - layers_5*H*r*dn - layers_5*H*r*dv),
-        ("model.layers.*.self_attn.o_proj.weight",                part_43 + layers_2*D*H*dv - layers_1*D*H*dv + layers_3*D*H*dv*has_full - layers_1*D*H*dv*has_full + layers_4*D*H*dv*has_full + part_44 - layers_2*D*H*dv*has_full - layers_3*D*H*dv*has_full + part_44 + layers_5*D*H*dv - layers_5*D*H*dv*has_full - layers_1*D*H*dv + layers_2*D*H*dv*has_full + layers_5*D*H*dv*has_full + part_43 + layers_6*D*H*dv - layers_1*D*H*dv*has_full - layers_6*D*H*dv*has_full - layers_2*D*H*dv - layers_5*D*H*dv + part_12 + part_14 + part_15 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.o_proj.bias",                  part_45 + layers_2*D*biased - layers_1*D*biased + layers_3*D*biased*has_full - layers_1*D*biased*has_full + layers_4*D*biased*has_full + part_46 - layers_2*D*biased*has_full - layers_3*D*biased*has_full + part_46 + layers_5*D*biased - layers_5*D*biased*has_full - layers_1*D*biased + layers_2*D*biased*has_full + layers_5*D*biased*has_full + part_45 + layers_6*D*biased - layers_1*D*biased*has_full - layers_6*D*biased*has_full - layers_2*D*biased - layers_5*D*biased),
+        ("model.layers.*.self_attn.q_proj.weight",                part_2 + part_3 - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_4 + part_5 + layers_2*D*H*dn + layers_2*D*H*dr - layers_2*D*H*has_rq*dn - layers_2*D*H*has_rq*dr - layers_1*D*H*dn - layers_1*D*H*dr + layers_3*D*H*has_rq*dn*has_full + layers_3*D*H*has_rq*dr*has_full + part_4 + part_5 + part_6 + part_7 + layers_3*D*H*dn + layers_3*D*H*dr - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_3*D*H*has_rq*dn - layers_3*D*H*has_rq*dr - layers_3*D*H*dn*has_full - layers_3*D*H*dr*has_full - layers_1*D*H*dn - layers_1*D*H*dr + part_8 + part_9 + layers_4*D*H*has_rq*dn*has_full + layers_4*D*H*has_rq*dr*has_full + layers_2*D*H*has_rq*dn + layers_2*D*H*has_rq*dr + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_3*D*H*has_rq*dn + layers_3*D*H*has_rq*dr + layers_3*D*H*dn*has_full + layers_3*D*H*dr*has_full + part_2 + part_3 + layers_4*D*H*dn + layers_4*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_3*D*H*has_rq*dn*has_full - layers_3*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full - layers_4*D*H*has_rq*dn - layers_4*D*H*has_rq*dr - layers_4*D*H*dn*has_full - layers_4*D*H*dr*has_full - layers_2*D*H*dn - layers_2*D*H*dr - layers_3*D*H*dn - layers_3*D*H*dr + part_8 + part_9 + layers_5*D*H*dn*has_full + layers_5*D*H*dr*has_full - layers_5*D*H*has_rq*dn*has_full - layers_5*D*H*has_rq*dr*has_full - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + layers_2*D*H*has_rq*dn*has_full + layers_2*D*H*has_rq*dr*has_full + layers_5*D*H*has_rq*dn*has_full + layers_5*D*H*has_rq*dr*has_full + layers_6*D*H*dn*has_full + layers_6*D*H*dr*has_full + part_6 + part_7 - layers_6*D*H*has_rq*dn*has_full - layers_6*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_2*D*H*dn*has_full - layers_2*D*H*dr*has_full - layers_5*D*H*dn*has_full - layers_5*D*H*dr*has_full + part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
+        ("model.layers.*.self_attn.q_a_proj.weight",              part_19 + layers_2*D*has_rq*rq - layers_1*D*has_rq*rq + part_20 + layers_3*D*has_rq*rq - layers_3*D*has_rq*rq*has_full - layers_1*D*has_rq*rq + layers_2*D*has_rq*rq*has_full + layers_3*D*has_rq*rq*has_full + part_19 + layers_4*D*has_rq*rq - layers_1*D*has_rq*rq*has_full - layers_4*D*has_rq*rq*has_full - layers_2*D*has_rq*rq - layers_3*D*has_rq*rq + layers_5*D*has_rq*rq*has_full - layers_1*D*has_rq*rq*has_full + layers_6*D*has_rq*rq*has_full + part_20 - layers_2*D*has_rq*rq*has_full - layers_5*D*has_rq*rq*has_full),
+        ("model.layers.*.self_attn.q_a_proj.bias",                part_21 + layers_2*has_rq*rq*biased - layers_1*has_rq*rq*biased + part_22 + layers_3*has_rq*rq*biased - layers_3*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased + layers_2*has_rq*rq*biased*has_full + layers_3*has_rq*rq*biased*has_full + part_21 + layers_4*has_rq*rq*biased - layers_1*has_rq*rq*biased*has_full - layers_4*has_rq*rq*biased*has_full - layers_2*has_rq*rq*biased - layers_3*has_rq*rq*biased + layers_5*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased*has_full + layers_6*has_rq*rq*biased*has_full + part_22 - layers_2*has_rq*rq*biased*has_full - layers_5*has_rq*rq*biased*has_full),
+        ("model.layers.*.self_attn.q_a_layernorm.weight",         part_23 + layers_2*has_rq*rq - layers_1*has_rq*rq + part_24 + layers_3*has_rq*rq - layers_3*has_rq*rq*has_full - layers_1*has_rq*rq + layers_2*has_rq*rq*has_full + layers_3*has_rq*rq*has_full + part_23 + layers_4*has_rq*rq - layers_1*has_rq*rq*has_full - layers_4*has_rq*rq*has_full - layers_2*has_rq*rq - layers_3*has_rq*rq + layers_5*has_rq*rq*has_full - layers_1*has_rq*rq*has_full + layers_6*has_rq*rq*has_full + part_24 - layers_2*has_rq*rq*has_full - layers_5*has_rq*rq*has_full),
+        ("model.layers.*.self_attn.q_b_proj.weight",              part_25 + part_26 + layers_2*H*has_rq*rq*dn + layers_2*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + part_27 + part_28 + layers_3*H*has_rq*rq*dn + layers_3*H*has_rq*rq*dr - layers_3*H*has_rq*rq*dn*has_full - layers_3*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_3*H*has_rq*rq*dn*has_full + layers_3*H*has_rq*rq*dr*has_full + part_25 + part_26 + layers_4*H*has_rq*rq*dn + layers_4*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full - layers_4*H*has_rq*rq*dn*has_full - layers_4*H*has_rq*rq*dr*has_full - layers_2*H*has_rq*rq*dn - layers_2*H*has_rq*rq*dr - layers_3*H*has_rq*rq*dn - layers_3*H*has_rq*rq*dr + layers_5*H*has_rq*rq*dn*has_full + layers_5*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full + layers_6*H*has_rq*rq*dn*has_full + layers_6*H*has_rq*rq*dr*has_full + part_27 + part_28 - layers_2*H*has_rq*rq*dn*has_full - layers_2*H*has_rq*rq*dr*has_full - layers_5*H*has_rq*rq*dn*has_full - layers_5*H*has_rq*rq*dr*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.weight",    part_29 + part_30 + layers_2*D*r + layers_2*D*dr - layers_1*D*r - layers_1*D*dr + part_31 + part_32 + layers_3*D*r + layers_3*D*dr - layers_3*D*r*has_full - layers_3*D*dr*has_full - layers_1*D*r - layers_1*D*dr + layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_3*D*r*has_full + layers_3*D*dr*has_full + part_29 + part_30 + layers_4*D*r + layers_4*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full - layers_4*D*r*has_full - layers_4*D*dr*has_full - layers_2*D*r - layers_2*D*dr - layers_3*D*r - layers_3*D*dr + layers_5*D*r*has_full + layers_5*D*dr*has_full - layers_1*D*r*has_full - layers_1*D*dr*has_full + layers_6*D*r*has_full + layers_6*D*dr*has_full + part_31 + part_32 - layers_2*D*r*has_full - layers_2*D*dr*has_full - layers_5*D*r*has_full - layers_5*D*dr*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.bias",      part_33 + part_34 + layers_2*r*biased + layers_2*dr*biased - layers_1*r*biased - layers_1*dr*biased + part_35 + part_36 + layers_3*r*biased + layers_3*dr*biased - layers_3*r*biased*has_full - layers_3*dr*biased*has_full - layers_1*r*biased - layers_1*dr*biased + layers_2*r*biased*has_full + layers_2*dr*biased*has_full + layers_3*r*biased*has_full + layers_3*dr*biased*has_full + part_33 + part_34 + layers_4*r*biased + layers_4*dr*biased - layers_1*r*biased*has_full - layers_1*dr*biased*has_full - layers_4*r*biased*has_full - layers_4*dr*biased*has_full - layers_2*r*biased - layers_2*dr*biased - layers_3*r*biased - layers_3*dr*biased + layers_5*r*biased*has_full + layers_5*dr*biased*has_full - layers_1*r*biased*has_full - layers_1*dr*biased*has_full + layers_6*r*biased*has_full + layers_6*dr*biased*has_full + part_35 + part_36 - layers_2*r*biased*has_full - layers_2*dr*biased*has_full - layers_5*r*biased*has_full - layers_5*dr*biased*has_full),
+        ("model.layers.*.self_attn.kv_a_layernorm.weight",        part_37 + layers_2*r - layers_1*r + part_38 + layers_3*r - layers_3*r*has_full - layers_1*r + layers_2*r*has_full + layers_3*r*has_full + part_37 + layers_4*r - layers_1*r*has_full - layers_4*r*has_full - layers_2*r - layers_3*r + layers_5*r*has_full - layers_1*r*has_full + layers_6*r*has_full + part_38 - layers_2*r*has_full - layers_5*r*has_full),
+        ("model.layers.*.self_attn.kv_b_proj.weight",             part_39 + part_40 + layers_2*H*r*dn + layers_2*H*r*dv - layers_1*H*r*dn - layers_1*H*r*dv + part_41 + part_42 + layers_3*H*r*dn + layers_3*H*r*dv - layers_3*H*r*dn*has_full - layers_3*H*r*dv*has_full - layers_1*H*r*dn - layers_1*H*r*dv + layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_3*H*r*dn*has_full + layers_3*H*r*dv*has_full + part_39 + part_40 + layers_4*H*r*dn + layers_4*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full - layers_4*H*r*dn*has_full - layers_4*H*r*dv*has_full - layers_2*H*r*dn - layers_2*H*r*dv - layers_3*H*r*dn - layers_3*H*r*dv + layers_5*H*r*dn*has_full + layers_5*H*r*dv*has_full - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full + layers_6*H*r*dn*has_full + layers_6*H*r*dv*has_full + part_41 + part_42 - layers_2*H*r*dn*has_full - layers_2*H*r*dv*has_full - layers_5*H*r*dn*has_full - layers_5*H*r*dv*has_full),
+        ("model.layers.*.self_attn.o_proj.weight",                part_43 + layers_2*D*H*dv - layers_1*D*H*dv + part_44 + layers_3*D*H*dv - layers_3*D*H*dv*has_full - layers_1*D*H*dv + layers_2*D*H*dv*has_full + layers_3*D*H*dv*has_full + part_43 + layers_4*D*H*dv - layers_1*D*H*dv*has_full - layers_4*D*H*dv*has_full - layers_2*D*H*dv - layers_3*D*H*dv + layers_5*D*H*dv*has_full - layers_1*D*H*dv*has_full + layers_6*D*H*dv*has_full + part_44 - layers_2*D*H*dv*has_full - layers_5*D*H*dv*has_full + part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
+        ("model.layers.*.self_attn.o_proj.bias",                  part_45 + layers_2*D*biased - layers_1*D*biased + part_46 + layers_3*D*biased - layers_3*D*biased*has_full - layers_1*D*biased + layers_2*D*biased*has_full + layers_3*D*biased*has_full + part_45 + layers_4*D*biased - layers_1*D*biased*has_full - layers_4*D*biased*has_full - layers_2*D*biased - layers_3*D*biased + layers_5*D*biased*has_full - layers_1*D*biased*has_full + layers_6*D*biased*has_full + part_46 - layers_2*D*biased*has_full - layers_5*D*biased*has_full),
         ("model.layers.*.post_attention_layernorm.weight",        L*D),
         ("model.layers.*.mlp.gate.weight",                        layers_7*D*E),
         ("model.layers.*.mlp.experts.gate_up_proj",               2*layers_7*D*M*E),
@@ -453,17 +453,17 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.mlp.act_fn.alpha_p",                     part_49),
         ("model.layers.*.mlp.act_fn.alpha_n",                     part_49),
         ("model.layers.*.mlp.down_proj.weight",                   part_48),
-        ("model.layers.*.self_attn.k_proj.weight",                part_12 + part_14 + part_15 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.v_proj.weight",                part_12 + part_14 + part_15 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.conv1d.weight",                part_50 + part_51 - 3*layers_3*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N + 3*layers_2*Hl*dl*N*has_full + 3*layers_3*Hl*dl*N*has_full + 3*layers_4*Hl*dl*N + part_52 - 3*layers_4*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N - 3*layers_3*Hl*dl*N + 3*layers_5*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full + part_50 + 3*layers_6*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N*has_full - 3*layers_5*Hl*dl*N*has_full + part_52 + 3*layers_7*Hl*dl*N - 3*layers_3*Hl*dl*N - 3*layers_5*Hl*dl*N + 3*L*Hl*dl*N + 3*layers_2*Hl*dl*N + part_51 + 3*layers_5*Hl*dl*N - 3*layers_4*Hl*dl*N - 3*layers_1*Hl*dl*N - 3*layers_6*Hl*dl*N - 3*layers_7*Hl*dl*N),
-        ("model.layers.*.self_attn.forget_gate.f_a_proj.weight",  part_55 + part_57 + part_58 + part_59 + part_60 + part_61),
-        ("model.layers.*.self_attn.forget_gate.f_b_proj.weight",  part_64 + part_66 + part_67 + part_68 + part_69 + part_70),
-        ("model.layers.*.self_attn.forget_gate.dt_bias",          part_71 + part_72 - layers_3*Hl*dl*has_full - layers_1*Hl*dl + layers_2*Hl*dl*has_full + layers_3*Hl*dl*has_full + layers_4*Hl*dl + part_73 - layers_4*Hl*dl*has_full - layers_1*Hl*dl*has_full - layers_2*Hl*dl - layers_3*Hl*dl + layers_5*Hl*dl*has_full - layers_1*Hl*dl*has_full + part_71 + layers_6*Hl*dl*has_full - layers_2*Hl*dl*has_full - layers_5*Hl*dl*has_full + part_73 + layers_7*Hl*dl - layers_3*Hl*dl - layers_5*Hl*dl + L*Hl*dl + layers_2*Hl*dl + part_72 + layers_5*Hl*dl - layers_4*Hl*dl - layers_1*Hl*dl - layers_6*Hl*dl - layers_7*Hl*dl),
-        ("model.layers.*.self_attn.forget_gate.A_log",            part_74 + part_75 - layers_3*Hl*has_full - layers_1*Hl + layers_2*Hl*has_full + layers_3*Hl*has_full + layers_4*Hl + part_76 - layers_4*Hl*has_full - layers_1*Hl*has_full - layers_2*Hl - layers_3*Hl + layers_5*Hl*has_full - layers_1*Hl*has_full + part_74 + layers_6*Hl*has_full - layers_2*Hl*has_full - layers_5*Hl*has_full + part_76 + layers_7*Hl - layers_3*Hl - layers_5*Hl + L*Hl + layers_2*Hl + part_75 + layers_5*Hl - layers_4*Hl - layers_1*Hl - layers_6*Hl - layers_7*Hl),
-        ("model.layers.*.self_attn.b_proj.weight",                part_77 + part_78 - layers_3*D*Hl*has_full - layers_1*D*Hl + layers_2*D*Hl*has_full + layers_3*D*Hl*has_full + layers_4*D*Hl + part_79 - layers_4*D*Hl*has_full - layers_1*D*Hl*has_full - layers_2*D*Hl - layers_3*D*Hl + layers_5*D*Hl*has_full - layers_1*D*Hl*has_full + part_77 + layers_6*D*Hl*has_full - layers_2*D*Hl*has_full - layers_5*D*Hl*has_full + part_79 + layers_7*D*Hl - layers_3*D*Hl - layers_5*D*Hl + L*D*Hl + layers_2*D*Hl + part_78 + layers_5*D*Hl - layers_4*D*Hl - layers_1*D*Hl - layers_6*D*Hl - layers_7*D*Hl),
-        ("model.layers.*.self_attn.g_a_proj.weight",              part_55 + part_57 + part_58 + part_59 + part_60 + part_61),
-        ("model.layers.*.self_attn.g_b_proj.weight",              part_64 + part_66 + part_67 + part_68 + part_69 + part_70),
-        ("model.layers.*.self_attn.o_norm.weight",                part_80 + part_81 - layers_3*dl*has_full - layers_1*dl + layers_2*dl*has_full + layers_3*dl*has_full + layers_4*dl + part_82 - layers_4*dl*has_full - layers_1*dl*has_full - layers_2*dl - layers_3*dl + layers_5*dl*has_full - layers_1*dl*has_full + part_80 + layers_6*dl*has_full - layers_2*dl*has_full - layers_5*dl*has_full + part_82 + layers_7*dl - layers_3*dl - layers_5*dl + L*dl + layers_2*dl + part_81 + layers_5*dl - layers_4*dl - layers_1*dl - layers_6*dl - layers_7*dl),
+        ("model.layers.*.self_attn.k_proj.weight",                part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
+        ("model.layers.*.self_attn.v_proj.weight",                part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
+        ("model.layers.*.self_attn.conv1d.weight",                3*layers_3*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full + part_50 + 3*layers_4*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N*has_full - 3*layers_3*Hl*dl*N*has_full + part_50 + part_51 - 3*layers_5*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N + 3*layers_2*Hl*dl*N*has_full + 3*layers_5*Hl*dl*N*has_full + 3*layers_6*Hl*dl*N + part_52 - 3*layers_6*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N - 3*layers_5*Hl*dl*N + part_52 + 3*layers_7*Hl*dl*N - 3*layers_5*Hl*dl*N - 3*layers_3*Hl*dl*N + 3*L*Hl*dl*N + 3*layers_2*Hl*dl*N + part_51 + 3*layers_3*Hl*dl*N - 3*layers_6*Hl*dl*N - 3*layers_1*Hl*dl*N - 3*layers_4*Hl*dl*N - 3*layers_7*Hl*dl*N),
+        ("model.layers.*.self_attn.forget_gate.f_a_proj.weight",  part_53 + part_55 + part_57 + part_59 + part_60 + part_61),
+        ("model.layers.*.self_attn.forget_gate.f_b_proj.weight",  part_62 + part_64 + part_66 + part_68 + part_69 + part_70),
+        ("model.layers.*.self_attn.forget_gate.dt_bias",          layers_3*Hl*dl*has_full - layers_1*Hl*dl*has_full + part_71 + layers_4*Hl*dl*has_full - layers_2*Hl*dl*has_full - layers_3*Hl*dl*has_full + part_71 + part_72 - layers_5*Hl*dl*has_full - layers_1*Hl*dl + layers_2*Hl*dl*has_full + layers_5*Hl*dl*has_full + layers_6*Hl*dl + part_73 - layers_6*Hl*dl*has_full - layers_1*Hl*dl*has_full - layers_2*Hl*dl - layers_5*Hl*dl + part_73 + layers_7*Hl*dl - layers_5*Hl*dl - layers_3*Hl*dl + L*Hl*dl + layers_2*Hl*dl + part_72 + layers_3*Hl*dl - layers_6*Hl*dl - layers_1*Hl*dl - layers_4*Hl*dl - layers_7*Hl*dl),
+        ("model.layers.*.self_attn.forget_gate.A_log",            layers_3*Hl*has_full - layers_1*Hl*has_full + part_74 + layers_4*Hl*has_full - layers_2*Hl*has_full - layers_3*Hl*has_full + part_74 + part_75 - layers_5*Hl*has_full - layers_1*Hl + layers_2*Hl*has_full + layers_5*Hl*has_full + layers_6*Hl + part_76 - layers_6*Hl*has_full - layers_1*Hl*has_full - layers_2*Hl - layers_5*Hl + part_76 + layers_7*Hl - layers_5*Hl - layers_3*Hl + L*Hl + layers_2*Hl + part_75 + layers_3*Hl - layers_6*Hl - layers_1*Hl - layers_4*Hl - layers_7*Hl),
+        ("model.layers.*.self_attn.b_proj.weight",                layers_3*D*Hl*has_full - layers_1*D*Hl*has_full + part_77 + layers_4*D*Hl*has_full - layers_2*D*Hl*has_full - layers_3*D*Hl*has_full + part_77 + part_78 - layers_5*D*Hl*has_full - layers_1*D*Hl + layers_2*D*Hl*has_full + layers_5*D*Hl*has_full + layers_6*D*Hl + part_79 - layers_6*D*Hl*has_full - layers_1*D*Hl*has_full - layers_2*D*Hl - layers_5*D*Hl + part_79 + layers_7*D*Hl - layers_5*D*Hl - layers_3*D*Hl + L*D*Hl + layers_2*D*Hl + part_78 + layers_3*D*Hl - layers_6*D*Hl - layers_1*D*Hl - layers_4*D*Hl - layers_7*D*Hl),
+        ("model.layers.*.self_attn.g_a_proj.weight",              part_53 + part_55 + part_57 + part_59 + part_60 + part_61),
+        ("model.layers.*.self_attn.g_b_proj.weight",              part_62 + part_64 + part_66 + part_68 + part_69 + part_70),
+        ("model.layers.*.self_attn.o_norm.weight",                layers_3*dl*has_full - layers_1*dl*has_full + part_80 + layers_4*dl*has_full - layers_2*dl*has_full - layers_3*dl*has_full + part_80 + part_81 - layers_5*dl*has_full - layers_1*dl + layers_2*dl*has_full + layers_5*dl*has_full + layers_6*dl + part_82 - layers_6*dl*has_full - layers_1*dl*has_full - layers_2*dl - layers_5*dl + part_82 + layers_7*dl - layers_5*dl - layers_3*dl + L*dl + layers_2*dl + part_81 + layers_3*dl - layers_6*dl - layers_1*dl - layers_4*dl - layers_7*dl),
         ("model.norm.weight",                                     D),
         ("lm_head.weight",                                        D*V),
     ]
@@ -480,107 +480,107 @@ def _adapters_lora(sizes: Sizes) -> Counts:
     has_full = sizes.full_attn_layers is not None
     layers_1 = sum((mlps[i] == "sparse")*(i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_3 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
-    layers_4 = sum((i + 1 in full) for i in range(L))
-    layers_5 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
-    layers_6 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_3 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
+    layers_4 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_5 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
+    layers_6 = sum((i + 1 in full) for i in range(L))
     layers_7 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = 16*layers_1*D*has_full
-    part_2 = 16*layers_3*D
-    part_3 = 16*layers_2*D*has_full
-    part_4 = 16*layers_3*D*has_full
-    part_5 = 16*layers_4*D
-    part_6 = 16*layers_1*D
-    part_7 = 16*layers_5*D*has_full
-    part_8 = part_6 + 16*layers_7*D - 16*layers_3*D - 16*layers_5*D
+    part_1 = 16*layers_3*D*has_full
+    part_2 = 16*layers_1*D*has_full
+    part_3 = 16*layers_5*D
+    part_4 = 16*layers_2*D*has_full
+    part_5 = 16*layers_5*D*has_full
+    part_6 = 16*layers_6*D
+    part_7 = 16*layers_1*D
+    part_8 = part_7 + 16*layers_7*D - 16*layers_5*D - 16*layers_3*D
     part_9 = 16*layers_2*D
-    part_10 = 16*layers_5*D
-    part_11 = 16*L*D + part_9 + part_2 + part_10 - 16*layers_4*D - 16*layers_1*D - 16*layers_6*D - 16*layers_7*D
-    part_12 = 16*layers_1*Hl*dl*has_full
-    part_13 = 16*layers_3*Hl*dl
-    part_14 = part_12 + part_13 - 16*layers_3*Hl*dl*has_full - 16*layers_1*Hl*dl
-    part_15 = 16*layers_1*Hl*dl
-    part_16 = 16*layers_2*Hl*dl*has_full + 16*layers_3*Hl*dl*has_full + 16*layers_4*Hl*dl + part_15 - 16*layers_4*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full - 16*layers_2*Hl*dl - 16*layers_3*Hl*dl
-    part_17 = 16*layers_5*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full
-    part_18 = part_12 + 16*layers_6*Hl*dl*has_full - 16*layers_2*Hl*dl*has_full - 16*layers_5*Hl*dl*has_full
-    part_19 = part_15 + 16*layers_7*Hl*dl - 16*layers_3*Hl*dl - 16*layers_5*Hl*dl
-    part_20 = 16*L*Hl*dl + 16*layers_2*Hl*dl + part_13 + 16*layers_5*Hl*dl - 16*layers_4*Hl*dl - 16*layers_1*Hl*dl - 16*layers_6*Hl*dl - 16*layers_7*Hl*dl
+    part_10 = 16*layers_3*D
+    part_11 = 16*L*D + part_9 + part_3 + part_10 - 16*layers_6*D - 16*layers_1*D - 16*layers_4*D - 16*layers_7*D
+    part_12 = 16*layers_3*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full
+    part_13 = 16*layers_1*Hl*dl*has_full
+    part_14 = part_13 + 16*layers_4*Hl*dl*has_full - 16*layers_2*Hl*dl*has_full - 16*layers_3*Hl*dl*has_full
+    part_15 = 16*layers_5*Hl*dl
+    part_16 = part_13 + part_15 - 16*layers_5*Hl*dl*has_full - 16*layers_1*Hl*dl
+    part_17 = 16*layers_1*Hl*dl
+    part_18 = 16*layers_2*Hl*dl*has_full + 16*layers_5*Hl*dl*has_full + 16*layers_6*Hl*dl + part_17 - 16*layers_6*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full - 16*layers_2*Hl*dl - 16*layers_5*Hl*dl
+    part_19 = part_17 + 16*layers_7*Hl*dl - 16*layers_5*Hl*dl - 16*layers_3*Hl*dl
+    part_20 = 16*L*Hl*dl + 16*layers_2*Hl*dl + part_15 + 16*layers_3*Hl*dl - 16*layers_6*Hl*dl - 16*layers_1*Hl*dl - 16*layers_4*Hl*dl - 16*layers_7*Hl*dl
     part_21 = 16*layers_1*D*has_rq
-    part_22 = 16*layers_1*D*has_rq*has_full
-    part_23 = 16*layers_2*D*has_rq*has_full
-    part_24 = 16*layers_3*D*has_rq*has_full
-    part_25 = 16*layers_5*D*has_rq*has_full
-    part_26 = 16*layers_2*D*has_rq
-    part_27 = 16*layers_5*D*has_rq
-    part_28 = 16*layers_6*D
+    part_22 = 16*layers_3*D*has_rq*has_full
+    part_23 = 16*layers_1*D*has_rq*has_full
+    part_24 = 16*layers_2*D*has_rq
+    part_25 = 16*layers_3*D*has_rq
+    part_26 = 16*layers_4*D
+    part_27 = 16*layers_2*D*has_rq*has_full
+    part_28 = 16*layers_5*D*has_rq*has_full
     part_29 = 16*layers_1*H*dn
     part_30 = 16*layers_1*H*dr
     part_31 = 16*layers_1*H*has_rq*dn
     part_32 = 16*layers_1*H*has_rq*dr
     part_33 = 16*layers_2*H*dn
-    part_34 = 16*layers_1*H*has_rq*dn*has_full
-    part_35 = 16*layers_1*H*has_rq*dr*has_full
-    part_36 = 16*layers_3*H*dn*has_full
-    part_37 = 16*layers_2*H*has_rq*dn*has_full
-    part_38 = 16*layers_2*H*has_rq*dr*has_full
-    part_39 = 16*layers_3*H*has_rq*dn*has_full
-    part_40 = 16*layers_3*H*has_rq*dr*has_full
-    part_41 = 16*layers_4*H*dn*has_full
-    part_42 = 16*layers_1*H*dn*has_full
-    part_43 = 16*layers_1*H*dr*has_full
-    part_44 = 16*layers_5*H*has_rq*dn*has_full
-    part_45 = 16*layers_5*H*has_rq*dr*has_full
-    part_46 = 16*layers_5*H*dn
-    part_47 = 16*layers_2*H*has_rq*dn
-    part_48 = 16*layers_2*H*has_rq*dr
-    part_49 = 16*layers_2*H*dn*has_full
-    part_50 = 16*layers_5*H*has_rq*dn
-    part_51 = 16*layers_5*H*has_rq*dr
-    part_52 = 16*layers_5*H*dn*has_full
-    part_53 = 16*layers_6*H*dn
+    part_34 = 16*layers_3*H*has_rq*dn*has_full
+    part_35 = 16*layers_3*H*has_rq*dr*has_full
+    part_36 = 16*layers_1*H*dn*has_full
+    part_37 = 16*layers_1*H*dr*has_full
+    part_38 = 16*layers_3*H*dn
+    part_39 = 16*layers_1*H*has_rq*dn*has_full
+    part_40 = 16*layers_1*H*has_rq*dr*has_full
+    part_41 = 16*layers_2*H*has_rq*dn
+    part_42 = 16*layers_2*H*has_rq*dr
+    part_43 = 16*layers_2*H*dn*has_full
+    part_44 = 16*layers_3*H*has_rq*dn
+    part_45 = 16*layers_3*H*has_rq*dr
+    part_46 = 16*layers_3*H*dn*has_full
+    part_47 = 16*layers_4*H*dn
+    part_48 = 16*layers_5*H*dn*has_full
+    part_49 = 16*layers_2*H*has_rq*dn*has_full
+    part_50 = 16*layers_2*H*has_rq*dr*has_full
+    part_51 = 16*layers_5*H*has_rq*dn*has_full
+    part_52 = 16*layers_5*H*has_rq*dr*has_full
+    part_53 = 16*layers_6*H*dn*has_full
     part_54 = 16*layers_1*has_rq*rq
     part_55 = 16*layers_2*has_rq*rq - 16*layers_1*has_rq*rq
-    part_56 = 16*layers_3*has_rq*rq*has_full - 16*layers_1*has_rq*rq*has_full
-    part_57 = 16*layers_1*has_rq*rq*has_full
-    part_58 = 16*layers_4*has_rq*rq*has_full + part_57 - 16*layers_2*has_rq*rq*has_full - 16*layers_3*has_rq*rq*has_full
-    part_59 = part_57 + 16*layers_5*has_rq*rq - 16*layers_5*has_rq*rq*has_full - 16*layers_1*has_rq*rq
-    part_60 = 16*layers_2*has_rq*rq*has_full + 16*layers_5*has_rq*rq*has_full + part_54 + 16*layers_6*has_rq*rq - 16*layers_1*has_rq*rq*has_full - 16*layers_6*has_rq*rq*has_full - 16*layers_2*has_rq*rq - 16*layers_5*has_rq*rq
+    part_56 = 16*layers_1*has_rq*rq*has_full
+    part_57 = part_56 + 16*layers_3*has_rq*rq - 16*layers_3*has_rq*rq*has_full - 16*layers_1*has_rq*rq
+    part_58 = 16*layers_2*has_rq*rq*has_full + 16*layers_3*has_rq*rq*has_full + part_54 + 16*layers_4*has_rq*rq - 16*layers_1*has_rq*rq*has_full - 16*layers_4*has_rq*rq*has_full - 16*layers_2*has_rq*rq - 16*layers_3*has_rq*rq
+    part_59 = 16*layers_5*has_rq*rq*has_full - 16*layers_1*has_rq*rq*has_full
+    part_60 = 16*layers_6*has_rq*rq*has_full + part_56 - 16*layers_2*has_rq*rq*has_full - 16*layers_5*has_rq*rq*has_full
     part_61 = 16*layers_1*r
     part_62 = 16*layers_1*dr
     part_63 = 16*layers_2*r
-    part_64 = 16*layers_3*r*has_full
-    part_65 = 16*layers_4*r*has_full
-    part_66 = 16*layers_1*r*has_full
-    part_67 = 16*layers_1*dr*has_full
-    part_68 = 16*layers_5*r
-    part_69 = 16*layers_2*r*has_full
+    part_64 = 16*layers_1*r*has_full
+    part_65 = 16*layers_1*dr*has_full
+    part_66 = 16*layers_3*r
+    part_67 = 16*layers_2*r*has_full
+    part_68 = 16*layers_3*r*has_full
+    part_69 = 16*layers_4*r
     part_70 = 16*layers_5*r*has_full
-    part_71 = 16*layers_6*r
+    part_71 = 16*layers_6*r*has_full
     part_72 = 16*layers_1*H*dv
     part_73 = 16*layers_2*H*dv
-    part_74 = 16*layers_3*H*dv*has_full
-    part_75 = 16*layers_4*H*dv*has_full
-    part_76 = 16*layers_1*H*dv*has_full
-    part_77 = 16*layers_5*H*dv
-    part_78 = 16*layers_2*H*dv*has_full
+    part_74 = 16*layers_1*H*dv*has_full
+    part_75 = 16*layers_3*H*dv
+    part_76 = 16*layers_2*H*dv*has_full
+    part_77 = 16*layers_3*H*dv*has_full
+    part_78 = 16*layers_4*H*dv
     part_79 = 16*layers_5*H*dv*has_full
-    part_80 = 16*layers_6*H*dv
+    part_80 = 16*layers_6*H*dv*has_full
     k_proj_1: Counts = [
-        ("lora_A.default.weight",  part_1 + part_2 - 16*layers_3*D*has_full - 16*layers_1*D + part_3 + part_4 + part_5 + part_6 - 16*layers_4*D*has_full - 16*layers_1*D*has_full - 16*layers_2*D - 16*layers_3*D + part_7 - 16*layers_1*D*has_full + part_1 + 16*layers_6*D*has_full - 16*layers_2*D*has_full - 16*layers_5*D*has_full + part_8 + part_11),
-        ("lora_B.default.weight",  part_14 + part_16 + part_17 + part_18 + part_19 + part_20),
+        ("lora_A.default.weight",  part_1 - 16*layers_1*D*has_full + part_2 + 16*layers_4*D*has_full - 16*layers_2*D*has_full - 16*layers_3*D*has_full + part_2 + part_3 - 16*layers_5*D*has_full - 16*layers_1*D + part_4 + part_5 + part_6 + part_7 - 16*layers_6*D*has_full - 16*layers_1*D*has_full - 16*layers_2*D - 16*layers_5*D + part_8 + part_11),
+        ("lora_B.default.weight",  part_12 + part_14 + part_16 + part_18 + part_19 + part_20),
     ]
     return [
-        ("model.layers.*.self_attn.q_proj.lora_A.default.weight",              part_6 - 16*layers_1*D*has_rq + part_21 + part_9 - 16*layers_2*D*has_rq - 16*layers_1*D + part_22 + part_2 - 16*layers_3*D*has_rq*has_full - 16*layers_1*D + part_23 + part_24 + part_5 + part_6 - 16*layers_4*D*has_rq*has_full - 16*layers_1*D*has_rq*has_full - 16*layers_2*D - 16*layers_3*D + part_25 + part_21 + part_10 - 16*layers_1*D*has_rq*has_full - 16*layers_5*D*has_rq - 16*layers_1*D + part_22 + 16*layers_6*D*has_rq*has_full + part_26 + part_27 + part_6 + part_28 - 16*layers_2*D*has_rq*has_full - 16*layers_5*D*has_rq*has_full - 16*layers_1*D*has_rq - 16*layers_6*D*has_rq - 16*layers_2*D - 16*layers_5*D + part_8 + part_11),
-        ("model.layers.*.self_attn.q_proj.lora_B.default.weight",              part_29 + part_30 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_31 + part_32 + part_33 + 16*layers_2*H*dr - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_1*H*dn - 16*layers_1*H*dr + part_34 + part_35 + part_36 + 16*layers_3*H*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full + part_37 + part_38 + part_39 + part_40 + part_41 + 16*layers_4*H*dr*has_full + part_42 + part_43 - 16*layers_4*H*has_rq*dn*has_full - 16*layers_4*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_2*H*dn*has_full - 16*layers_2*H*dr*has_full - 16*layers_3*H*dn*has_full - 16*layers_3*H*dr*has_full + part_44 + part_45 + part_31 + part_32 + part_42 + part_43 + part_46 + 16*layers_5*H*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn - 16*layers_5*H*has_rq*dr - 16*layers_5*H*dn*has_full - 16*layers_5*H*dr*has_full - 16*layers_1*H*dn - 16*layers_1*H*dr + part_34 + part_35 + 16*layers_6*H*has_rq*dn*has_full + 16*layers_6*H*has_rq*dr*has_full + part_47 + part_48 + part_49 + 16*layers_2*H*dr*has_full + part_50 + part_51 + part_52 + 16*layers_5*H*dr*has_full + part_29 + part_30 + part_53 + 16*layers_6*H*dr - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full - 16*layers_6*H*has_rq*dn - 16*layers_6*H*has_rq*dr - 16*layers_6*H*dn*has_full - 16*layers_6*H*dr*has_full - 16*layers_2*H*dn - 16*layers_2*H*dr - 16*layers_5*H*dn - 16*layers_5*H*dr + part_14 + part_16 + part_17 + part_18 + part_19 + part_20),
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default.weight",            part_21 + part_26 - 16*layers_1*D*has_rq + part_24 - 16*layers_1*D*has_rq*has_full + 16*layers_4*D*has_rq*has_full + part_22 - 16*layers_2*D*has_rq*has_full - 16*layers_3*D*has_rq*has_full + part_22 + part_27 - 16*layers_5*D*has_rq*has_full - 16*layers_1*D*has_rq + part_23 + part_25 + part_21 + 16*layers_6*D*has_rq - 16*layers_1*D*has_rq*has_full - 16*layers_6*D*has_rq*has_full - 16*layers_2*D*has_rq - 16*layers_5*D*has_rq),
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default.weight",            part_54 + part_55 + part_56 + part_58 + part_59 + part_60),
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default.weight",            part_54 + part_55 + part_56 + part_58 + part_59 + part_60),
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default.weight",            part_31 + part_32 + part_47 + part_48 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_39 + part_40 - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full + 16*layers_4*H*has_rq*dn*has_full + 16*layers_4*H*has_rq*dr*has_full + part_34 + part_35 - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full + part_34 + part_35 + part_50 + part_51 - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_37 + part_38 + part_44 + part_45 + part_31 + part_32 + 16*layers_6*H*has_rq*dn + 16*layers_6*H*has_rq*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_6*H*has_rq*dn*has_full - 16*layers_6*H*has_rq*dr*has_full - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_5*H*has_rq*dn - 16*layers_5*H*has_rq*dr),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight",  part_6 + part_9 - 16*layers_1*D + part_4 - 16*layers_1*D*has_full + 16*layers_4*D*has_full + part_1 - 16*layers_2*D*has_full - 16*layers_3*D*has_full + part_1 + part_10 - 16*layers_5*D*has_full - 16*layers_1*D + part_3 + part_7 + part_6 + part_28 - 16*layers_1*D*has_full - 16*layers_6*D*has_full - 16*layers_2*D - 16*layers_5*D),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight",  part_61 + part_62 + part_63 + 16*layers_2*dr - 16*layers_1*r - 16*layers_1*dr + part_64 + 16*layers_3*dr*has_full - 16*layers_1*r*has_full - 16*layers_1*dr*has_full + part_65 + 16*layers_4*dr*has_full + part_66 + part_67 - 16*layers_2*r*has_full - 16*layers_2*dr*has_full - 16*layers_3*r*has_full - 16*layers_3*dr*has_full + part_66 + part_67 + part_68 + 16*layers_5*dr - 16*layers_5*r*has_full - 16*layers_5*dr*has_full - 16*layers_1*r - 16*layers_1*dr + part_69 + 16*layers_2*dr*has_full + part_70 + 16*layers_5*dr*has_full + part_61 + part_62 + part_71 + 16*layers_6*dr - 16*layers_1*r*has_full - 16*layers_1*dr*has_full - 16*layers_6*r*has_full - 16*layers_6*dr*has_full - 16*layers_2*r - 16*layers_2*dr - 16*layers_5*r - 16*layers_5*dr),
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default.weight",           part_61 + part_63 - 16*layers_1*r + part_64 - 16*layers_1*r*has_full + part_65 + part_66 - 16*layers_2*r*has_full - 16*layers_3*r*has_full + part_66 + part_68 - 16*layers_5*r*has_full - 16*layers_1*r + part_69 + part_70 + part_61 + part_71 - 16*layers_1*r*has_full - 16*layers_6*r*has_full - 16*layers_2*r - 16*layers_5*r),
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default.weight",           part_29 + part_72 + part_33 + part_73 - 16*layers_1*H*dn - 16*layers_1*H*dv + part_36 + part_74 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full + part_41 + part_75 + part_42 + part_76 - 16*layers_2*H*dn*has_full - 16*layers_2*H*dv*has_full - 16*layers_3*H*dn*has_full - 16*layers_3*H*dv*has_full + part_42 + part_76 + part_46 + part_77 - 16*layers_5*H*dn*has_full - 16*layers_5*H*dv*has_full - 16*layers_1*H*dn - 16*layers_1*H*dv + part_49 + part_78 + part_52 + part_79 + part_29 + part_72 + part_53 + part_80 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full - 16*layers_6*H*dn*has_full - 16*layers_6*H*dv*has_full - 16*layers_2*H*dn - 16*layers_2*H*dv - 16*layers_5*H*dn - 16*layers_5*H*dv),
-        ("model.layers.*.self_attn.o_proj.lora_A.default.weight",              part_72 + part_73 - 16*layers_1*H*dv + part_74 - 16*layers_1*H*dv*has_full + part_75 + part_76 - 16*layers_2*H*dv*has_full - 16*layers_3*H*dv*has_full + part_76 + part_77 - 16*layers_5*H*dv*has_full - 16*layers_1*H*dv + part_78 + part_79 + part_72 + part_80 - 16*layers_1*H*dv*has_full - 16*layers_6*H*dv*has_full - 16*layers_2*H*dv - 16*layers_5*H*dv + part_14 + part_16 + part_17 + part_18 + part_19 + part_20),
+        ("model.layers.*.self_attn.q_proj.lora_A.default.weight",              part_7 - 16*layers_1*D*has_rq + part_21 + part_9 - 16*layers_2*D*has_rq - 16*layers_1*D + part_22 + part_21 + part_10 - 16*layers_1*D*has_rq*has_full - 16*layers_3*D*has_rq - 16*layers_1*D + part_23 + 16*layers_4*D*has_rq*has_full + part_24 + part_25 + part_7 + part_26 - 16*layers_2*D*has_rq*has_full - 16*layers_3*D*has_rq*has_full - 16*layers_1*D*has_rq - 16*layers_4*D*has_rq - 16*layers_2*D - 16*layers_3*D + part_23 + part_3 - 16*layers_5*D*has_rq*has_full - 16*layers_1*D + part_27 + part_28 + part_6 + part_7 - 16*layers_6*D*has_rq*has_full - 16*layers_1*D*has_rq*has_full - 16*layers_2*D - 16*layers_5*D + part_8 + part_11),
+        ("model.layers.*.self_attn.q_proj.lora_B.default.weight",              part_29 + part_30 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_31 + part_32 + part_33 + 16*layers_2*H*dr - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_1*H*dn - 16*layers_1*H*dr + part_34 + part_35 + part_31 + part_32 + part_36 + part_37 + part_38 + 16*layers_3*H*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn - 16*layers_3*H*has_rq*dr - 16*layers_3*H*dn*has_full - 16*layers_3*H*dr*has_full - 16*layers_1*H*dn - 16*layers_1*H*dr + part_39 + part_40 + 16*layers_4*H*has_rq*dn*has_full + 16*layers_4*H*has_rq*dr*has_full + part_41 + part_42 + part_43 + 16*layers_2*H*dr*has_full + part_44 + part_45 + part_46 + 16*layers_3*H*dr*has_full + part_29 + part_30 + part_47 + 16*layers_4*H*dr - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full - 16*layers_4*H*has_rq*dn - 16*layers_4*H*has_rq*dr - 16*layers_4*H*dn*has_full - 16*layers_4*H*dr*has_full - 16*layers_2*H*dn - 16*layers_2*H*dr - 16*layers_3*H*dn - 16*layers_3*H*dr + part_39 + part_40 + part_48 + 16*layers_5*H*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full + part_49 + part_50 + part_51 + part_52 + part_53 + 16*layers_6*H*dr*has_full + part_36 + part_37 - 16*layers_6*H*has_rq*dn*has_full - 16*layers_6*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_2*H*dn*has_full - 16*layers_2*H*dr*has_full - 16*layers_5*H*dn*has_full - 16*layers_5*H*dr*has_full + part_12 + part_14 + part_16 + part_18 + part_19 + part_20),
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default.weight",            part_21 + part_24 - 16*layers_1*D*has_rq + part_23 + part_25 - 16*layers_3*D*has_rq*has_full - 16*layers_1*D*has_rq + part_27 + part_22 + part_21 + 16*layers_4*D*has_rq - 16*layers_1*D*has_rq*has_full - 16*layers_4*D*has_rq*has_full - 16*layers_2*D*has_rq - 16*layers_3*D*has_rq + part_28 - 16*layers_1*D*has_rq*has_full + 16*layers_6*D*has_rq*has_full + part_23 - 16*layers_2*D*has_rq*has_full - 16*layers_5*D*has_rq*has_full),
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default.weight",            part_54 + part_55 + part_57 + part_58 + part_59 + part_60),
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default.weight",            part_54 + part_55 + part_57 + part_58 + part_59 + part_60),
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default.weight",            part_31 + part_32 + part_41 + part_42 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_39 + part_40 + part_44 + part_45 - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_49 + part_50 + part_34 + part_35 + part_31 + part_32 + 16*layers_4*H*has_rq*dn + 16*layers_4*H*has_rq*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_4*H*has_rq*dn*has_full - 16*layers_4*H*has_rq*dr*has_full - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_3*H*has_rq*dn - 16*layers_3*H*has_rq*dr + part_51 + part_52 - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full + 16*layers_6*H*has_rq*dn*has_full + 16*layers_6*H*has_rq*dr*has_full + part_39 + part_40 - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight",  part_7 + part_9 - 16*layers_1*D + part_2 + part_10 - 16*layers_3*D*has_full - 16*layers_1*D + part_4 + part_1 + part_7 + part_26 - 16*layers_1*D*has_full - 16*layers_4*D*has_full - 16*layers_2*D - 16*layers_3*D + part_5 - 16*layers_1*D*has_full + 16*layers_6*D*has_full + part_2 - 16*layers_2*D*has_full - 16*layers_5*D*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight",  part_61 + part_62 + part_63 + 16*layers_2*dr - 16*layers_1*r - 16*layers_1*dr + part_64 + part_65 + part_66 + 16*layers_3*dr - 16*layers_3*r*has_full - 16*layers_3*dr*has_full - 16*layers_1*r - 16*layers_1*dr + part_67 + 16*layers_2*dr*has_full + part_68 + 16*layers_3*dr*has_full + part_61 + part_62 + part_69 + 16*layers_4*dr - 16*layers_1*r*has_full - 16*layers_1*dr*has_full - 16*layers_4*r*has_full - 16*layers_4*dr*has_full - 16*layers_2*r - 16*layers_2*dr - 16*layers_3*r - 16*layers_3*dr + part_70 + 16*layers_5*dr*has_full - 16*layers_1*r*has_full - 16*layers_1*dr*has_full + part_71 + 16*layers_6*dr*has_full + part_64 + part_65 - 16*layers_2*r*has_full - 16*layers_2*dr*has_full - 16*layers_5*r*has_full - 16*layers_5*dr*has_full),
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default.weight",           part_61 + part_63 - 16*layers_1*r + part_64 + part_66 - 16*layers_3*r*has_full - 16*layers_1*r + part_67 + part_68 + part_61 + part_69 - 16*layers_1*r*has_full - 16*layers_4*r*has_full - 16*layers_2*r - 16*layers_3*r + part_70 - 16*layers_1*r*has_full + part_71 + part_64 - 16*layers_2*r*has_full - 16*layers_5*r*has_full),
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default.weight",           part_29 + part_72 + part_33 + part_73 - 16*layers_1*H*dn - 16*layers_1*H*dv + part_36 + part_74 + part_38 + part_75 - 16*layers_3*H*dn*has_full - 16*layers_3*H*dv*has_full - 16*layers_1*H*dn - 16*layers_1*H*dv + part_43 + part_76 + part_46 + part_77 + part_29 + part_72 + part_47 + part_78 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full - 16*layers_4*H*dn*has_full - 16*layers_4*H*dv*has_full - 16*layers_2*H*dn - 16*layers_2*H*dv - 16*layers_3*H*dn - 16*layers_3*H*dv + part_48 + part_79 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full + part_53 + part_80 + part_36 + part_74 - 16*layers_2*H*dn*has_full - 16*layers_2*H*dv*has_full - 16*layers_5*H*dn*has_full - 16*layers_5*H*dv*has_full),
+        ("model.layers.*.self_attn.o_proj.lora_A.default.weight",              part_72 + part_73 - 16*layers_1*H*dv + part_74 + part_75 - 16*layers_3*H*dv*has_full - 16*layers_1*H*dv + part_76 + part_77 + part_72 + part_78 - 16*layers_1*H*dv*has_full - 16*layers_4*H*dv*has_full - 16*layers_2*H*dv - 16*layers_3*H*dv + part_79 - 16*layers_1*H*dv*has_full + part_80 + part_74 - 16*layers_2*H*dv*has_full - 16*layers_5*H*dv*has_full + part_12 + part_14 + part_16 + part_18 + part_19 + part_20),
         ("model.layers.*.self_attn.o_proj.lora_B.default.weight",              16*L*D),
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj", k_proj_1),

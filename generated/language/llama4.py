@@ -240,33 +240,33 @@ def _parameters(sizes: Sizes) -> Counts:
     has_moe = sizes.moe_layers is not None
     P = sizes.no_rope_layer_interval
     layers_1 = sum(((i + 1) % s == 0)*(i in moe)*((i + 1) % P == 0) for i in range(L))
-    layers_2 = sum((i in moe)*((i + 1) % P == 0) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0)*((i + 1) % P == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0)*((i + 1) % P == 0) for i in range(L))
+    layers_3 = sum((i in moe)*((i + 1) % P == 0) for i in range(L))
     layers_4 = sum(((i + 1) % s == 0)*(i in moe) for i in range(L))
-    layers_5 = sum((i in moe) for i in range(L))
-    layers_6 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_5 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_6 = sum((i in moe) for i in range(L))
     layers_7 = sum(((i + 1) % P == 0) for i in range(L))
     case_1 = act == "prelu"
     part_1 = layers_1*case_1
-    part_2 = layers_2*case_1*has_moe
-    part_3 = layers_1*case_1*has_moe
-    part_4 = layers_3*case_1
+    part_2 = layers_1*case_1*has_moe
+    part_3 = layers_2*case_1
+    part_4 = layers_3*case_1*has_moe
     part_5 = layers_4*case_1
     part_6 = layers_4*case_1*has_moe
-    part_7 = layers_3*case_1*has_moe
+    part_7 = layers_2*case_1*has_moe
     case_2 = act == "xielu"
     part_8 = layers_1*case_2
-    part_9 = layers_2*case_2*has_moe
-    part_10 = part_9 - layers_1*case_2*has_moe
-    part_11 = layers_1*case_2*has_moe
-    part_12 = layers_3*case_2
-    part_13 = part_11 + part_12 - layers_3*case_2*has_moe - layers_1*case_2
+    part_9 = layers_1*case_2*has_moe
+    part_10 = layers_2*case_2
+    part_11 = part_9 + part_10 - layers_2*case_2*has_moe - layers_1*case_2
+    part_12 = layers_3*case_2*has_moe
+    part_13 = part_12 - layers_1*case_2*has_moe
     part_14 = layers_4*case_2
     part_15 = part_14 - layers_1*case_2
-    part_16 = layers_5*case_2*has_moe + part_11 - layers_2*case_2*has_moe - layers_4*case_2*has_moe
-    part_17 = layers_4*case_2*has_moe
-    part_18 = layers_3*case_2*has_moe
-    part_19 = part_17 + part_18 + part_8 + layers_6*case_2 - layers_1*case_2*has_moe - layers_6*case_2*has_moe - layers_4*case_2 - layers_3*case_2
+    part_16 = layers_4*case_2*has_moe
+    part_17 = layers_2*case_2*has_moe
+    part_18 = part_16 + part_17 + part_8 + layers_5*case_2 - layers_1*case_2*has_moe - layers_5*case_2*has_moe - layers_4*case_2 - layers_2*case_2
+    part_19 = layers_6*case_2*has_moe + part_9 - layers_3*case_2*has_moe - layers_4*case_2*has_moe
     part_20 = layers_1*D*E
     part_21 = layers_1*D*E*has_moe
     part_22 = 2*layers_1*D*M*E
@@ -274,34 +274,34 @@ def _parameters(sizes: Sizes) -> Counts:
     part_24 = layers_1*D*M*E
     part_25 = layers_1*D*M*E*has_moe
     part_26 = layers_1*D*M
-    part_27 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
-    part_28 = layers_1*D*M*has_moe
-    part_29 = part_28 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
+    part_27 = layers_1*D*M*has_moe
+    part_28 = part_27 + layers_2*D*M - layers_2*D*M*has_moe - layers_1*D*M
+    part_29 = layers_3*D*M*has_moe - layers_1*D*M*has_moe
     part_30 = layers_4*D*M - layers_1*D*M
-    part_31 = layers_5*D*M*has_moe + part_28 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
-    part_32 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + part_26 + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
-    part_33 = layers_1*D*F*has_moe
-    part_34 = layers_2*D*F
-    part_35 = part_33 + part_34 - layers_2*D*F*has_moe - layers_1*D*F
-    part_36 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
+    part_31 = layers_4*D*M*has_moe + layers_2*D*M*has_moe + part_26 + layers_5*D*M - layers_1*D*M*has_moe - layers_5*D*M*has_moe - layers_4*D*M - layers_2*D*M
+    part_32 = layers_6*D*M*has_moe + part_27 - layers_3*D*M*has_moe - layers_4*D*M*has_moe
+    part_33 = layers_2*D*F*has_moe - layers_1*D*F*has_moe
+    part_34 = layers_1*D*F*has_moe
+    part_35 = layers_3*D*F
+    part_36 = part_34 + part_35 - layers_3*D*F*has_moe - layers_1*D*F
     part_37 = layers_1*D*F
-    part_38 = part_37 + layers_7*D*F - layers_2*D*F - layers_3*D*F
-    part_39 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + part_37 - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
-    part_40 = part_33 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
-    part_41 = L*D*F + part_34 + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
-    part_42 = layers_2*case_1
-    part_43 = layers_2*case_2
-    part_44 = part_11 + part_43 - layers_2*case_2*has_moe - layers_1*case_2
-    part_45 = part_18 - layers_1*case_2*has_moe
-    part_46 = part_8 + layers_7*case_2 - layers_2*case_2 - layers_3*case_2
-    part_47 = part_9 + part_17 + layers_5*case_2 + part_8 - layers_5*case_2*has_moe - layers_1*case_2*has_moe - layers_2*case_2 - layers_4*case_2
-    part_48 = part_11 + layers_6*case_2*has_moe - layers_4*case_2*has_moe - layers_3*case_2*has_moe
-    part_49 = L*case_2 + part_43 + part_14 + part_12 - layers_5*case_2 - layers_1*case_2 - layers_7*case_2 - layers_6*case_2
+    part_38 = part_37 + layers_7*D*F - layers_3*D*F - layers_2*D*F
+    part_39 = part_34 + layers_5*D*F*has_moe - layers_4*D*F*has_moe - layers_2*D*F*has_moe
+    part_40 = layers_3*D*F*has_moe + layers_4*D*F*has_moe + layers_6*D*F + part_37 - layers_6*D*F*has_moe - layers_1*D*F*has_moe - layers_3*D*F - layers_4*D*F
+    part_41 = L*D*F + part_35 + layers_4*D*F + layers_2*D*F - layers_6*D*F - layers_1*D*F - layers_7*D*F - layers_5*D*F
+    part_42 = layers_3*case_1
+    part_43 = part_17 - layers_1*case_2*has_moe
+    part_44 = layers_3*case_2
+    part_45 = part_9 + part_44 - layers_3*case_2*has_moe - layers_1*case_2
+    part_46 = part_8 + layers_7*case_2 - layers_3*case_2 - layers_2*case_2
+    part_47 = part_9 + layers_5*case_2*has_moe - layers_4*case_2*has_moe - layers_2*case_2*has_moe
+    part_48 = part_12 + part_16 + layers_6*case_2 + part_8 - layers_6*case_2*has_moe - layers_1*case_2*has_moe - layers_3*case_2 - layers_4*case_2
+    part_49 = L*case_2 + part_44 + part_14 + part_10 - layers_6*case_2 - layers_1*case_2 - layers_7*case_2 - layers_5*case_2
     k_proj_1: Counts = [("weight", L*D*G*d), ("bias", L*G*d*biased)]
     act_fn_1: Counts = [
-        ("weight",   part_1 + part_2 - layers_1*case_1*has_moe + part_3 + part_4 - layers_3*case_1*has_moe - layers_1*case_1 + part_5 - layers_1*case_1 + layers_5*case_1*has_moe + part_3 - layers_2*case_1*has_moe - layers_4*case_1*has_moe + part_6 + part_7 + part_1 + layers_6*case_1 - layers_1*case_1*has_moe - layers_6*case_1*has_moe - layers_4*case_1 - layers_3*case_1),
-        ("alpha_p",  part_8 + part_10 + part_13 + part_15 + part_16 + part_19),
-        ("alpha_n",  part_8 + part_10 + part_13 + part_15 + part_16 + part_19),
+        ("weight",   part_1 + part_2 + part_3 - layers_2*case_1*has_moe - layers_1*case_1 + part_4 - layers_1*case_1*has_moe + part_5 - layers_1*case_1 + part_6 + part_7 + part_1 + layers_5*case_1 - layers_1*case_1*has_moe - layers_5*case_1*has_moe - layers_4*case_1 - layers_2*case_1 + layers_6*case_1*has_moe + part_2 - layers_3*case_1*has_moe - layers_4*case_1*has_moe),
+        ("alpha_p",  part_8 + part_11 + part_13 + part_15 + part_18 + part_19),
+        ("alpha_n",  part_8 + part_11 + part_13 + part_15 + part_18 + part_19),
     ]
     return [
         ("model.embed_tokens.weight",                                   D*V),
@@ -313,20 +313,20 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.self_attn.o_proj.weight",                      L*D*H*d),
         ("model.layers.*.self_attn.o_proj.bias",                        L*D*biased),
         ("model.layers.*.post_attention_layernorm.weight",              L*D),
-        ("model.layers.*.feed_forward.router.weight",                   part_20 + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_21 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_21 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + part_20 + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E),
-        ("model.layers.*.feed_forward.experts.gate_up_proj",            part_22 + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_23 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_23 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + part_22 + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E),
+        ("model.layers.*.feed_forward.router.weight",                   part_20 + part_21 + layers_2*D*E - layers_2*D*E*has_moe - layers_1*D*E + layers_3*D*E*has_moe - layers_1*D*E*has_moe + layers_4*D*E - layers_1*D*E + layers_4*D*E*has_moe + layers_2*D*E*has_moe + part_20 + layers_5*D*E - layers_1*D*E*has_moe - layers_5*D*E*has_moe - layers_4*D*E - layers_2*D*E + layers_6*D*E*has_moe + part_21 - layers_3*D*E*has_moe - layers_4*D*E*has_moe),
+        ("model.layers.*.feed_forward.experts.gate_up_proj",            part_22 + part_23 + 2*layers_2*D*M*E - 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_4*D*M*E*has_moe + 2*layers_2*D*M*E*has_moe + part_22 + 2*layers_5*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_5*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_2*D*M*E + 2*layers_6*D*M*E*has_moe + part_23 - 2*layers_3*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe),
         ("model.layers.*.feed_forward.experts.act_fn", act_fn_1),
-        ("model.layers.*.feed_forward.experts.down_proj",               part_24 + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_25 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_25 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + part_24 + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E),
-        ("model.layers.*.feed_forward.shared_expert.gate_proj.weight",  part_26 + part_27 + part_29 + part_30 + part_31 + part_32),
-        ("model.layers.*.feed_forward.shared_expert.up_proj.weight",    part_26 + part_27 + part_29 + part_30 + part_31 + part_32),
+        ("model.layers.*.feed_forward.experts.down_proj",               part_24 + part_25 + layers_2*D*M*E - layers_2*D*M*E*has_moe - layers_1*D*M*E + layers_3*D*M*E*has_moe - layers_1*D*M*E*has_moe + layers_4*D*M*E - layers_1*D*M*E + layers_4*D*M*E*has_moe + layers_2*D*M*E*has_moe + part_24 + layers_5*D*M*E - layers_1*D*M*E*has_moe - layers_5*D*M*E*has_moe - layers_4*D*M*E - layers_2*D*M*E + layers_6*D*M*E*has_moe + part_25 - layers_3*D*M*E*has_moe - layers_4*D*M*E*has_moe),
+        ("model.layers.*.feed_forward.shared_expert.gate_proj.weight",  part_26 + part_28 + part_29 + part_30 + part_31 + part_32),
+        ("model.layers.*.feed_forward.shared_expert.up_proj.weight",    part_26 + part_28 + part_29 + part_30 + part_31 + part_32),
         ("model.layers.*.feed_forward.shared_expert.activation_fn", act_fn_1),
-        ("model.layers.*.feed_forward.shared_expert.down_proj.weight",  part_26 + part_27 + part_29 + part_30 + part_31 + part_32),
-        ("model.layers.*.feed_forward.gate_proj.weight",                part_35 + part_36 + part_38 + part_39 + part_40 + part_41),
-        ("model.layers.*.feed_forward.up_proj.weight",                  part_35 + part_36 + part_38 + part_39 + part_40 + part_41),
-        ("model.layers.*.feed_forward.activation_fn.weight",            part_3 + part_42 - layers_2*case_1*has_moe - layers_1*case_1 + part_7 - layers_1*case_1*has_moe + part_1 + layers_7*case_1 - layers_2*case_1 - layers_3*case_1 + part_2 + part_6 + layers_5*case_1 + part_1 - layers_5*case_1*has_moe - layers_1*case_1*has_moe - layers_2*case_1 - layers_4*case_1 + part_3 + layers_6*case_1*has_moe - layers_4*case_1*has_moe - layers_3*case_1*has_moe + L*case_1 + part_42 + part_5 + part_4 - layers_5*case_1 - layers_1*case_1 - layers_7*case_1 - layers_6*case_1),
-        ("model.layers.*.feed_forward.activation_fn.alpha_p",           part_44 + part_45 + part_46 + part_47 + part_48 + part_49),
-        ("model.layers.*.feed_forward.activation_fn.alpha_n",           part_44 + part_45 + part_46 + part_47 + part_48 + part_49),
-        ("model.layers.*.feed_forward.down_proj.weight",                part_35 + part_36 + part_38 + part_39 + part_40 + part_41),
+        ("model.layers.*.feed_forward.shared_expert.down_proj.weight",  part_26 + part_28 + part_29 + part_30 + part_31 + part_32),
+        ("model.layers.*.feed_forward.gate_proj.weight",                part_33 + part_36 + part_38 + part_39 + part_40 + part_41),
+        ("model.layers.*.feed_forward.up_proj.weight",                  part_33 + part_36 + part_38 + part_39 + part_40 + part_41),
+        ("model.layers.*.feed_forward.activation_fn.weight",            part_7 - layers_1*case_1*has_moe + part_2 + part_42 - layers_3*case_1*has_moe - layers_1*case_1 + part_1 + layers_7*case_1 - layers_3*case_1 - layers_2*case_1 + part_2 + layers_5*case_1*has_moe - layers_4*case_1*has_moe - layers_2*case_1*has_moe + part_4 + part_6 + layers_6*case_1 + part_1 - layers_6*case_1*has_moe - layers_1*case_1*has_moe - layers_3*case_1 - layers_4*case_1 + L*case_1 + part_42 + part_5 + part_3 - layers_6*case_1 - layers_1*case_1 - layers_7*case_1 - layers_5*case_1),
+        ("model.layers.*.feed_forward.activation_fn.alpha_p",           part_43 + part_45 + part_46 + part_47 + part_48 + part_49),
+        ("model.layers.*.feed_forward.activation_fn.alpha_n",           part_43 + part_45 + part_46 + part_47 + part_48 + part_49),
+        ("model.layers.*.feed_forward.down_proj.weight",                part_33 + part_36 + part_38 + part_39 + part_40 + part_41),
         ("model.norm.weight",                                           D),
         ("lm_head.weight",                                              D*V - D*V*tied),
     ]

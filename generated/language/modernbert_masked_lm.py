@@ -146,16 +146,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     has_kinds = sizes.layer_types is not None
     V = sizes.vocab_size
     layers_1 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(L))
-    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    layers_3 = sum((i % n == 0) for i in range(L))
+    layers_2 = sum((i % n == 0) for i in range(L))
+    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
     part_1 = layers_2 - layers_1
     part_2 = layers_3 - layers_1
-    part_3 = L + layers_1 - layers_2 - layers_3
+    part_3 = L + layers_1 - layers_3 - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
     attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, -2*(W//2) - 1, 2*(W//2) + 1, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 1)
-    attn_pairs_3_ = (0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 0, 0, 0, 1)
+    attn_pairs_3_ = (0, -2*(W//2) - 1, 2*(W//2) + 1, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 1)
     attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
     # module, runs over, FLOPs each; then for full, forward, checkpointed: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
