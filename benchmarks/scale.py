@@ -1,12 +1,14 @@
-"""How the time of each stage grows with a spec, and how long the shipped specs take.
+"""How time grows with a spec, with a batch and with a library, and how long the shipped specs take.
 
-    python benchmarks/scale.py [--json] [--quick]
+    python benchmarks/scale.py [--json] [--quick] [--plot FILE.svg] [--history FILE.jsonl]
 
 The specs of a family differ in their number of operators only; the streams of ``streams`` grow with it. The exponent of a stage
 is the slope of its time over that number, both as logarithms: 1 is linear, 2 quadratic. Times are processor seconds, the best
 of some rounds, without the garbage collector, as ``timeit`` has it. Each shipped spec is timed once, from its text to its
-stored program with all stored regimes and, in brackets, to all of its generated texts. ``--quick`` takes small specs, and
-leaves out the shipped ones. Exit code 1: an exponent or a time is above its limit.
+stored program with all stored regimes and, in brackets, to all of its generated texts. ``lengths`` sums up a batch of so many,
+``samples`` prices each of them, ``specs`` reads the headers of a folder of so many specs. ``--quick`` takes small sizes, and
+leaves out the shipped specs. ``--plot`` draws the times of all families over their sizes, ``--history`` appends this run to a
+file, a JSON object a line. Exit code 1: an exponent or a time is above its limit.
 """
 
 from __future__ import annotations
@@ -15,20 +17,35 @@ import argparse
 import gc
 import json
 import math
+import os
+import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from symflops.api import AnyRegime, Model, convention_of, load, regime_of
 from symflops.build import limits
+from symflops.catalog import lookup
+from symflops.catalog.catalog import by_name
 from symflops.catalog.library import chosen_specs
+from symflops.catalog.local import local_specs
 from symflops.commands.chosen import baked
 from symflops.compiler import build, derive, emit, lower, read
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import ENDINGS
+from symflops.emit.html.curves import picture
+from symflops.emit.page.tree import Plot
 from symflops.syntax import yaml_nodes
 
 SIZES = (1_000, 2_000, 4_000, 8_000)
@@ -37,6 +54,11 @@ ROUNDS = 2
 STAGES = ("read", "build", "derive", "lower", "emit")
 EXPONENT = 1.15
 MEDIAN, WORST = 0.1, 1.0
+COLOURS = ("#0b62a4", "#c2410c", "#15803d", "#7e22ce", "#b91c1c", "#0f766e", "#a16207", "#be185d", "#334155", "#4d7c0f")
+STYLE = (
+    "text { font: 10px sans-serif; fill: #222; } .key { font-size: 7px; } .end { text-anchor: end; } "
+    ".middle { text-anchor: middle; } .grid { stroke: #ddd; }"
+)
 HEAD = "language: 2\nname: scale\nsizes: {D: width, L: layers, F: {key: flag, type: bool}}\n"
 TEXT = f"{HEAD}streams: {{text: [x]}}\ninputs: {{h: {{stream: text, width: D}}}}\n"
 LAYERS = "graph:\n  - layers:\n      repeat: L\n      graph:\n"
@@ -117,6 +139,41 @@ def stages(text: str, regimes: Sequence[AnyRegime] = ("full",)) -> Iterator[tupl
     yield "emit", step(lambda: emit(made[3], "", (), ("json", "py")))
 
 
+def batch(count: int) -> list[int]:
+    """Lengths of texts, up to 8,192 tokens."""
+    return [1 + 7919 * number % 8192 for number in range(count)]
+
+
+def lengths(count: int, _: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The moments of one batch."""
+    model, given = lookup.estimator(by_name("llama"), "llama", {})[1], batch(count)
+    yield "list", lambda: model.moments(text=given)
+    yield "array", partial(model.moments, text=np.array(given))
+
+
+def samples(count: int, _: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The costs of the samples of one batch."""
+    model, given = lookup.estimator(by_name("llama"), "llama", {})[1], batch(count)
+    yield "list", lambda: model.per_sample(text=given)
+    yield "array", partial(model.per_sample, text=np.array(given))
+
+
+def specs(count: int, folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The headers of a folder of specs: read, and known from the cache."""
+    (folder / "mine").mkdir(parents=True)
+    for number in range(count):
+        (folder / "mine" / f"spec{number}.yaml").write_text(repeat(4).replace("name: scale", f"name: spec{number}"))
+    os.environ["XDG_CACHE_HOME"] = str(folder.parent)
+    yield "read", lambda: local_specs(str(folder))
+    yield "known", lambda: local_specs(str(folder))
+
+
+FURTHER = {family.__name__: family for family in (lengths, samples, specs)}
+MANY, SOME = (250_000, 500_000, 1_000_000, 2_000_000), (50_000, 100_000, 200_000)
+FURTHER_SIZES = {"lengths": MANY, "samples": MANY, "specs": (40, 80, 160, 320)}
+FURTHER_QUICK = {"lengths": SOME, "samples": SOME, "specs": (10, 20, 40)}
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Without the garbage collector, whose runs depend on what the process held before."""
@@ -133,11 +190,11 @@ def clock() -> float:
     return time.process_time()
 
 
-def seconds(text: str) -> dict[str, float]:
-    """The time of each stage."""
+def seconds(steps: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, float]:
+    """The time of each step."""
     found = {}
     with uncollected():
-        for name, run in stages(text):
+        for name, run in steps:
             start = clock()
             run()
             found[name] = clock() - start
@@ -145,15 +202,36 @@ def seconds(text: str) -> dict[str, float]:
 
 
 def family_row(name: str, sizes: Sequence[int]) -> dict[str, Any]:
-    """The times of a family's largest spec, and the exponent of each stage."""
+    """The times of a family of specs."""
+
+    def rounds(size: int) -> Iterator[dict[str, float]]:
+        for number in range(ROUNDS):
+            yield seconds(stages(f"{FAMILIES[name](size)}# {number}\n"))  # a small text is parsed once, then known
+
+    return row(name, "operators", sizes, rounds)
+
+
+def further_row(name: str, sizes: Sequence[int]) -> dict[str, Any]:
+    """The times of a family of batches or libraries."""
+
+    def rounds(size: int) -> Iterator[dict[str, float]]:
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(ROUNDS):
+                yield seconds(FURTHER[name](size, Path(folder) / str(number)))
+
+    return row(name, name, sizes, rounds)
+
+
+def row(name: str, unit: str, sizes: Sequence[int], rounds: Callable[[int], Iterator[dict[str, float]]]) -> dict[str, Any]:
+    """The best times of the largest size, the exponent of each stage, and the sums of all sizes."""
     times = []
     for size in sizes:
-        texts = (f"{FAMILIES[name](size)}# {number}\n" for number in range(ROUNDS))  # a small text is parsed once, then known
-        rounds = [seconds(text) for text in texts]
-        best = {stage: min(found[stage] for found in rounds) for stage in STAGES}
+        found = list(rounds(size))
+        best = {stage: min(one[stage] for one in found) for stage in found[0]}
         times.append(best | {"all": sum(best.values())})
-    exponents = {stage: slope(sizes, [found[stage] for found in times]) for stage in times[0]}
-    return {"family": name, "operators": sizes[-1], "seconds": times[-1], "exponents": exponents}
+    exponents = {stage: slope(sizes, [one[stage] for one in times]) for stage in times[0]}
+    points = [[size, one["all"]] for size, one in zip(sizes, times, strict=True)]
+    return {"family": name, unit: sizes[-1], "seconds": times[-1], "exponents": exponents, "points": points}
 
 
 def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
@@ -174,10 +252,10 @@ def shipped_row(model: Callable[[], Model]) -> dict[str, Any]:
 
 
 def show(rows: Sequence[dict[str, Any]], specs: Sequence[dict[str, Any]]) -> None:
-    """Print both tables."""
+    """Print all tables."""
     for row in rows:
-        columns = [f"{stage} {row['seconds'][stage]:6.2f} s {row['exponents'][stage]:5.2f}" for stage in (*STAGES, "all")]
-        print(f"{row['family']:<11}{row['operators']:>6}  " + "   ".join(columns))
+        columns = [f"{stage} {row['seconds'][stage]:6.2f} s {row['exponents'][stage]:5.2f}" for stage in row["seconds"]]
+        print(f"{row['family']:<11}{row['points'][-1][0]:>7,}  " + "   ".join(columns))
     for row in specs[:10]:
         print(f"{row['spec']:<28}{row['program']:7.3f} s ({row['texts']:.3f} s)")
     if specs:
@@ -185,22 +263,49 @@ def show(rows: Sequence[dict[str, Any]], specs: Sequence[dict[str, Any]]) -> Non
         print(f"{len(specs)} specs: median {median:.3f} s (at most {MEDIAN}), worst {worst:.3f} s (at most {WORST})")
 
 
+def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write the times of all families over their sizes as a picture."""
+    lines = tuple((row["family"], tuple((size, Fraction(seconds) * 10**6) for size, seconds in row["points"])) for row in rows)
+    plot = Plot("scale", "CPU time of all stages over the size", "operators, lengths, samples or specs", "microseconds", lines)
+    head, _, body = picture(plot).partition(">")
+    colours = " ".join(f".curve-{n} {{ stroke: {one}; fill: none; stroke-width: 2; }}" for n, one in enumerate(COLOURS))
+    svg = f'{head} xmlns="http://www.w3.org/2000/svg" style="background: white">\n<style>{STYLE} {colours}</style>{body}\n'
+    path.write_text(svg, "utf-8")
+
+
+def remember(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Append this run to a file: when and of which commit, and the times and exponents."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    found = {row["family"]: {"points": row["points"], "exponent": round(row["exponents"]["all"], 3)} for row in rows}
+    with path.open("a") as file:
+        file.write(json.dumps({"when": when, "commit": commit, "python": platform.python_version(), "families": found}) + "\n")
+
+
 def main() -> int:
     """Measure, print, and say whether all is within its limits."""
-    parser = argparse.ArgumentParser(description="How the time of each stage grows with a spec")
+    parser = argparse.ArgumentParser(description="How time grows with a spec, a batch and a library")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--plot", type=Path, metavar="FILE")
+    parser.add_argument("--history", type=Path, metavar="FILE")
     given = parser.parse_args()
     yaml_nodes.MAX_NODES = 1_000_000  # a written-out list of 8,000 operators has more nodes than a spec may have
     limits.MAX_OPERATORS = 2 * SIZES[-1]
-    seconds(repeat(16))  # what is loaded on first use
+    seconds(stages(repeat(16)))  # what is loaded on first use
     rows = [family_row(name, QUICK if given.quick else SIZES) for name in FAMILIES]
+    rows += [further_row(name, sizes) for name, sizes in (FURTHER_QUICK if given.quick else FURTHER_SIZES).items()]
     files = [] if given.quick else chosen_specs([])
     specs = sorted((shipped_row(lambda file=file: load(file)) for file in files), key=lambda row: -row["program"])
     if given.json:
         json.dump({"families": rows, "specs": specs}, sys.stdout, indent=1)
     else:
         show(rows, specs)
+    if given.plot:
+        draw(rows, given.plot)
+    if given.history:
+        remember(rows, given.history)
     steep = any(row["exponents"]["all"] > EXPONENT for row in rows)
     slow = bool(specs) and (specs[0]["program"] > WORST or statistics.median(row["program"] for row in specs) > MEDIAN)
     return int(steep or slow)

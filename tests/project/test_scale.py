@@ -81,13 +81,16 @@ def test_a_walk_in_a_walk_is_found():
 
 
 @pytest.mark.nightly
-def test_the_benchmark_tells_what_grows_too_fast(scale, monkeypatch, capsys):
+def test_the_benchmark_tells_what_grows_too_fast(scale, monkeypatch, capsys, tmp_path):
     """With a clock of its own: each reading is one second after the last one, or, in the steep run, as many as there were readings."""
     seconds = [0.0]
     monkeypatch.setattr(scale, "ROUNDS", 1)
     monkeypatch.setattr(scale.yaml_nodes, "MAX_NODES", scale.yaml_nodes.MAX_NODES)  # restored at the end
     monkeypatch.setattr(scale, "QUICK", (4, 8))
-    monkeypatch.setattr(sys, "argv", ["scale.py", "--quick", "--json"])
+    monkeypatch.setattr(scale, "FURTHER_QUICK", {"lengths": (10, 20), "samples": (10, 20), "specs": (1, 2)})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    history, plot = tmp_path / "history.jsonl", tmp_path / "plot.svg"
+    monkeypatch.setattr(sys, "argv", ["scale.py", "--quick", "--json", "--history", str(history), "--plot", str(plot)])
     for step, code in ((lambda: 1.0, 0), (lambda: max(1.0, seconds[0]), 1)):
         seconds[0] = 0.0
 
@@ -98,7 +101,12 @@ def test_the_benchmark_tells_what_grows_too_fast(scale, monkeypatch, capsys):
         monkeypatch.setattr(scale, "clock", clock)
         assert scale.main() == code
         rows = json.loads(capsys.readouterr().out)["families"]
-        assert [row["family"] for row in rows] == list(scale.FAMILIES) and all(set(row["seconds"]) == {*scale.STAGES, "all"} for row in rows)
+        assert [row["family"] for row in rows] == [*scale.FAMILIES, *scale.FURTHER]
+        assert all(set(row["seconds"]) == {*scale.STAGES, "all"} for row in rows if "operators" in row)
+        assert all(len(row["points"]) == 2 for row in rows)
+    told = [json.loads(line) for line in history.read_text().splitlines()]
+    assert [list(run["families"]) for run in told] == 2 * [[*scale.FAMILIES, *scale.FURTHER]]
+    assert plot.read_text().count("<polyline") == len(told[0]["families"])
 
 
 def test_the_families_have_as_many_operators_as_they_say(scale):
