@@ -178,5 +178,5 @@ def test_what_is_padded_meets_only_what_is_padded() -> None:
     """Rows of a padded value are not those of one that is not."""
     document = case("tokens", {}, {}).document
     document["graph"].append({"mix": {"op": "add", "from": ["rows", "t"], "to": "o"}})
-    with pytest.raises(SymflopsError, match="'rows' has rows Longest"):
+    with pytest.raises(SymflopsError, match="'rows' has rows longest"):
         program_of(Case(document, {"width": 3, "heads": 1, "layers": 1}, {}, ("*",)))
