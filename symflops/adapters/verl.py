@@ -58,7 +58,8 @@ def estimate_function(
             try:
                 model = MODELS.get(id(config), (None, None))[1]
                 own = verl_lora.regime_of(config, model) if regime == "full" and model is not None else regime
-                found: Any = estimator_of(config, own, convention)
+                critic = getattr(model, "model_type", None) == verl_lora.VALUE
+                found: Any = estimator_of(value_model(config) if critic else config, own, convention)
                 if tell is not None and is_first():
                     tell(f"symflops counts the FLOPs of '{kind_of(config)}': regime {own}, convention {convention}")
             except Exception as error:

@@ -14,8 +14,12 @@ from typing import Any
 from symflops.adapters.verl_omni import lora_regime
 from symflops.catalog import lookup
 from symflops.diagnostics.errors import SymflopsError
+from symflops.live.proof import built, reference_of
+from symflops.live.regime import read
+from symflops.live.tree import tree_of
 
 ALL = "all-linear"
+VALUE = "value_model"
 DEPTH = 8
 UNREAD = ("exclude_modules", "target_parameters", "lora_adapter_path")
 
@@ -64,8 +68,27 @@ def regime_of(config: Any, model: Any) -> str:
         raise SymflopsError(f"LoRA with '{set_ones[0]}' is not read off the config: set SYMFLOPS_VERL_REGIME")
     targets = getattr(model, "target_modules", None)
     if targets == ALL:
-        return f"lora:r={rank},targets={'|'.join(linears(config))}"
-    return lora_regime(config, rank, targets if isinstance(targets, str) else list(targets or ()))
+        regime = f"lora:r={rank},targets={'|'.join(linears(config))}"
+    else:
+        regime = lora_regime(config, rank, targets if isinstance(targets, str) else list(targets or ()))
+    leaves = forced(config)
+    return f"{regime},force_grad={'|'.join(leaves)}" if leaves else regime
+
+
+def forced(config: Any) -> tuple[str, ...]:
+    """The modules whose results need gradients though nothing before them trains: verl's engine asks for it with LoRA.
+
+    The library's class says which, built on the meta device.
+
+    Raises:
+        SymflopsError: the class cannot be built here.
+    """
+    found = lookup.config_of(config)
+    catalog, name = lookup.by_config(found)
+    module = built(reference_of(catalog, name, found), found)
+    module.requires_grad_(False)
+    module.enable_input_require_grads()
+    return read(tree_of(module)).forced
 
 
 def linears(config: Any) -> list[str]:

@@ -23,8 +23,9 @@ ALIKE, SHORT = 0.88, 4
 EVERYWHERE = frozenset({
     *NAMING, "auto_map", "torch_dtype", "dtype", "transformers_version", "quantization_config", "_name_or_path",
     "name_or_path", "_diffusers_version", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash",
-    "_attn_implementation_internal", "task_specific_params", "finetuning_task", "problem_type", "torchscript",
-    "use_bfloat16", "pruned_heads", "tokenizer_class", "prefix", "bos_token_id", "eos_token_id", "pad_token_id",
+    "_attn_implementation_internal", "attn_implementation", "task_specific_params", "finetuning_task",
+    "problem_type", "torchscript", "use_bfloat16",
+    "pruned_heads", "tokenizer_class", "prefix", "bos_token_id", "eos_token_id", "pad_token_id",
     "sep_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "suppress_tokens",
     "begin_suppress_tokens", "return_dict", "return_dict_in_generate", "output_scores", "output_hidden_states",
     "output_attentions", "use_cache", "is_encoder_decoder", "is_decoder", "tie_encoder_decoder",

@@ -182,7 +182,9 @@ def test_a_worker_s_lora_is_counted(kind, targets, table):
     worker = Worker(SimpleNamespace(hf_config=config, **fields))
     with torch.device("meta"):
         made = LoraConfig(task_type=TaskType.CAUSAL_LM, r=4, target_modules=targets, bias="none")
-        live = symflops.of_model(get_peft_model(AutoModelForCausalLM.from_config(config), made))
+        module = AutoModelForCausalLM.from_config(config)
+        module.enable_input_require_grads()
+        live = symflops.of_model(get_peft_model(module, made))
     moments = live.moments(text=LENGTHS)
     assert worker._postprocess_output(False) == pytest.approx(live.total(moments) / SECONDS / 1e12, rel=1e-12)
     assert worker._postprocess_output(True) == pytest.approx(live.forward(moments) / SECONDS / 1e12, rel=1e-12)
