@@ -83,6 +83,10 @@ def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...],
         if not allows_rounding(call, width, heads):
             refuse_heads(call, queries[0], heads, "heads")
         exact = {FloorDiv(width, heads): width / heads}
+        text = f"the width of '{queries[0].name}', {said(width)}, does not divide into {said(heads)} heads"
+        call.fits.append((Modulo(width, heads), text))
+    if call.definitions.divide(heads, groups) is None:
+        call.fits.append((Modulo(heads, groups), f"{said(heads)} query heads do not divide into {said(groups)} groups"))
     for key in keys:
         wide = call.definitions.expand(call.width(key, "key")).expr.xreplace(exact)
         if not call.definitions.equal(wide * heads, width * groups):
@@ -106,7 +110,7 @@ def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
 def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
     """Whether a width may divide into heads at run time, which the model's own class checks.
 
-    A width that a config gives may. If heads are a number or in a list, so may a multiple of that width: both change from
+    A width that a config gives may; a config whose width does not is refused (``Call.fits``). If heads are a number or in a list, so may a multiple of that width: both change from
     stage to stage.
     """
     if heads.is_Integer or isinstance(heads, Reading):

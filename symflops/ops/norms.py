@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from symflops.algebra.words import words_of
+from math import prod
+
+from sympy import Integer
+
+from symflops.algebra.functions import Modulo
+from symflops.algebra.words import said, words_of
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, Kind
 
@@ -28,6 +33,10 @@ def normalise(call: Call) -> None:
     dim = call.number("dim") if call.has("dim") else call.width(x)
     affine = call.truth("affine")
     shape = call.numbers("shape") if call.has("shape") else (dim,)
+    elements = prod(shape, start=Integer(1))
+    if call.definitions.divide(call.width(x), elements) is None:
+        text = f"a norm of {said(elements)} elements does not fit '{x.name}', which is {said(call.width(x))} wide"
+        call.fits.append((Modulo(call.width(x), elements), text))
     call.parameter("weight", shape, when=affine, field="weight")
     call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
     call.caption = f"over {words_of(dim)}"

@@ -20,6 +20,8 @@ from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN,
 from symflops.witness.census.words import UNHEARD
 
 MEASURES = ("number", "list")
+SMALL = 2
+"""Numbers up to this one may be wrong by themselves: 0 stands for null, and a product along an axis of 1 may be broadcast."""
 VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
 
 
@@ -43,8 +45,10 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         ]
         same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
         told = same and (item.path in read or kind_of((odd or [0])[0]) == "list")
-        lengths = lengths_of(item.path, good, odd, found, survey)
         counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
+        if told and not counted:  # the rest tells nothing about small numbers, which are wrong by themselves
+            odd = [value for value in odd if kind_of(value) != "number" or value > SMALL]
+        lengths = lengths_of(item.path, good, odd, found, survey)
         if odd and not lengths and not counted and "least" not in guard(good, bad):
             lengths = parts_of(item.path, found, survey)
         if odd and not lengths and "least" not in guard(good, bad) and (told or counted):
@@ -136,9 +140,9 @@ def guard(good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | 
     """
     wrong = {kind_of(value) for value in bad}
     kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
-    low = [value for value in bad if kind_of(value) == "number"]
     numbers = [value for value in good if kind_of(value) == "number"]
-    least = min((value for value in numbers if value > max(low)), default=None) if low else None
+    low = [value for value in bad if kind_of(value) == "number"]
+    least = min((value for value in numbers if value > max(low)), default=None) if low and max(low) <= SMALL else None
     right, odd = ({len(value) for value in known if isinstance(value, list)} for known in (good, bad))
     if not lengths and right - odd and "list" in wrong:
         lengths = {"lengths": sorted(right - odd)}
@@ -147,8 +151,9 @@ def guard(good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | 
     held = lengths.get("lengths", right) if lengths else ()
     values = [value for value in good if kind_of(value) not in kinds and not (isinstance(value, list) and len(value) in held)]
     found: dict[str, Any] = {"values": sorted(values, key=lambda value: (kind_of(value), json.dumps(value)))}
-    if least is not None and max(low) <= 1:
-        found |= {"values": [value for value in found["values"] if kind_of(value) != "number"], "least": least}
+    if least is not None:
+        found["values"] = [value for value in found["values"] if kind_of(value) != "number" or value < least]
+        found["least"] = least
     return found | ({"kinds": sorted(kinds)} if kinds else {}) | dict(lengths or {})
 
 

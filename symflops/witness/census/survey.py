@@ -19,7 +19,7 @@ from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, changed, fitting, flops, observed
-from symflops.witness.census.variations import Changes, partnered, variations
+from symflops.witness.census.variations import Changes, edges, partnered, variations
 from symflops.witness.census.words import Words
 from symflops.witness.classes import class_of
 from symflops.witness.live import outputs_of
@@ -44,6 +44,7 @@ class Row:
         verdict: ``unbuilt`` (the class refuses it), ``unrun`` (equal parameters, but it did not run), ``none`` (without
             effect), ``exact``, ``refused`` (by the estimate) or ``wrong``.
         why: What differs, or why it was refused.
+        edge: Whether it is tried at the first base in any case, whatever others were built.
         config: The complete config.
         batch: The batch.
         parameters: Of the real class: parameters by name and shape.
@@ -55,6 +56,7 @@ class Row:
     changes: Changes
     verdict: str
     why: str = ""
+    edge: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     batch: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Shape] = field(default_factory=dict)
@@ -142,12 +144,12 @@ class Survey:
                 yield from self.of_field(item, base)
 
     def of_field(self, item: ConfigField, base: Base) -> Iterator[Row]:
-        """The variations of one field at one base; numbers stop after ``ENOUGH`` that can be built."""
+        """The variations of one field at one base; numbers stop after ``ENOUGH`` that can be built, edges aside."""
         part = item.path.rpartition(".")[0]
         if part and not isinstance(value_at(base.json, part), Mapping):
             return
         value = plain_lists(value_at(base.json, item.path))
-        built = 0
+        built, tried = 0, []
         words = self.words.of(item)
         if base is not self.bases[0] and len(words) > MANY_WORDS:
             words = self.random.sample(words, 2)
@@ -161,7 +163,11 @@ class Survey:
                 more = (self.judged(item.path, changes, base) for changes in pairs)
                 found = next((row for row in more if row.verdict not in (UNBUILT, UNRUN)), found)
             built += number and found.verdict not in (UNBUILT, UNRUN)
+            tried.append(other)
             yield found
+        for other in edges(item, value) if base is self.bases[0] else ():
+            if not any(type(known) is int and known == other for known in tried):
+                yield replace(self.judged(item.path, {item.path: other}, base), edge=True)
 
     def judged(self, path: str, changes: Changes, base: Base) -> Row:
         """The verdict on one variation."""
@@ -171,7 +177,7 @@ class Survey:
             seen = observed(self.reference, case, self.folder)
         except SymflopsError as error:
             return Row(base.number, path, changes, UNBUILT, str(error))
-        row = Row(base.number, path, changes, EXACT, "", seen.config, case.batch, seen.parameters)
+        row = Row(base.number, path, changes, EXACT, "", False, seen.config, case.batch, seen.parameters)
         try:
             derived = self.derivations.derived(row.config)
         except SymflopsError as error:

@@ -86,7 +86,7 @@ def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
     """A variation: what is set, what that changes in the complete config, and the figures of the real class."""
     config = saved(row.config)
     return {
-        "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE,
+        "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE, **({"edge": True} if row.edge else {}),
         "config": {name: value for name, value in config.items() if name not in base or base[name] != value},
         "batch": saved(row.batch), "passes": row.passes, "shapes": shapes_digest(row.parameters.values()),
         "parameters": sum(map(math.prod, row.parameters.values())),

@@ -50,6 +50,15 @@ def _scaled(value: int, random: Random) -> list[int]:
     return list(dict.fromkeys([value * random.choice((2, 2, 3)), *down, value + 1, value + 2, 3 * value]))
 
 
+def edges(field: ConfigField, value: Any) -> list[Any]:
+    """Small numbers, and the next odd one: where a class tests a number as a truth, divides by it, or broadcasts along it."""
+    anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
+    if isinstance(value, bool) or not (isinstance(value, int) or (value is None and (anything or field.admits("int")))):
+        return []
+    found = [0, 1, 2] if value is None else [0, 1, 2, value + 1 + value % 2]
+    return [other for other in found if other != value]
+
+
 def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[Any]:
     """Lists with other items, one more, one less."""
     if not value:
