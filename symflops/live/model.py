@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from symflops.catalog.catalog import Catalog
 from symflops.catalog.lookup import interpreted, stores
 from symflops.diagnostics.findings import SpecError
 from symflops.live.background import Derivation, in_a_line
-from symflops.live.identity import identified
+from symflops.live.identity import config_of, identified
 from symflops.live.regime import is_part, read, stored_regime
 from symflops.live.tree import LiveModelError, tree_of, unwrapped
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -35,7 +35,7 @@ class LiveModule:
     """
 
     def __init__(self, module: Any, spec: str | None = None) -> None:
-        root = unwrapped(module)
+        self.root = root = unwrapped(module)
         self.catalog: Catalog
         self.catalog, self.name, self.word, self.config = identified(root, spec)
         self.reading = read(tree_of(root))
@@ -108,10 +108,15 @@ class LiveModule:
         """Compare every parameter with those of an estimator; ``whole``: also adapters and what trains.
 
         Raises:
-            LiveModelError: they differ.
+            LiveModelError: they differ; or the module has no config, and no parameter tells a size that FLOPs depend on.
         """
         derived = trained_of(estimator.stored, estimator.regime, estimator.sizes)
         self._refuse(self.differences(derived) if whole else self.base_differences(derived))
+        untold = [] if config_of(self.root) else list(untold_sizes(estimator.stored))
+        if untold:
+            names = ", ".join(f"'{key}'" for key in untold)
+            hint = f"give the module a 'config', a dict such as {{'{untold[0]}': ...}}"
+            raise LiveModelError(f"{self.word} has no config, and no parameter tells {names}, which FLOPs depend on: {hint}")
 
     def _refuse(self, lines: list[str]) -> None:
         if lines:
@@ -233,6 +238,26 @@ def estimators_of(
             awaited = Awaited(live, regime, convention, whole, check)
             found[phase] = (awaited.poll() if awaited.derivation.found is not None else None) or awaited
     return found
+
+
+def untold_sizes(program: Stored) -> Iterator[str]:
+    """The keys of sizes that FLOPs depend on, and no parameter: a window, a capacity, the words that choose a branch."""
+    letters, definitions = program.formulas.letters, {row["letter"]: row["formula"] for row in program.document["definitions"]}
+
+    def closed(found: set[str]) -> set[str]:
+        inner = {letter for name in found & set(definitions) for letter in letters(definitions[name])} - found
+        return closed(found | inner) if inner else found
+
+    rows = program.document["shapes"]
+    shaping = closed({letter for row in rows for place in (*row["shape"], row["copies"], row["count"]) for letter in letters(place)})
+    work = [place for row in program.document["cases"] for kind in ("forward", "backward") for _, place in row[kind]]
+    batch = (*program.moments, *program.statistics, *program.inner)
+    places = (*work, *(row["formula"] for row in batch if "formula" in row))
+    spent = {letter for place in places for letter in letters(place)}
+    chosen = {letter for letter, value in program.fixed if not isinstance(value, int) or isinstance(value, bool)}
+    for row in program.document["fields"]:
+        if row["letter"] in (closed(spent) | chosen) - shaping:
+            yield row["keys"][0]
 
 
 def check_word(check: str) -> None:
