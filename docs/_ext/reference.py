@@ -40,7 +40,7 @@ def functions() -> str:
     Raises:
         KeyError: words.yaml lacks a function of the code, or describes one that does not exist.
     """
-    names = (*FUNCTIONS, "width")
+    names = (*FUNCTIONS, "longest", "width")
     differ = set(names) ^ set(WORDS)
     if differ:
         raise KeyError(f"words.yaml and the functions of expressions differ: {sorted(differ)}")

@@ -81,6 +81,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
         lengths=tuple(streams.lengths.values()), fixed=tuple((fixed or {}).items()), chosen=tuple(graph.chosen.items()),
         listed=tuple((path, index, selectors) for (path, index), selectors in graph.listed.items()),
         returned=frozenset(graph.returned), left_out=tuple(graph.left_out), lists=tuple(graph.lists),
+        fits=tuple(graph.fits.items()),
     )  # fmt: skip
     return with_roles(built), report
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import size_symbol
-from symflops.algebra.truth import NO
+from symflops.algebra.functions import Excess, is_index, size_symbol
+from symflops.algebra.truth import NO, Truth
 from symflops.build.scopes import Binding, Frame
 from symflops.frontend.bound_names import assigned, named_results
 from symflops.model.index_sets import ONCE
@@ -29,6 +29,7 @@ class GraphBuilder:
         returned: Ids of the values that an unrolled iteration hands to the next.
         poisoned: Ids of the values that stand for the results of faulty entries.
         left_out: The sizes of parts that the regime does not run, of which an entry was found.
+        fits: Numbers of the sizes that must be 0, and what it means if one is not.
     """
 
     def __init__(self, apart: Iterable[SizeSpec] = (), patterns: tuple[str, ...] = ()) -> None:
@@ -44,6 +45,12 @@ class GraphBuilder:
         self.listed: dict[tuple[Path, int], frozenset[str]] = {}
         self.returned: dict[int, None] = {}
         self.poisoned: set[int] = set()
+        self.fits: dict[Expr, str] = {}
+
+    def demand_count(self, count: Expr, guard: Truth, text: str) -> None:
+        """Demand that a repeat under a condition does not run a negative number of times; that of an inner loop may vary."""
+        if not count.is_nonnegative and not any(is_index(symbol.name) for symbol in count.free_symbols):
+            self.fits.setdefault(Excess(-count) * guard.expr, f"'repeat: {text}' is negative")
 
     def leave_out(self, letters: Iterable[str]) -> None:
         """Note the sizes of parts that a repeat without iterations reads."""

@@ -50,6 +50,8 @@ class Repeats:
             message = whole if isinstance(count, Expr) else "this is no number"
             hint = "a repeat is of a whole number, a list or an axis; // rounds down"
             raise SpecError([Diagnostic("bad-repeat", message, span, hint)])
+        if entry.count is not None:
+            self.services.graph.demand_count(count, frame.guard, entry.count.text)
         go_back = self.services.checkpoint(frame)
         needs = Segments(self.services, self.place_entries, entry, frame, count, start).place()
         if needs is None:

@@ -292,6 +292,8 @@ class Segments:
         message = f"'{name}' enters the repeat with width {said(before.width)} and leaves it with width {said(after.width)}"
         if before.width == after.width:
             message = f"'{name}' leaves the repeat with other rows than it enters"
-        hint = "a name that exists outside is carried on: bind another one; if iterations change it, repeat over range(n)"
+        first = f"{self.entry.path.text}.0"
+        apart = f"if the first differs, write it outside, as '{first}', and 'repeat: n - 1, start: 1'; "
+        hint = f"a name that exists outside is carried on: bind another one; {apart}if all do, repeat over range(n)"
         also = () if before.span is after.span else before.long if before.width == after.width else before.wide
         self.services.report.error("carried-mismatch", message, after.span, hint, also=also)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -179,12 +179,19 @@ class StreamScope:
         value = evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes))
         return without_index(value, expression, self.decide, tuple(more.values()))
 
-    def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
-        """A list of sizes in which the axes of ``stream`` name their lengths, and ``tokens`` their product.
+    def lengths(self, expression: Expression, named: Sequence[Stream], others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
+        """A list of sizes in which the axes of the streams ``named`` name their lengths, ``tokens`` the product of the first's.
 
-        Axes of ``others`` are visible under names that nothing else has.
+        Axes of ``others`` are visible under names that nothing else has; one that a batch variable hides is a warning.
         """
-        own = {**axes_of(stream), "tokens": stream.rows}
+        own = {**axes_of(*reversed(named)), "tokens": named[0].rows}
+        for name, span in names(expression):
+            hidden = [length for stream in others for axis, length in axes_of(stream).items() if axis == name]
+            meant = self.streams.variables.get(name)
+            if name not in own and meant is not None and hidden and meant not in hidden:
+                message = f"'{name}' is the '{name}' of the batch here, and not the axis of length {hidden[0]}"
+                hint = "'axes_of' names the values whose axes are meant; or give the axis another name"
+                self.streams.report.error("shadowed-length", message, span, hint, severity="warning")
         scope = ChainMap[str, Any](own, self.streams.variables, self.sizes, axes_of(*others))
         value = without_index(evaluate(expression, scope), expression, self.decide)
         found = value if isinstance(value, tuple) else (value,)

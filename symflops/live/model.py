@@ -249,7 +249,9 @@ def untold_sizes(program: Stored) -> Iterator[str]:
         return closed(found | inner) if inner else found
 
     rows = program.document["shapes"]
-    shaping = closed({letter for row in rows for place in (*row["shape"], row["copies"], row["count"]) for letter in letters(place)})
+    shaping = closed(
+        {letter for row in rows for place in (*row["shape"], row["copies"], row["count"]) for letter in letters(place)}
+    )
     work = [place for row in program.document["cases"] for kind in ("forward", "backward") for _, place in row[kind]]
     batch = (*program.moments, *program.statistics, *program.inner)
     places = (*work, *(row["formula"] for row in batch if "formula" in row))

@@ -31,17 +31,32 @@ def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
             raise SpecError([Diagnostic("stack-left", message, changes[-1][1], hint)])
         if number:
             found.append(Requirement(formulas.plain(number), _text(name)))
-    found += [Requirement(formulas.plain(number), text) for number, text in _fits(graph)]
+    found += [Requirement(formulas.plain(number), text + _read(graph, number)) for number, text in _fits(graph)]
     return tuple(dict.fromkeys(found))
 
 
 def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
-    """What operators demand of the sizes, where they exist."""
+    """What repeats demand of the sizes, and operators where they exist."""
+    for number, text in graph.fits:
+        demanded = Polynomial.of(number)
+        if demanded and not demanded.expr.free_symbols & {length.symbol for length in graph.lengths}:
+            yield demanded, text
     for operator in graph.operators():
         for number, text in operator.fits:
             demanded = Polynomial.of(number * operator.guard.expr)
             if demanded:
                 yield demanded, text
+
+
+def _read(graph: Graph, number: Polynomial) -> str:
+    """The fields of a config that a number depends on, in brackets."""
+    formulas, keys = dict(graph.definitions), {size.name.text: size.keys[:1] for size in graph.spec.sizes}
+    symbols, found = list(number.expr.free_symbols), set[str]()
+    while symbols:
+        symbol = symbols.pop()
+        symbols += formulas[symbol].free_symbols if symbol in formulas else ()
+        found.update(keys.get(symbol.name.removeprefix("?"), ()))
+    return f" ({', '.join(sorted(found))})" if found else ""
 
 
 def _changes(graph: Graph) -> dict[str, list[tuple[Expr, Span | None]]]:

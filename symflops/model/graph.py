@@ -37,6 +37,7 @@ class Graph:
     regime's patterns that choose its iterations; ``listed`` does so for unrolled iterations: module list, index, selectors.
     ``lists`` are the module lists at whose index a selector has an effect. ``returned`` are the values that unrolled
     iterations pass on, whether or not anything reads them. ``left_out`` are the sizes of the parts that the regime leaves out.
+    ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not.
     """
 
     spec: Spec
@@ -54,6 +55,7 @@ class Graph:
     returned: frozenset[int] = frozenset()
     left_out: tuple[str, ...] = ()
     lists: tuple[Path, ...] = ()
+    fits: tuple[tuple[Expr, str], ...] = ()
 
     @property
     def name(self) -> str:

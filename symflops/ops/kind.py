@@ -163,11 +163,22 @@ class Call:
         if field in self._lists:
             return self._lists[field]
         value = self.fields[field]
+        if isinstance(value, Setting) and value.kind == "list":
+            self._refuse_list(value)
         items = tuple(plain(item) for item in (value if isinstance(value, tuple) else (value,)))
         if not all(isinstance(item, Expr) for item in items):
             self.fail("bad-field", f"'{field}' must be a list of numbers", field, "such as [3, 3]")
         self._lists[field] = tuple(self.whole(item, field) for item in items)
         return self._lists[field]
+
+    def _refuse_list(self, size: Setting) -> NoReturn:
+        """Refuse a size of unknown length wherever a list of numbers is needed."""
+        hint = f"how many it has is not known here: write its items, [{size.name}[0], {size.name}[1], ...]"
+        fields = [name for name, value in self.fields.items() if value == size]
+        raise SpecError([
+            Diagnostic("bad-field", f"'{name}' must be a list of numbers, and '{size.name}' is a list of the config", self.places.get(name, self.span), hint)
+            for name in fields
+        ])  # fmt: skip
 
     def whole(self, value: Expr, field: str) -> Expr:
         """``value``; refuses a number that is not whole for all sizes."""

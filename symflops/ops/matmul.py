@@ -17,7 +17,7 @@ from symflops.ops.kind import Call, operator_kind, whole
     "the product of two values: linear attention, states of a scan, batch-wide logits",
     FROM,
     Field("dims", Form.LENGTHS, "every index size of the product, contracted ones once", required=True),
-    Field("axes_of", Form.VALUES, "the value whose axes 'dims' may name, and 'tokens', their product"),
+    Field("axes_of", Form.VALUES, "the values whose axes 'dims' may name; 'tokens' is the product of the first one's"),
     Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
     Field("like", Form.VALUES, "take the stream of this value"),
     Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
@@ -33,9 +33,9 @@ def matmul(call: Call) -> None:
     if len(sets) > 1:
         hint = "'flatten_batch' takes the items of a batch together, to multiply all of one set with all of another"
         call.fail("index-set-mismatch", f"these are items of {' and '.join(sorted(sets))}", "from", hint)
-    base = base_of(call, operands)
+    base, *named = call.values.get("axes_of") or (base_of(operands),)
     streams = tuple(value.stream for value in operands)
-    dims = call.streams.lengths(call.fields["dims"], base.stream, streams)
+    dims = call.streams.lengths(call.fields["dims"], [base.stream, *(value.stream for value in named)], streams)
     left, right = (whole(value) for value in operands)
     broadcast = call.truth("broadcast")
     if broadcast not in (YES, NO):
@@ -46,8 +46,6 @@ def matmul(call: Call) -> None:
     call.result(target, call.number("width") if call.has("width") else Integer(1))
 
 
-def base_of(call: Call, operands: tuple[Value, ...]) -> Value:
-    """The value whose axes ``dims`` may name: that of ``axes_of``, else the first with rows that vary."""
-    if call.values.get("axes_of"):
-        return call.values["axes_of"][0]
+def base_of(operands: tuple[Value, ...]) -> Value:
+    """The value whose axes ``dims`` may name if nothing says so: the first with rows that vary."""
     return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])

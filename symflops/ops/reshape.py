@@ -104,7 +104,7 @@ expand = change_of_rows("expand", "copies along new or longer axes", copied_rows
 pad = change_of_rows("pad", "rows added at the ends of axes", kept_lengths)
 pool = change_of_rows("pool", "rows made of several ones each; at least one is left", taken_rows(1))
 slice_ = change_of_rows("slice", "the first rows, or those in the middle, of each axis; it may leave none", taken_rows(0))
-select = change_of_rows("select", "some of the rows, in any order; it may leave none", taken_rows(0))
+select = change_of_rows("select", "some of the rows, each at most once, in any order; it may leave none", taken_rows(0))
 
 
 @operator_kind("pad_batch", "rows added to each item, up to the longest one of the batch", FROM, *ROWS, saves="nothing")

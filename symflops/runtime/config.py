@@ -181,6 +181,7 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
     """
     if not is_size(kind, value, items):
         of = f" of {items}s" if items and kind == "list" else ""
+        kind = f"whole {kind}" if kind == "number" and isinstance(value, float) else kind
         raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}{as_whole(value)}")
     if kind == "rational":
         from fractions import Fraction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +51,10 @@ def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str,
 def signature_of(kind: type) -> Mapping[str, Any]:
     """The defaults of a constructor's arguments."""
     parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
-    return {item.name: _plain(item.default) for item in parameters if item.default is not inspect.Parameter.empty}
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    made = {item.name: item.default_factory for item in fields if item.default_factory is not dataclasses.MISSING}
+    given = {item.name: item.default for item in parameters if item.default is not inspect.Parameter.empty}
+    return {name: _plain(made[name]() if name in made else value) for name, value in given.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from symflops.api import Model
 from symflops.catalog.library import SpecFile
+from symflops.commands.check import findings
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.read import read
 from symflops.model.regime import Regime
@@ -82,3 +83,32 @@ def test_mistakes(old, new, code):
     with pytest.raises(SpecError) as found:
         model(LINEAR_ATTENTION.replace(old, new)).graph()
     assert code in {diagnostic.code for diagnostic in found.value.diagnostics}
+
+
+TWO_STREAMS = """language: 2
+name: two_streams
+sizes: {D: width}
+streams: {first: {over: pairs, axes: [a]}, second: {over: pairs, axes: [b]}}
+inputs: {x: {stream: first, width: D}, y: {stream: second, width: D}}
+graph:
+  - {op: slice, from: x, stream: {i: a//2}, to: x}
+  - {op: slice, from: y, stream: {b: b//3}, to: y}
+  - score: {op: matmul, from: [x, y], dims: [i, b, D], axes_of: NAMED, stream: {i: i}, to: o}
+outputs: [o]
+"""
+
+
+@pytest.mark.parametrize(("named", "keys"), [("[x, y]", 4), ("[y, x]", 4), ("x", 12)])
+def test_axes_of_names_the_axes_of_each_value_that_it_lists(named, keys):
+    """The axis of the second value, too, is no batch variable of its name."""
+    estimator = model(TWO_STREAMS.replace("NAMED", named)).estimator({"width": 5}, "full", "torch")
+    assert estimator.forward(estimator.moments(first=[10], second=[12])) == 2 * 5 * keys * 5
+
+
+def test_a_batch_variable_that_hides_an_axis_is_told(tmp_path):
+    """Where the lengths differ: of the one that is not named by 'axes_of'."""
+    for named, told in (("x", ["b"]), ("[x, y]", []), ("y", [])):
+        path = tmp_path / "two_streams.yaml"
+        path.write_text(TWO_STREAMS.replace("NAMED", named), "utf-8")
+        found = [one for one in findings(SpecFile(tmp_path, path, "two_streams")) if one.code == "shadowed-length"]
+        assert [one.span.text for one in found if one.span] == told

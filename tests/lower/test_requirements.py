@@ -1,0 +1,83 @@
+"""Configs whose sizes do not fit each other are refused: widths and heads, groups, norms, repeats of a negative count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symflops.api import Model, load
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SymflopsError
+from symflops.frontend.read import read
+
+HEAD = """language: 2
+name: small
+sizes: {D: {key: width, default: 24}, H: {key: heads, default: 6}, G: {key: kv_heads, default: H}, n: {key: layers, default: 1}, R: {key: rest, default: 4}}
+streams: {text: [x]}
+inputs: {x: {stream: text, width: D}}
+graph:
+"""
+ATTENTION = HEAD + """
+  - q: {op: linear, from: x, width: D, to: q}
+  - k: {op: linear, from: x, width: G*(D//H), to: k}
+  - v: {op: linear, from: x, width: G*(D//H), to: v}
+  - {op: attention, heads: H, kv_heads: G, query: q, key: k, value: v, to: o}
+outputs: [o]
+"""
+NORM = HEAD + "  - norm: {op: rms_norm, from: x, dim: R, to: o}\noutputs: [o]\n"
+GROUPS = HEAD + "  - conv: {op: conv, from: x, width: D, kernel: 1, groups: R, to: o}\noutputs: [o]\n"
+REPEAT = HEAD + "  - blocks: {repeat: n - R, graph: [{a: {op: linear, from: x, width: D, to: x}}]}\n  - o: {op: linear, from: x, width: D}\noutputs: [o]\n"
+GUARDED = REPEAT.replace("repeat: n - R,", "repeat: n - R, when: R > 2,")
+
+
+def model(text: str) -> Model:
+    return Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(Source("case.yaml", text), lambda name: None))
+
+
+def fits(text: str, **config: int) -> bool:
+    """Whether a config is answered."""
+    try:
+        model(text).estimator(config)
+    except SymflopsError as error:
+        assert "does not fit the model" in str(error)
+        return False
+    return True
+
+
+SMALL = st.integers(0, 12)
+
+
+@given(SMALL, SMALL, SMALL)
+def test_heads_divide_the_width_and_groups_the_heads(width, heads, groups):
+    assert fits(ATTENTION, width=width, heads=heads, kv_heads=groups) == bool(heads and groups and width % heads == 0 and heads % groups == 0)
+
+
+@given(SMALL, SMALL)
+def test_a_norm_and_groups_of_channels_divide_the_width(width, rest):
+    assert fits(NORM, width=width, rest=rest) == bool(rest and width % rest == 0)
+    assert fits(GROUPS, width=width, rest=rest) == bool(rest and width % rest == 0)
+
+
+@given(SMALL, SMALL)
+def test_a_repeat_does_not_run_a_negative_number_of_times(layers, rest):
+    assert fits(REPEAT, layers=layers, rest=rest) == (layers >= rest)
+    assert fits(GUARDED, layers=layers, rest=rest) == (layers >= rest or rest <= 2)
+
+
+def test_the_fields_are_named():
+    with pytest.raises(SymflopsError, match=r"the width of 'q', D, does not divide into H heads \(heads, width\)"):
+        model(ATTENTION).estimator({"width": 10, "heads": 4})
+    with pytest.raises(SymflopsError, match=r"'repeat: n - R' is negative \(layers, rest\)"):
+        model(REPEAT).estimator({"layers": 1, "rest": 2})
+
+
+@pytest.mark.parametrize(("name", "config"), [
+    ("albert_masked_lm", {"hidden_size": 50, "num_attention_heads": 4}), ("z_image", {"dim": 3841}), ("llama", {"num_attention_heads": 32, "num_key_value_heads": 5}),
+    ("bitnet", {"hidden_size": 2559}), ("dinov2", {"hidden_size": 770}),
+])  # fmt: skip
+def test_published_models_refuse_sizes_that_their_class_cannot_run(name, config):
+    with pytest.raises(SymflopsError, match="does not"):
+        load(next(Path("specs").glob(f"*/{name}.yaml"))).estimator(config)
