@@ -110,8 +110,8 @@ def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
 def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
     """Whether a width may divide into heads at run time, which the model's own class checks.
 
-    A width that a config gives may; a config whose width does not is refused (``Call.fits``). If heads are a number or in a list, so may a multiple of that width: both change from
-    stage to stage.
+    A width that a config gives may; a config whose width does not is refused (``Call.fits``). If heads are a number or in a
+    list, so may a multiple of that width: both change from stage to stage.
     """
     if heads.is_Integer or isinstance(heads, Reading):
         width = width.as_coeff_Mul()[1]

@@ -175,10 +175,9 @@ class Call:
         """Refuse a size of unknown length wherever a list of numbers is needed."""
         hint = f"how many it has is not known here: write its items, [{size.name}[0], {size.name}[1], ...]"
         fields = [name for name, value in self.fields.items() if value == size]
-        raise SpecError([
-            Diagnostic("bad-field", f"'{name}' must be a list of numbers, and '{size.name}' is a list of the config", self.places.get(name, self.span), hint)
-            for name in fields
-        ])  # fmt: skip
+        told = f"must be a list of numbers, and '{size.name}' is a list of the config"
+        places = ((name, self.places.get(name, self.span)) for name in fields)
+        raise SpecError([Diagnostic("bad-field", f"'{name}' {told}", place, hint) for name, place in places])
 
     def whole(self, value: Expr, field: str) -> Expr:
         """``value``; refuses a number that is not whole for all sizes."""
