@@ -31,10 +31,11 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
+    from symflops.catalog.library import block_signatures
     from symflops.frontend.json_schema import schema
     from symflops.system.files import write
 
-    text = schema(args.page)
+    text = schema(args.page, block_signatures())
     if args.out is None:
         print(text, end="")
         return 0

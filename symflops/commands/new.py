@@ -10,7 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from symflops.catalog.library import PACKAGE, SpecFile, find_spec
+from symflops.catalog.library import PACKAGE, SpecFile, block_signatures, find_spec
 from symflops.commands.check import findings
 from symflops.commands.features import add, without_class
 from symflops.diagnostics.findings import SpecError, SymflopsError
@@ -77,7 +77,7 @@ def start(name: str, folder: Path, like: str | None = None, features: Sequence[s
     if cases.is_file() and not features:
         files.append((folder / f"{name}.cases.yaml", CASE + read_text(cases)))
     if not is_schema(beside(folder, schema_line(folder))):
-        files.append((beside(folder, schema_line(folder)), schema("spec")))
+        files.append((beside(folder, schema_line(folder)), schema("spec", block_signatures())))
     taken = [path for path, _ in files if path.exists()]
     if taken:
         raise SymflopsError(f"{taken[0]} is there already, and is left as it is: choose another name or folder")

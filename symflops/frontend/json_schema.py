@@ -7,8 +7,8 @@ a formula or a name means.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from symflops.frontend import fields as tables
 from symflops.frontend.classes import RENAME
@@ -24,8 +24,17 @@ TEXT: Schema = {"type": "string"}
 LIST: Schema = {"type": "array"}
 PLAIN: Schema = {"type": ["string", "number"]}
 AXIS = ["string", "number", "object"]
-LISTED: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR}]}
-EXPRESSION: Schema = {"anyOf": [SCALAR, {"type": "array", "items": LISTED}]}
+LISTED: Schema = {"type": [*SCALAR["type"], "array"], "items": SCALAR}
+EXPRESSION: Schema = {"type": [*SCALAR["type"], "array"], "items": LISTED}
+"""An editor shows the documentation of a field whose forms are types, and that of each form if they are alternatives."""
+
+
+class BlockSignature(NamedTuple):
+    """A block as its callers see it: name, one line of documentation, parameters."""
+
+    name: str
+    doc: str
+    params: tuple[str, ...]
 
 
 def ref(name: str) -> Schema:
@@ -35,6 +44,8 @@ def ref(name: str) -> Schema:
 
 def one_or_more(item: Schema) -> Schema:
     """An item, or a list of items."""
+    if set(item) == {"type"} and isinstance(item["type"], str):
+        return {"type": [item["type"], "array"], "items": item}
     return {"anyOf": [item, {"type": "array", "items": item}]}
 
 
@@ -76,7 +87,7 @@ def of_field(field: Field) -> Schema:
         case _:
             found = dict(FORMS[field.form])
             if field.words:
-                found = {"anyOf": [{"enum": list(field.words)}, found]}
+                found = {"anyOf": [{"enum": list(field.words), "description": field.doc}, found]}
     return {"description": field.doc, **({"allOf": [found]} if "$ref" in found else found)}
 
 
@@ -100,16 +111,21 @@ def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
 # graphs
 
 
-def graph_definitions() -> dict[str, Schema]:
+def graph_definitions(blocks: Sequence[BlockSignature]) -> dict[str, Schema]:
     """The definitions that graphs refer to."""
     shared = {field.name: ref(f"common_{field.name}") for field in COMMON}
     operators = {}
     for kind in ALL:
-        own = (field for field in kind.fields if field not in COMMON)
-        operators[kind.name] = of_mapping((*COMMON, *own), **{**shared, "op": {"const": kind.name, "description": kind.doc}})
+        own = {field.name: of_field(field) for field in kind.fields if field not in COMMON}
+        named = {"op": {"const": kind.name, "description": kind.doc}}
+        fields = (*COMMON, *(field for field in kind.fields if field.name in own))
+        operators[kind.name] = of_mapping(fields, **{**shared, **own, **named})
         operators[kind.name]["required"] += ["op"]
-    call = of_mapping(tables.CALL, **{**shared, "from": one_or_more(ref("values"))})
-    call["additionalProperties"] = ref("expression")
+    of_call = {**shared, "from": one_or_more(ref("values"))}
+    names = [{"const": block.name, "description": block.doc} for block in blocks]
+    call = of_mapping(tables.CALL, **of_call, block={**of_field(tables.CALL[0]), "anyOf": [*names, TEXT]})
+    call |= {"additionalProperties": ref("expression")}
+    call |= {"allOf": [having("block", block.name, ref(f"block_{block.name}")) for block in blocks]} if blocks else {}
     axis = of_mapping(tables.AXIS)
     repeat = of_mapping(tables.REPEAT, role=shared["role"], repeat={"anyOf": [ref("expression"), axis]})
     kinds = {"op": ref("operator"), "block": ref("call"), "repeat": ref("repeat"), "graph": ref("group")}
@@ -125,10 +141,23 @@ def graph_definitions() -> dict[str, Schema]:
         },
         **{f"op_{name}": schema for name, schema in operators.items()},
         "call": call,
+        **{f"block_{block.name}": parameters_of(block) for block in blocks},
         "repeat": repeat,
         "group": of_mapping(tables.GROUP, role=shared["role"]),
         **{f"common_{field.name}": of_field(field) for field in COMMON},
     }
+
+
+def parameters_of(block: BlockSignature) -> Schema:
+    """The schema of a call of a block of the library: its parameters, beside the fields of every call."""
+    names = {name: {"description": f"a parameter of the block {block.name}", **ref_to("expression")} for name in block.params}
+    known = sorted({*names, *words_of(tables.CALL)})
+    return {"description": block.doc, "properties": names, "propertyNames": {"enum": known}}
+
+
+def ref_to(name: str) -> Schema:
+    """A reference that stands beside other keywords, which draft-07 ignores next to ``$ref``."""
+    return {"allOf": [ref(name)]}
 
 
 def entry(at_path: Schema, alone: Schema) -> Schema:
@@ -166,7 +195,7 @@ def changes() -> dict[str, Schema]:
 # pages
 
 
-def spec() -> Schema:
+def spec(blocks: Sequence[BlockSignature]) -> Schema:
     """The schema of a spec, and of one that extends another."""
     full, merged = _spec_properties()
     docs = {field.name: {"description": field.doc} for field in tables.DOCUMENT}
@@ -177,7 +206,7 @@ def spec() -> Schema:
         "if": {"required": [tables.EXTENDS.name]},
         "then": {"required": ["language", "name"], "properties": merged},
         "else": {"required": [field.name for field in tables.DOCUMENT if field.required], "properties": full},
-        "definitions": {**graph_definitions(), **changes()},
+        "definitions": {**graph_definitions(blocks), **changes()},
     }
 
 
@@ -228,18 +257,18 @@ def block_body() -> Schema:
     return of_mapping(tables.BLOCK, params=mapping(ref("expression"), NAME))
 
 
-def block() -> Schema:
+def block(blocks: Sequence[BlockSignature]) -> Schema:
     """The schema of a block in a file of its own."""
     body = of_mapping((tables.LANGUAGE, *tables.BLOCK), params=mapping(ref("expression"), NAME))
-    return {**body, "definitions": graph_definitions()}
+    return {**body, "definitions": graph_definitions(blocks)}
 
 
-def regime() -> Schema:
+def regime(_: Sequence[BlockSignature]) -> Schema:
     """The schema of a regime."""
     return of_mapping(tables.REGIME)
 
 
-def convention() -> Schema:
+def convention(_: Sequence[BlockSignature]) -> Schema:
     """The schema of a convention; roles are given by name, or by region and name."""
     backward = {"anyOf": [{"const": "derived"}, ref("number"), of_mapping(tables.BACKWARD)]}
     rule = {"anyOf": [{"enum": list(words(tables.RULE[0].words))}, of_mapping(tables.RULE, rows={"enum": list(ROLES)})]}
@@ -256,9 +285,9 @@ def convention() -> Schema:
     }
 
 
-PAGES: dict[str, Callable[[], Schema]] = {"spec": spec, "block": block, "regime": regime, "convention": convention}
+PAGES: dict[str, Callable[[Sequence[BlockSignature]], Schema]] = {"spec": spec, "block": block, "regime": regime, "convention": convention}
 
 
-def schema(page: str) -> str:
-    """The text of the schema file for one kind of page (a key of ``PAGES``)."""
-    return json.dumps({"$schema": DRAFT, "title": f"symflops {page}", **PAGES[page]()}, indent=1) + "\n"
+def schema(page: str, blocks: Sequence[BlockSignature] = ()) -> str:
+    """The text of the schema file for one kind of page (a key of ``PAGES``), which suggests ``blocks`` and their parameters."""
+    return json.dumps({"$schema": DRAFT, "title": f"symflops {page}", **PAGES[page](blocks)}, indent=1) + "\n"

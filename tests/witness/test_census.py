@@ -274,3 +274,64 @@ def test_a_number_that_must_divide_another_is_told_so():
     survey = SimpleNamespace(kind=Grouped, bases=[SimpleNamespace(json={"heads": 4, "groups": 2, "width": 5})])
     assert parts_of("groups", [row(4, "exact"), row(1, "none"), row(6, "wrong")], survey) == {"related": [["part", "heads", 24]]}
     assert parts_of("groups", [row(6, "exact"), row(1, "none"), row(4, "wrong")], survey) == {}
+
+
+EDGES = """
+    import torch
+
+    class Edges(torch.nn.Module):
+        def __init__(self, width: int = 6, out: int = 4, extra: int | None = None, heads: int = 2, layers: int = 2):
+            super().__init__()
+            self.heads = heads
+            self.proj = torch.nn.Linear(width, heads * (width // heads))
+            self.out = torch.nn.Linear(heads * (width // heads), out or width)
+            self.extra = torch.nn.Parameter(torch.zeros(5)) if extra is not None else None
+            self.layers = torch.nn.ParameterList(torch.zeros(7 if layers == 1 else 6) for _ in range(layers))
+            self.config = dict(width=width, out=out, extra=extra, heads=heads, layers=layers)
+
+        def forward(self, x):
+            return self.out(self.proj(x))
+"""
+EDGES_SPEC = """
+language: 2
+name: edges
+reference: edges:Edges
+sizes:
+  D: {key: width, default: 6}
+  O: {key: out, default: 4}
+  E: {key: extra, optional: true}
+  H: {key: heads, default: 2}
+  L: {key: layers, default: 2}
+streams: {text: [x]}
+inputs: {x: {stream: text, width: D, layout: "b x c"}}
+graph:
+  - proj: {op: linear, from: x, width: D, to: h}
+  - out: {op: linear, from: h, width: O, to: y}
+  - extra: {op: parameter, shape: [5], when: E != null and E != 0, to: _}
+  - layers: {repeat: L, graph: [{op: parameter, shape: [6], to: _}]}
+outputs: [y]
+"""
+
+
+def test_small_and_odd_numbers_are_always_tried(tmp_path):
+    """Zero that stands for null, one that is a special case, an odd width: whatever other numbers were built before."""
+    (tmp_path / "edges.py").write_text(textwrap.dedent(EDGES))
+    spec = tmp_path / "edges.yaml"
+    spec.write_text(EDGES_SPEC)
+    (tmp_path / "edges.cases.yaml").write_text("- config: {width: 12, out: 8, heads: 4, layers: 3}\n  batch: {text: [3]}\n")
+    model = load(spec)
+    found = taken(model, 18)
+    tried = {path: {row.changes[path] for row in found["edges:Edges"].rows if row.path == path} for path in ("width", "out", "layers", "heads", "extra")}
+    small = {path: {0, 1, 2} - {value for value in values if type(value) is int} for path, values in tried.items()}
+    assert not any(small.values()), small
+    guarded = document_of(model, found)["classes"]["edges:Edges"]["guarded"]
+    assert guarded["out"]["least"] == 1 and guarded["layers"] == {"values": [0], "least": 2}
+    assert guarded["extra"] == {"values": [None], "least": 1}
+
+
+def test_edges_are_no_flags_and_no_texts():
+    from symflops.witness.census.variations import edges
+
+    assert edges(ConfigField("f", "int"), 6) == [0, 1, 2, 7] and edges(ConfigField("f", "int"), 1) == [0, 2, 3]
+    assert edges(ConfigField("f", "int | None"), None) == [0, 1, 2] and edges(ConfigField("f", ""), None) == [0, 1, 2]
+    assert not edges(ConfigField("f", "bool"), True) and not edges(ConfigField("f", "str | None"), None) and not edges(ConfigField("f", "float"), 0.5)

@@ -38,9 +38,8 @@ def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequenc
 
 
 def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
-    """The number that all exact variations of a field divide, or are multiples of, and no wrong one; empty if there is none."""
-    pairs = (pair for word in ("part", "multiple") for pair in relations(path, rows, survey, {"number": word}))
-    found = [[word, other, *default(survey.kind, other)] for word, other in pairs]
+    """The number that all exact variations of a field divide, and no wrong one does; empty if there is none."""
+    found = [[word, other, *default(survey.kind, other)] for word, other in relations(path, rows, survey, {"number": "part"})]
     return {"related": found[:1]} if found else {}
 
 

@@ -182,9 +182,12 @@ class Survey:
             derived = self.derivations.derived(row.config)
         except SymflopsError as error:
             return replace(row, verdict=REFUSED, why=str(error))
+        try:
+            why = difference(seen, derived)
+        except SymflopsError as error:  # a null that the layers of a path depend on
+            return replace(row, verdict=REFUSED, why=str(error))
         run = self.run(base, changes, seen, case, derived)
         row = replace(row, batch=run.batch, passes=run.real)
-        why = difference(seen, derived)
         if run.real is None or why:
             return replace(row, verdict=WRONG if why else UNRUN, why=why)
         if run.real != run.derived:
