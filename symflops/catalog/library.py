@@ -6,17 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from symflops.diagnostics.findings import Source, SpecError, SymflopsError, did_you_mean
+from symflops.diagnostics.findings import Source, SymflopsError, did_you_mean
 from symflops.syntax.identifiers import IDENTIFIER
 from symflops.system.digests import digest
 from symflops.system.reading import read_bytes, read_json, read_text
-
-if TYPE_CHECKING:
-    from symflops.frontend.json_schema import BlockSignature
 
 MOST_SPEC = 4_000_000  # bytes
 PACKAGE = Path(__file__).parent.parent
@@ -271,45 +267,3 @@ def page(kind: str, name: str | Path) -> Source:
 def pages(kind: str) -> list[str]:
     """The names of the shipped regimes or conventions."""
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
-
-
-def described_blocks() -> list[tuple[str, str]]:
-    """The blocks that specs may call, by name, each with the comment at its top; a local one hides its namesake."""
-    return [(name, _comment(text)) for name, text in _block_texts().items()]
-
-
-def block_signatures() -> list[BlockSignature]:
-    """The blocks that specs may call, as editors suggest them; one that is no YAML has no parameters.
-
-    Raises:
-        SymflopsError: a file cannot be read.
-    """
-    from symflops.frontend.json_schema import BlockSignature
-    from symflops.syntax.yaml_nodes import Mapping as Node
-    from symflops.syntax.yaml_nodes import read_yaml
-
-    found = []
-    for name, text in _block_texts().items():
-        try:
-            node = read_yaml(Source(f"{name}.yaml", text))
-        except SpecError:
-            node = None
-        params = node.get("params") if isinstance(node, Node) else None
-        names = tuple(key.text for key, _ in params.entries) if isinstance(params, Node) else ()
-        found.append(BlockSignature(name, _comment(text), names))
-    return found
-
-
-def _block_texts() -> dict[str, str]:
-    """The text of each block that specs may call, by name; a local one hides its namesake."""
-    found: dict[str, str] = {}
-    for root in roots():
-        for path in sorted((root / "blocks").glob("*.yaml")):
-            found.setdefault(path.stem, read_source(path).text)
-    return dict(sorted(found.items()))
-
-
-def _comment(text: str) -> str:
-    """The comment at the top of a file."""
-    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
-    return " ".join(line.lstrip("# ") for line in lines if "yaml-language-server" not in line)

@@ -31,11 +31,10 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
-    from symflops.catalog.library import block_signatures
-    from symflops.frontend.json_schema import schema
+    from symflops.commands.schemas import editor_schema
     from symflops.system.files import write
 
-    text = schema(args.page, block_signatures())
+    text = editor_schema(args.page)
     if args.out is None:
         print(text, end="")
         return 0

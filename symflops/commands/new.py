@@ -10,12 +10,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from symflops.catalog.library import PACKAGE, SpecFile, block_signatures, find_spec
+from symflops.catalog.library import PACKAGE, SpecFile, find_spec
 from symflops.commands.check import findings
 from symflops.commands.features import add, without_class
+from symflops.commands.schemas import editor_schema
 from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.frontend.fields import EXTENDS
-from symflops.frontend.json_schema import schema
 from symflops.syntax.identifiers import MODULE, why_not_identifier
 from symflops.system.files import write
 from symflops.system.reading import read_own, read_text
@@ -77,7 +77,7 @@ def start(name: str, folder: Path, like: str | None = None, features: Sequence[s
     if cases.is_file() and not features:
         files.append((folder / f"{name}.cases.yaml", CASE + read_text(cases)))
     if not is_schema(beside(folder, schema_line(folder))):
-        files.append((beside(folder, schema_line(folder)), schema("spec", block_signatures())))
+        files.append((beside(folder, schema_line(folder)), editor_schema("spec")))
     taken = [path for path, _ in files if path.exists()]
     if taken:
         raise SymflopsError(f"{taken[0]} is there already, and is left as it is: choose another name or folder")

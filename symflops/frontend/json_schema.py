@@ -285,9 +285,14 @@ def convention(_: Sequence[BlockSignature]) -> Schema:
     }
 
 
-PAGES: dict[str, Callable[[Sequence[BlockSignature]], Schema]] = {"spec": spec, "block": block, "regime": regime, "convention": convention}
+PAGES: dict[str, Callable[[Sequence[BlockSignature]], Schema]] = {
+    "spec": spec,
+    "block": block,
+    "regime": regime,
+    "convention": convention,
+}
 
 
 def schema(page: str, blocks: Sequence[BlockSignature] = ()) -> str:
-    """The text of the schema file for one kind of page (a key of ``PAGES``), which suggests ``blocks`` and their parameters."""
+    """The text of the schema of one kind of page (a key of ``PAGES``); it suggests ``blocks`` and their parameters."""
     return json.dumps({"$schema": DRAFT, "title": f"symflops {page}", **PAGES[page](blocks)}, indent=1) + "\n"
