@@ -44,7 +44,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             value for value in bad if kind_of(value) in MEASURES and not texts_in(value) and not is_of_other_length(value, good)
         ]
         same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
-        told = same and (item.path in read or kind_of((odd or [0])[0]) == "list")
+        told = same and item.path in read
         counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
         if told and not counted:  # the rest tells nothing about small numbers, which are wrong by themselves
             odd = [value for value in odd if kind_of(value) != "number" or value > SMALL]
@@ -61,7 +61,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         ]  # else a word is refused
         verdicts = {row.verdict for row in found}
         if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
-            guarded[item.path] = guard(good, bad, lengths)
+            guarded[item.path] = guard(good, bad, lengths, idle_numbers(found))
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
         else:
@@ -97,6 +97,11 @@ def words_of(good: Sequence[Any], bad: Sequence[Any], known: Sequence[Any]) -> l
     return sorted(own | {word for value in good for word in texts_in(value)} - wrong - {UNHEARD})
 
 
+def idle_numbers(rows: Sequence[Row]) -> list[Any]:
+    """The numbers with which the class has the derived parameters, and does not run on the batches of the cases."""
+    return [value for row in rows if row.verdict == UNRUN and kind_of(value := row.changes[row.path]) == "number"]
+
+
 def unrun_words(rows: Sequence[Row]) -> set[str]:
     """The words of a field with which the class has the derived parameters, and fails to run."""
     idle, wrong = (
@@ -107,8 +112,8 @@ def unrun_words(rows: Sequence[Row]) -> set[str]:
 
 
 def follows(values: Sequence[Any]) -> bool:
-    """Whether a field holds numbers or lists: if the class takes no other, it checks them against other fields itself."""
-    return any(kind_of(value) in MEASURES for value in values)
+    """Whether a field holds numbers, lists or mappings: if the class takes no other, it checks them itself."""
+    return any(kind_of(value) in (*MEASURES, "mapping") for value in values)
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
@@ -133,16 +138,20 @@ def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], lis
     return [value for value in _distinct(good) if json.dumps(value) not in wrong - own], _distinct(bad)
 
 
-def guard(good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def guard(
+    good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | None = None, idle: Sequence[Any] = ()
+) -> dict[str, Any]:
     """What a guarded field may hold: values; kinds of values without a wrong one; numbers from one above all wrong ones on.
 
-    ``lengths`` is the rule about the lengths of its lists, if one tells exact ones from wrong ones.
+    ``lengths`` is the rule about the lengths of its lists, if one tells exact ones from wrong ones; ``idle`` are numbers with
+    which parameters are exact, and nothing ran.
     """
     wrong = {kind_of(value) for value in bad}
     kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
     numbers = [value for value in good if kind_of(value) == "number"]
     low = [value for value in bad if kind_of(value) == "number"]
-    least = min((value for value in numbers if value > max(low)), default=None) if low and max(low) <= SMALL else None
+    fits = sorted({*numbers, *idle}) if low and max(low) <= SMALL else ()
+    least = next((value for value in fits if value > max(low)), None)
     right, odd = ({len(value) for value in known if isinstance(value, list)} for known in (good, bad))
     if not lengths and right - odd and "list" in wrong:
         lengths = {"lengths": sorted(right - odd)}

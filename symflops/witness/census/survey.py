@@ -18,7 +18,7 @@ from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, value_at
-from symflops.witness.census.observation import Derived, Observed, changed, fitting, flops, observed
+from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
 from symflops.witness.census.variations import Changes, edges, partnered, variations
 from symflops.witness.census.words import Words
 from symflops.witness.classes import class_of
@@ -176,7 +176,8 @@ class Survey:
         try:
             seen = observed(self.reference, case, self.folder)
         except SymflopsError as error:
-            return Row(base.number, path, changes, UNBUILT, str(error))
+            slow = isinstance(error, TooSlowError)  # a model of another size says nothing about what the class accepts
+            return Row(base.number, path, changes, UNRUN if slow else UNBUILT, str(error))
         row = Row(base.number, path, changes, EXACT, "", False, seen.config, case.batch, seen.parameters)
         try:
             derived = self.derivations.derived(row.config)
