@@ -176,7 +176,7 @@ class Sizes(ModelSizes):
         ("downsample_padding", "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "AudioLDM2UNet2DConditionModel": {'guarded': {'num_attention_heads': {'values': [None]}, 'time_embedding_type': {'values': ['positional']}}, 'words': {'down_block_types': ['CrossAttnDownBlock2D', 'DownBlock2D'], 'mid_block_type': ['UNetMidBlock2DCrossAttn'], 'up_block_types': ['CrossAttnUpBlock2D', 'UpBlock2D'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'class_embed_type': ['projection', 'simple_projection', 'timestep'], 'resnet_time_scale_shift': ['default'], 'time_embedding_type': ['positional'], 'time_embedding_act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'timestep_post_act': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
+        "AudioLDM2UNet2DConditionModel": {'guarded': {'layers_per_block': {'values': [], 'least': 1, 'kinds': ['list']}, 'num_attention_heads': {'values': [None]}, 'time_embedding_type': {'values': ['positional']}, 'time_embedding_dim': {'values': [None], 'least': 1}}, 'words': {'down_block_types': ['CrossAttnDownBlock2D', 'DownBlock2D'], 'mid_block_type': ['UNetMidBlock2DCrossAttn'], 'up_block_types': ['CrossAttnUpBlock2D', 'UpBlock2D'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'class_embed_type': ['identity', 'projection', 'simple_projection', 'timestep'], 'resnet_time_scale_shift': ['default'], 'time_embedding_type': ['positional'], 'time_embedding_act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'timestep_post_act': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
     }
 
     def __init__(

@@ -97,9 +97,6 @@ class Sizes(ModelSizes):
         ("cross_attention_input_dim", "number"), ("cross_attention_dim", "number"), ("global_states_input_dim", "number"),
         ("time_proj_dim", "number"),
     )
-    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "StableAudioDiTModel": {'guarded': {'num_key_value_attention_heads': {'values': [None], 'related': [['part', 'num_attention_heads', 24]]}}},
-    }
 
     def __init__(
         self,
@@ -299,6 +296,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.in_channels; J = sizes.cross_attention_input_dim
         return {"hidden_states": ("latent", "b c x", c), "encoder_hidden_states": ("prompt", "b y w", J)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.num_attention_heads; G = sizes.num_key_value_attention_heads
+        return ((H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -99,10 +99,10 @@ class Sizes(ModelSizes):
     _fields = (
         ("conv_dim", "list", (), "number"), ("conv_stride", "list", (), "number"), ("conv_kernel", "list", (), "number"),
         ("conv_bias", "flag"), ("feat_extract_norm", "text"), ("num_hidden_layers", "count"), ("hidden_size", "number"),
-        ("intermediate_size", "number"), ("num_conv_pos_embeddings", "number"), ("num_conv_pos_embedding_groups", "number"),
-        ("hidden_act", "text"), ("feat_extract_activation", "text"), ("do_stable_layer_norm", "flag"),
-        ("adapter_attn_dim", "number"), ("mask_time_prob", "rational"), ("mask_feature_prob", "rational"),
-        ("add_adapter", "flag"), ("num_adapter_layers", "number"),
+        ("num_attention_heads", "number"), ("intermediate_size", "number"), ("num_conv_pos_embeddings", "number"),
+        ("num_conv_pos_embedding_groups", "number"), ("hidden_act", "text"), ("feat_extract_activation", "text"),
+        ("do_stable_layer_norm", "flag"), ("adapter_attn_dim", "number"), ("mask_time_prob", "rational"),
+        ("mask_feature_prob", "rational"), ("add_adapter", "flag"), ("num_adapter_layers", "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "Wav2Vec2Model": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'feat_extract_norm': ['group', 'layer'], 'feat_extract_activation': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -118,6 +118,7 @@ class Sizes(ModelSizes):
         feat_extract_norm: str = 'group',  # norm: group: a norm after the first of them; layer: after each
         num_hidden_layers: int = 12,  # L: encoder layers
         hidden_size: int = 768,  # D: model width
+        num_attention_heads: int = 12,  # H: attention heads
         intermediate_size: int = 3072,  # F: width of the feed-forward
         num_conv_pos_embeddings: int = 128,  # K: kernel of the convolution for positions
         num_conv_pos_embedding_groups: int = 16,  # G: its groups
@@ -133,7 +134,8 @@ class Sizes(ModelSizes):
         self.conv_dim, self.conv_stride, self.conv_kernel = conv_dim, conv_stride, conv_kernel
         self.conv_bias, self.feat_extract_norm = conv_bias, feat_extract_norm
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.num_conv_pos_embeddings = intermediate_size, num_conv_pos_embeddings
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.num_conv_pos_embeddings = num_conv_pos_embeddings
         self.num_conv_pos_embedding_groups, self.hidden_act = num_conv_pos_embedding_groups, hidden_act
         self.feat_extract_activation = feat_extract_activation
         self.do_stable_layer_norm, self.adapter_attn_dim = do_stable_layer_norm, adapter_attn_dim
@@ -358,6 +360,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_values": ("audio", "b x", 1)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_conv_pos_embedding_groups
+        return (
+            (D % G, "the width D does not divide into G groups (hidden_size, num_conv_pos_embedding_groups)"),
+            (D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -104,10 +104,10 @@ class Sizes(ModelSizes):
     _model_types = ("whisper",)
     _reading = {'tables': {'WhisperConfig': {'names': {'encoder_layers': {'num_hidden_layers': [], 'encoder_layers': []}, 'd_model': {'hidden_size': [], 'd_model': []}, 'encoder_attention_heads': {'num_key_value_heads': [], 'num_attention_heads': [], 'encoder_attention_heads': []}}, 'absent': ['id2label'], 'never': ['encoder_layers', 'decoder_layers', 'd_model', 'encoder_attention_heads', 'decoder_attention_heads', 'encoder_ffn_dim', 'decoder_ffn_dim', 'num_mel_bins', 'max_source_positions', 'max_target_positions', 'vocab_size', 'activation_function', 'tie_word_embeddings', 'use_weighted_layer_sum', 'classifier_proj_size', 'num_labels']}}}
     _fields = (
-        ("encoder_layers", "count"), ("decoder_layers", "count"), ("d_model", "number"), ("encoder_ffn_dim", "number"),
-        ("decoder_ffn_dim", "number"), ("num_mel_bins", "number"), ("max_source_positions", "number"),
-        ("max_target_positions", "number"), ("vocab_size", "number"), ("activation_function", "text"),
-        ("tie_word_embeddings", "flag"),
+        ("encoder_layers", "count"), ("decoder_layers", "count"), ("d_model", "number"), ("encoder_attention_heads", "number"),
+        ("decoder_attention_heads", "number"), ("encoder_ffn_dim", "number"), ("decoder_ffn_dim", "number"),
+        ("num_mel_bins", "number"), ("max_source_positions", "number"), ("max_target_positions", "number"),
+        ("vocab_size", "number"), ("activation_function", "text"), ("tie_word_embeddings", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "WhisperForConditionalGeneration": {'words': {'activation_function': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -119,6 +119,8 @@ class Sizes(ModelSizes):
         encoder_layers: int = 4,  # L: encoder layers
         decoder_layers: int = 4,  # M: decoder layers
         d_model: int = 384,  # D: model width
+        encoder_attention_heads: int = 6,  # H: attention heads of the encoder
+        decoder_attention_heads: int = 6,  # G: attention heads of the decoder
         encoder_ffn_dim: int = 1536,  # F: width of the encoder's feed-forward
         decoder_ffn_dim: int = 1536,  # E: width of the decoder's feed-forward
         num_mel_bins: int = 80,  # c: bands of the spectrogram
@@ -129,10 +131,12 @@ class Sizes(ModelSizes):
         tie_word_embeddings: bool = True,  # tied: the head shares the embedding table
     ) -> None:
         self.encoder_layers, self.decoder_layers, self.d_model = encoder_layers, decoder_layers, d_model
-        self.encoder_ffn_dim, self.decoder_ffn_dim = encoder_ffn_dim, decoder_ffn_dim
-        self.num_mel_bins, self.max_source_positions = num_mel_bins, max_source_positions
-        self.max_target_positions, self.vocab_size = max_target_positions, vocab_size
-        self.activation_function, self.tie_word_embeddings = activation_function, tie_word_embeddings
+        self.encoder_attention_heads = encoder_attention_heads
+        self.decoder_attention_heads, self.encoder_ffn_dim = decoder_attention_heads, encoder_ffn_dim
+        self.decoder_ffn_dim, self.num_mel_bins = decoder_ffn_dim, num_mel_bins
+        self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
+        self.vocab_size, self.activation_function = vocab_size, activation_function
+        self.tie_word_embeddings = tie_word_embeddings
 
 
 class Moments(ModelMoments):
@@ -335,6 +339,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _implied(sizes: Any) -> dict[str, Any]:
         return {"target": 1}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.d_model; H = sizes.encoder_attention_heads; G = sizes.decoder_attention_heads
+        return (
+            (D % H, "the width of 'q', D, does not divide into H heads (d_model, encoder_attention_heads)"),
+            (D % G, "the width of 'q', D, does not divide into G heads (d_model, decoder_attention_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

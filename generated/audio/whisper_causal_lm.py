@@ -206,6 +206,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"input_ids": ("text", "b x", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.d_model; G = sizes.decoder_attention_heads
+        return ((D % G, "the width of 'q', D, does not divide into G heads (d_model, decoder_attention_heads)"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         M = sizes.decoder_layers; D = sizes.d_model
         return {"forward": 0, "lora": 96*M*D}

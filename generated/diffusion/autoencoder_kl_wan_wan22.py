@@ -96,7 +96,7 @@ class Sizes(ModelSizes):
         ("num_res_blocks", "number"), ("temperal_downsample", "list", (), "flag"), ("is_residual", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "AutoencoderKLWan": {'guarded': {'attn_scales': {'values': [[0], [8], None], 'lengths': [0]}}},
+        "AutoencoderKLWan": {'guarded': {'num_res_blocks': {'values': [], 'least': 1}, 'attn_scales': {'values': [[0], [8], None], 'lengths': [0]}}},
     }
 
     def __init__(

@@ -99,6 +99,9 @@ class Sizes(ModelSizes):
         ("joint_attention_dim", "number"), ("approximator_num_channels", "number"), ("approximator_hidden_dim", "number"),
         ("approximator_layers", "count"),
     )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "ChromaTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}},
+    }
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ class Sizes(ModelSizes):
         ("patch_bias", "flag"), ("activation_fn", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "CogVideoXTransformer3DModel": {'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu'], 'timestep_activation_fn': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
+        "CogVideoXTransformer3DModel": {'guarded': {'num_attention_heads': {'values': [], 'least': 1}, 'ofs_embed_dim': {'values': [None], 'least': 1}, 'num_layers': {'values': [], 'least': 1}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu'], 'timestep_activation_fn': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
     }
 
     def __init__(

@@ -127,7 +127,7 @@ class Sizes(ModelSizes):
         ("extra_pos_embed_type", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "CosmosTransformer3DModel": {'words': {'extra_pos_embed_type': ['learnable']}},
+        "CosmosTransformer3DModel": {'guarded': {'img_context_dim_in': {'values': [None], 'least': 1}}, 'words': {'extra_pos_embed_type': ['learnable']}},
     }
 
     def __init__(

@@ -87,7 +87,7 @@ class Sizes(ModelSizes):
         ("norm_elementwise_affine", "flag"), ("activation_fn", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "DiTTransformer2DModel": {'guarded': {'norm_type': {'values': ['ada_norm_zero']}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu'], 'norm_type': ['ada_norm_zero']}},
+        "DiTTransformer2DModel": {'guarded': {'num_layers': {'values': [], 'least': 1}, 'norm_type': {'values': ['ada_norm_zero']}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu'], 'norm_type': ['ada_norm_zero']}},
     }
 
     def __init__(

@@ -105,6 +105,9 @@ class Sizes(ModelSizes):
         ("attention_head_dim", "number"), ("in_channels", "number"), ("out_channels", "number"), ("patch_size", "number"),
         ("joint_attention_dim", "number"), ("pooled_projection_dim", "number"), ("guidance_embeds", "flag"),
     )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "FluxTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}},
+    }
 
     def __init__(
         self,

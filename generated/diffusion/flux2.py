@@ -103,6 +103,9 @@ class Sizes(ModelSizes):
         ("joint_attention_dim", "number"), ("timestep_guidance_channels", "number"), ("mlp_ratio", "rational"),
         ("guidance_embeds", "flag"),
     )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "Flux2Transformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}},
+    }
 
     def __init__(
         self,

@@ -161,6 +161,9 @@ class Sizes(ModelSizes):
         ("text_emb_dim", "number"), ("caption_channels", "list", (), "number"), ("num_routed_experts", "number"),
         ("num_activated_experts", "number"), ("max_resolution", "list", (), "number"), ("force_inference_output", "flag"),
     )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "HiDreamImageTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}},
+    }
 
     def __init__(
         self,

@@ -124,7 +124,7 @@ class Sizes(ModelSizes):
         ("activation_fn", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "HunyuanDiT2DModel": {'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu']}},
+        "HunyuanDiT2DModel": {'guarded': {'pooled_projection_dim': {'values': [], 'least': 1}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu']}},
     }
 
     def __init__(
@@ -433,9 +433,10 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
-        L = sizes.num_layers
+        L = sizes.num_layers; T = sizes.cross_attention_dim_t5
         return (
             (max(0, min(min(L, L//2 + 1), L//2 - 1)) - max(0, L - (L//2) - 1), "it does not take as many values from the stack 'skips' as it puts there"),
+            (T % 8, "the width of 'query', T, does not divide into 8 heads (cross_attention_dim_t5)"),
         )
 
     @staticmethod

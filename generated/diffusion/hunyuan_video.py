@@ -123,7 +123,7 @@ class Sizes(ModelSizes):
         ("image_condition_type", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "HunyuanVideoTransformer3DModel": {'words': {'qk_norm': ['fp32_layer_norm', 'layer_norm', 'rms_norm'], 'image_condition_type': ['latent_concat', 'token_replace']}},
+        "HunyuanVideoTransformer3DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}, 'words': {'qk_norm': ['fp32_layer_norm', 'layer_norm', 'rms_norm'], 'image_condition_type': ['latent_concat', 'token_replace']}},
     }
 
     def __init__(

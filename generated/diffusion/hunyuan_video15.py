@@ -165,7 +165,7 @@ class Sizes(ModelSizes):
         ("image_embed_dim", "number"), ("qk_norm", "text"), ("use_meanflow", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "HunyuanVideo15Transformer3DModel": {'words': {'qk_norm': ['fp32_layer_norm', 'layer_norm', 'rms_norm']}},
+        "HunyuanVideo15Transformer3DModel": {'guarded': {'out_channels': {'values': [], 'least': 1}}, 'words': {'qk_norm': ['fp32_layer_norm', 'layer_norm', 'rms_norm']}},
     }
 
     def __init__(

@@ -146,7 +146,7 @@ class Sizes(ModelSizes):
         ("activation_fn", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "LTX2VideoTransformer3DModel": {'guarded': {'qk_norm': {'values': ['rms_norm_across_heads']}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu'], 'qk_norm': ['rms_norm_across_heads'], 'rope_type': ['interleaved', 'split']}},
+        "LTX2VideoTransformer3DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}, 'audio_out_channels': {'values': [None], 'least': 1}, 'qk_norm': {'values': ['rms_norm_across_heads']}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu'], 'qk_norm': ['rms_norm_across_heads'], 'rope_type': ['interleaved', 'split']}},
     }
 
     def __init__(

@@ -107,6 +107,9 @@ class Sizes(ModelSizes):
         ("num_kv_heads", "number"), ("in_channels", "number"), ("out_channels", "number"), ("patch_size", "number"),
         ("cap_feat_dim", "number"), ("multiple_of", "number"), ("ffn_dim_multiplier", "rational"),
     )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "Lumina2Transformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}},
+    }
 
     def __init__(
         self,
@@ -383,6 +386,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.in_channels; J = sizes.cap_feat_dim
         return {"hidden_states": ("latent", "b c h w", c), "encoder_hidden_states": ("prompt", "b y c", J)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.num_attention_heads
+        G = sizes.num_kv_heads or 0
+        has_G = sizes.num_kv_heads is not None
+        K = G*has_G + H - H*has_G
+        return ((H % K, "H query heads do not divide into K groups (num_attention_heads, num_kv_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

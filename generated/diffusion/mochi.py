@@ -118,7 +118,7 @@ class Sizes(ModelSizes):
         ("time_embed_dim", "number"), ("activation_fn", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "MochiTransformer3DModel": {'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu']}},
+        "MochiTransformer3DModel": {'guarded': {'num_attention_heads': {'values': [], 'least': 1}, 'pooled_projection_dim': {'values': [], 'least': 1}, 'out_channels': {'values': [None], 'least': 1}}, 'words': {'activation_fn': ['geglu', 'geglu-approximate', 'gelu', 'gelu-approximate', 'linear-silu', 'swiglu']}},
     }
 
     def __init__(
@@ -351,6 +351,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
             "encoder_hidden_states": ("prompt", "b y c", J),
             "encoder_attention_mask": ("", "b y", None),
         }
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        J = sizes.text_embed_dim
+        return ((J % 8, "the width of 'query', J, does not divide into 8 heads (text_embed_dim)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

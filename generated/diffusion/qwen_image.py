@@ -96,6 +96,9 @@ class Sizes(ModelSizes):
         ("out_channels", "number"), ("patch_size", "number"), ("joint_attention_dim", "number"), ("zero_cond_t", "flag"),
         ("use_additional_t_cond", "flag"),
     )
+    _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
+        "QwenImageTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}, 'attention_head_dim': {'values': [], 'least': 16}}},
+    }
 
     def __init__(
         self,

@@ -98,7 +98,7 @@ class Sizes(ModelSizes):
         ("qk_norm", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "SanaTransformer2DModel": {'words': {'qk_norm': ['l2', 'layer_norm_across_heads', 'rms_norm_across_heads']}},
+        "SanaTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}}, 'words': {'qk_norm': ['l2', 'layer_norm_across_heads', 'rms_norm_across_heads']}},
     }
 
     def __init__(

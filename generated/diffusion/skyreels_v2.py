@@ -119,7 +119,7 @@ class Sizes(ModelSizes):
         ("cross_attn_norm", "flag"), ("inject_sample_info", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "SkyReelsV2Transformer3DModel": {'guarded': {'patch_size': {'values': [], 'lengths': [3]}}},
+        "SkyReelsV2Transformer3DModel": {'guarded': {'patch_size': {'values': [], 'lengths': [3]}, 'out_channels': {'values': [None], 'least': 1}}},
     }
 
     def __init__(

@@ -123,7 +123,7 @@ class Sizes(ModelSizes):
         ("upsample_type", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "UNet2DModel": {'words': {'time_embedding_type': ['fourier', 'learned', 'positional'], 'down_block_types': ['AttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D'], 'up_block_types': ['AttnUpBlock2D', 'ResnetUpsampleBlock2D', 'UpBlock2D'], 'downsample_type': ['conv', 'resnet'], 'upsample_type': ['conv', 'resnet'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'resnet_time_scale_shift': ['default', 'scale_shift'], 'class_embed_type': ['identity', 'timestep']}},
+        "UNet2DModel": {'guarded': {'time_embedding_dim': {'values': [None], 'least': 1}, 'layers_per_block': {'values': [], 'least': 1}}, 'words': {'time_embedding_type': ['fourier', 'learned', 'positional'], 'down_block_types': ['AttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D'], 'up_block_types': ['AttnUpBlock2D', 'ResnetUpsampleBlock2D', 'UpBlock2D'], 'downsample_type': ['conv', 'resnet'], 'upsample_type': ['conv', 'resnet'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'resnet_time_scale_shift': ['default', 'scale_shift'], 'class_embed_type': ['identity', 'timestep']}},
     }
 
     def __init__(

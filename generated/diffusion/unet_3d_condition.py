@@ -198,7 +198,7 @@ class Sizes(ModelSizes):
         ("downsample_padding", "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "UNet3DConditionModel": {'guarded': {'num_attention_heads': {'values': [None]}}, 'words': {'down_block_types': ['CrossAttnDownBlock3D', 'DownBlock3D'], 'up_block_types': ['CrossAttnUpBlock3D', 'UpBlock3D'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
+        "UNet3DConditionModel": {'guarded': {'layers_per_block': {'values': [], 'least': 1}, 'num_attention_heads': {'values': [None]}}, 'words': {'down_block_types': ['CrossAttnDownBlock3D', 'DownBlock3D'], 'up_block_types': ['CrossAttnUpBlock3D', 'UpBlock3D'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish']}},
     }
 
     def __init__(

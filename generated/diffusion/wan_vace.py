@@ -123,7 +123,7 @@ class Sizes(ModelSizes):
         ("cross_attn_norm", "flag"), ("vace_in_channels", "number"), ("vace_layers", "list", (), "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "WanVACETransformer3DModel": {'guarded': {'patch_size': {'values': [], 'lengths': [3]}}},
+        "WanVACETransformer3DModel": {'guarded': {'patch_size': {'values': [], 'lengths': [3]}, 'out_channels': {'values': [None], 'least': 1}}},
     }
 
     def __init__(

@@ -456,6 +456,20 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"x": ("latent", "c f h w", c), "cap_feats": ("prompt", "y c", J)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.dim; H = sizes.n_heads; normed = sizes.qk_norm
+        has_S = sizes.siglip_feat_dim is not None
+        d = D//H
+        return (
+            ((D % d)*normed, "a norm of d elements does not fit 'q', which is D wide (dim, n_heads, qk_norm)"),
+            ((D % d)*normed, "a norm of d elements does not fit 'k', which is D wide (dim, n_heads, qk_norm)"),
+            (D % H, "the width of 'q', D, does not divide into H heads (dim, n_heads)"),
+            ((D % d)*has_S*normed, "a norm of d elements does not fit 'q', which is D wide (dim, n_heads, qk_norm, siglip_feat_dim)"),
+            ((D % d)*has_S*normed, "a norm of d elements does not fit 'k', which is D wide (dim, n_heads, qk_norm, siglip_feat_dim)"),
+            ((D % H)*has_S, "the width of 'q', D, does not divide into H heads (dim, n_heads, siglip_feat_dim)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.n_layers; R = sizes.n_refiner_layers; D = sizes.dim
         has_S = sizes.siglip_feat_dim is not None

@@ -59,9 +59,9 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'AlbertConfig': {'absent': ['id2label'], 'never': ['num_hidden_layers', 'num_hidden_groups', 'inner_group_num', 'hidden_size', 'embedding_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'max_position_embeddings', 'type_vocab_size', 'tie_word_embeddings', 'hidden_act', 'num_labels']}}}
     _fields = (
         ("num_hidden_layers", "count"), ("num_hidden_groups", "number"), ("inner_group_num", "count"),
-        ("hidden_size", "number"), ("embedding_size", "number"), ("intermediate_size", "number"), ("vocab_size", "number"),
-        ("max_position_embeddings", "number"), ("type_vocab_size", "number"), ("tie_word_embeddings", "flag"),
-        ("hidden_act", "text"),
+        ("hidden_size", "number"), ("embedding_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("vocab_size", "number"), ("max_position_embeddings", "number"),
+        ("type_vocab_size", "number"), ("tie_word_embeddings", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "AlbertForMaskedLM": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -75,6 +75,7 @@ class Sizes(ModelSizes):
         inner_group_num: int = 1,  # P: layers of a group
         hidden_size: int = 4096,  # D: model width
         embedding_size: int = 128,  # J: width of the embeddings
+        num_attention_heads: int = 64,  # H: attention heads
         intermediate_size: int = 16384,  # F: width of the feed-forward
         vocab_size: int = 30000,  # V: vocabulary
         max_position_embeddings: int = 512,  # X: learned positions
@@ -84,9 +85,10 @@ class Sizes(ModelSizes):
     ) -> None:
         self.num_hidden_layers, self.num_hidden_groups = num_hidden_layers, num_hidden_groups
         self.inner_group_num, self.hidden_size, self.embedding_size = inner_group_num, hidden_size, embedding_size
-        self.intermediate_size, self.vocab_size = intermediate_size, vocab_size
-        self.max_position_embeddings, self.type_vocab_size = max_position_embeddings, type_vocab_size
-        self.tie_word_embeddings, self.hidden_act = tie_word_embeddings, hidden_act
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.vocab_size, self.max_position_embeddings = vocab_size, max_position_embeddings
+        self.type_vocab_size, self.tie_word_embeddings = type_vocab_size, tie_word_embeddings
+        self.hidden_act = hidden_act
 
 
 class Moments(ModelMoments):
@@ -196,6 +198,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -98,9 +98,10 @@ class Sizes(ModelSizes):
     _model_types = ("bart",)
     _reading = {'tables': {'BartConfig': {'names': {'encoder_layers': {'num_hidden_layers': [], 'encoder_layers': []}, 'd_model': {'hidden_size': [], 'd_model': []}, 'encoder_attention_heads': {'num_attention_heads': [], 'encoder_attention_heads': []}}, 'absent': ['id2label'], 'never': ['vocab_size', 'max_position_embeddings', 'tie_word_embeddings', 'num_labels']}}}
     _fields = (
-        ("encoder_layers", "count"), ("decoder_layers", "count"), ("d_model", "number"), ("encoder_ffn_dim", "number"),
-        ("decoder_ffn_dim", "number"), ("vocab_size", "number"), ("max_position_embeddings", "number"),
-        ("tie_word_embeddings", "flag"), ("activation_function", "text"),
+        ("encoder_layers", "count"), ("decoder_layers", "count"), ("d_model", "number"), ("encoder_attention_heads", "number"),
+        ("decoder_attention_heads", "number"), ("encoder_ffn_dim", "number"), ("decoder_ffn_dim", "number"),
+        ("vocab_size", "number"), ("max_position_embeddings", "number"), ("tie_word_embeddings", "flag"),
+        ("activation_function", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "BartForConditionalGeneration": {'words': {'activation_function': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -112,6 +113,8 @@ class Sizes(ModelSizes):
         encoder_layers: int = 12,  # L: encoder layers
         decoder_layers: int = 12,  # M: decoder layers
         d_model: int = 1024,  # D: model width
+        encoder_attention_heads: int = 16,  # H: attention heads of the encoder
+        decoder_attention_heads: int = 16,  # G: attention heads of the decoder
         encoder_ffn_dim: int = 4096,  # F: width of the encoder's feed-forward
         decoder_ffn_dim: int = 4096,  # E: width of the decoder's feed-forward
         vocab_size: int = 50265,  # V: vocabulary
@@ -120,7 +123,9 @@ class Sizes(ModelSizes):
         activation_function: str = 'gelu',  # act: activation of the feed-forward
     ) -> None:
         self.encoder_layers, self.decoder_layers, self.d_model = encoder_layers, decoder_layers, d_model
-        self.encoder_ffn_dim, self.decoder_ffn_dim, self.vocab_size = encoder_ffn_dim, decoder_ffn_dim, vocab_size
+        self.encoder_attention_heads = encoder_attention_heads
+        self.decoder_attention_heads, self.encoder_ffn_dim = decoder_attention_heads, encoder_ffn_dim
+        self.decoder_ffn_dim, self.vocab_size = decoder_ffn_dim, vocab_size
         self.max_position_embeddings, self.tie_word_embeddings = max_position_embeddings, tie_word_embeddings
         self.activation_function = activation_function
 
@@ -309,6 +314,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("source", "b x", None), "decoder_input_ids": ("target", "b y", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.d_model; H = sizes.encoder_attention_heads; G = sizes.decoder_attention_heads
+        return (
+            (D % H, "the width of 'q', D, does not divide into H heads (d_model, encoder_attention_heads)"),
+            (D % G, "the width of 'q', D, does not divide into G heads (d_model, decoder_attention_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

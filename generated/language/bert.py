@@ -61,8 +61,9 @@ class Sizes(ModelSizes):
     _model_types = ("bert",)
     _reading = {'tables': {'BertConfig': {'absent': ['id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'max_position_embeddings', 'type_vocab_size', 'is_decoder', 'hidden_act', 'num_labels']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("intermediate_size", "number"), ("vocab_size", "number"),
-        ("max_position_embeddings", "number"), ("type_vocab_size", "number"), ("is_decoder", "flag"), ("hidden_act", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("vocab_size", "number"), ("max_position_embeddings", "number"),
+        ("type_vocab_size", "number"), ("is_decoder", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "BertModel": {'guarded': {'add_cross_attention': {'values': [False]}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -73,6 +74,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 12,  # L: encoder layers
         hidden_size: int = 768,  # D: model width
+        num_attention_heads: int = 12,  # H: attention heads
         intermediate_size: int = 3072,  # F: width of the feed-forward
         vocab_size: int = 30522,  # V: vocabulary
         max_position_embeddings: int = 512,  # X: learned positions
@@ -81,9 +83,9 @@ class Sizes(ModelSizes):
         hidden_act: str = 'gelu',  # act: activation of the feed-forward
     ) -> None:
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.vocab_size = intermediate_size, vocab_size
-        self.max_position_embeddings, self.type_vocab_size = max_position_embeddings, type_vocab_size
-        self.is_decoder, self.hidden_act = is_decoder, hidden_act
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.vocab_size, self.max_position_embeddings = vocab_size, max_position_embeddings
+        self.type_vocab_size, self.is_decoder, self.hidden_act = type_vocab_size, is_decoder, hidden_act
 
 
 class Moments(ModelMoments):
@@ -183,6 +185,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads; causal = sizes.is_decoder
+        return (
+            (D % H - (D % H)*causal, "the width of 'q', D, does not divide into H heads (hidden_size, is_decoder, num_attention_heads)"),
+            ((D % H)*causal, "the width of 'q', D, does not divide into H heads (hidden_size, is_decoder, num_attention_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

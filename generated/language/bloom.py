@@ -55,7 +55,7 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'BloomConfig': {'names': {'n_layer': {'num_hidden_layers': [], 'n_layer': []}, 'hidden_size': {'n_embed': [], 'hidden_size': []}, 'n_head': {'num_attention_heads': [], 'n_head': []}}, 'absent': ['n_embed', 'id2label'], 'never': ['n_layer', 'hidden_size', 'n_head', 'vocab_size', 'apply_residual_connection_post_layernorm', 'tie_word_embeddings', 'num_labels']}}}
     _fields = (
         ("n_layer", "count", ("n_layer", "num_hidden_layers")), ("hidden_size", "number", ("hidden_size", "n_embed")),
-        ("vocab_size", "number"), ("tie_word_embeddings", "flag"),
+        ("n_head", "number", ("n_head", "num_attention_heads")), ("vocab_size", "number"), ("tie_word_embeddings", "flag"),
     )
 
     def __init__(
@@ -63,10 +63,11 @@ class Sizes(ModelSizes):
         *,
         n_layer: int = 2,  # L: decoder layers
         hidden_size: int = 64,  # D: model width
+        n_head: int = 8,  # H: attention heads
         vocab_size: int = 250880,  # V: vocabulary
         tie_word_embeddings: bool = True,  # tied: the head shares the embedding table
     ) -> None:
-        self.n_layer, self.hidden_size, self.vocab_size = n_layer, hidden_size, vocab_size
+        self.n_layer, self.hidden_size, self.n_head, self.vocab_size = n_layer, hidden_size, n_head, vocab_size
         self.tie_word_embeddings = tie_word_embeddings
 
 
@@ -152,6 +153,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.n_head
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, n_head)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

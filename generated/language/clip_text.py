@@ -65,8 +65,9 @@ class Sizes(ModelSizes):
     _model_types = ("clip_text_model",)
     _reading = {'tables': {'CLIPTextConfig': {'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'max_position_embeddings', 'hidden_act']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("intermediate_size", "number"),
-        ("projection_dim", "number"), ("vocab_size", "number"), ("max_position_embeddings", "number"), ("hidden_act", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("projection_dim", "number"), ("vocab_size", "number"),
+        ("max_position_embeddings", "number"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "CLIPTextModelWithProjection": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -77,6 +78,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 12,  # L: encoder layers
         hidden_size: int = 512,  # D: model width
+        num_attention_heads: int = 8,  # H: attention heads
         intermediate_size: int = 2048,  # F: width of the feed-forward
         projection_dim: int = 512,  # P: width that texts and images share
         vocab_size: int = 49408,  # V: vocabulary
@@ -84,9 +86,9 @@ class Sizes(ModelSizes):
         hidden_act: str = 'quick_gelu',  # act: activation of the feed-forward
     ) -> None:
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.projection_dim = intermediate_size, projection_dim
-        self.vocab_size, self.max_position_embeddings = vocab_size, max_position_embeddings
-        self.hidden_act = hidden_act
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.projection_dim, self.vocab_size = projection_dim, vocab_size
+        self.max_position_embeddings, self.hidden_act = max_position_embeddings, hidden_act
 
 
 class Moments(ModelMoments):
@@ -199,6 +201,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

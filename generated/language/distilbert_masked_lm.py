@@ -56,8 +56,8 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'DistilBertConfig': {'names': {'n_layers': {'num_hidden_layers': [], 'n_layers': []}, 'dim': {'hidden_size': [], 'dim': []}, 'n_heads': {'num_attention_heads': [], 'n_heads': []}}, 'absent': ['id2label'], 'never': ['n_layers', 'dim', 'n_heads', 'hidden_dim', 'vocab_size', 'max_position_embeddings', 'tie_word_embeddings', 'activation', 'num_labels']}}}
     _fields = (
         ("n_layers", "count", ("n_layers", "num_hidden_layers")), ("dim", "number", ("dim", "hidden_size")),
-        ("hidden_dim", "number"), ("vocab_size", "number"), ("max_position_embeddings", "number"),
-        ("tie_word_embeddings", "flag"), ("activation", "text"),
+        ("n_heads", "number", ("n_heads", "num_attention_heads")), ("hidden_dim", "number"), ("vocab_size", "number"),
+        ("max_position_embeddings", "number"), ("tie_word_embeddings", "flag"), ("activation", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "DistilBertForMaskedLM": {'words': {'activation': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -68,15 +68,16 @@ class Sizes(ModelSizes):
         *,
         n_layers: int = 6,  # L: encoder layers
         dim: int = 768,  # D: model width
+        n_heads: int = 12,  # H: attention heads
         hidden_dim: int = 3072,  # F: width of the feed-forward
         vocab_size: int = 30522,  # V: vocabulary
         max_position_embeddings: int = 512,  # X: learned positions
         tie_word_embeddings: bool = True,  # tied: the head shares the embedding table
         activation: str = 'gelu',  # act: activation of the feed-forward
     ) -> None:
-        self.n_layers, self.dim, self.hidden_dim, self.vocab_size = n_layers, dim, hidden_dim, vocab_size
-        self.max_position_embeddings, self.tie_word_embeddings = max_position_embeddings, tie_word_embeddings
-        self.activation = activation
+        self.n_layers, self.dim, self.n_heads, self.hidden_dim = n_layers, dim, n_heads, hidden_dim
+        self.vocab_size, self.max_position_embeddings = vocab_size, max_position_embeddings
+        self.tie_word_embeddings, self.activation = tie_word_embeddings, activation
 
 
 class Moments(ModelMoments):
@@ -178,6 +179,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.dim; H = sizes.n_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (dim, n_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

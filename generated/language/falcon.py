@@ -200,6 +200,15 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"input_ids": ("text", "b x", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.num_attention_heads; K = sizes.num_kv_heads; new = sizes.new_decoder_architecture
+        multi = sizes.multi_query
+        G = H*multi*new + K*new + H + multi - H*multi - H*new - multi*new
+        return (
+            (H % G, "H query heads do not divide into G groups (multi_query, new_decoder_architecture, num_attention_heads, num_kv_heads)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

@@ -218,6 +218,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"input_ids": ("text", "b x", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+        return ((H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim

@@ -55,7 +55,8 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'GPT2Config': {'names': {'n_layer': {'num_hidden_layers': [], 'n_layer': []}, 'n_embd': {'hidden_size': [], 'n_embd': []}, 'n_head': {'num_attention_heads': [], 'n_head': []}, 'n_positions': {'max_position_embeddings': [], 'n_positions': []}}, 'absent': ['n_inner', 'id2label'], 'never': ['n_layer', 'n_embd', 'n_head', 'n_positions', 'vocab_size', 'add_cross_attention', 'tie_word_embeddings', 'activation_function', 'num_labels']}}}
     _fields = (
         ("n_layer", "count", ("n_layer", "num_hidden_layers")), ("n_embd", "number", ("n_embd", "hidden_size")),
-        ("n_inner", "number"), ("n_positions", "number", ("n_positions", "max_position_embeddings")), ("vocab_size", "number"),
+        ("n_head", "number", ("n_head", "num_attention_heads")), ("n_inner", "number"),
+        ("n_positions", "number", ("n_positions", "max_position_embeddings")), ("vocab_size", "number"),
         ("add_cross_attention", "flag"), ("tie_word_embeddings", "flag"), ("activation_function", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
@@ -67,6 +68,7 @@ class Sizes(ModelSizes):
         *,
         n_layer: int = 12,  # L: decoder layers
         n_embd: int = 768,  # D: model width
+        n_head: int = 12,  # H: attention heads
         n_inner: int | None = None,  # F: width of the feed-forward
         n_positions: int = 1024,  # P: positions
         vocab_size: int = 50257,  # V: vocabulary
@@ -76,8 +78,8 @@ class Sizes(ModelSizes):
     ) -> None:
         if n_inner is None:
             n_inner = 4*n_embd
-        self.n_layer, self.n_embd, self.n_inner, self.n_positions = n_layer, n_embd, n_inner, n_positions
-        self.vocab_size, self.add_cross_attention = vocab_size, add_cross_attention
+        self.n_layer, self.n_embd, self.n_head, self.n_inner = n_layer, n_embd, n_head, n_inner
+        self.n_positions, self.vocab_size, self.add_cross_attention = n_positions, vocab_size, add_cross_attention
         self.tie_word_embeddings, self.activation_function = tie_word_embeddings, activation_function
 
 
@@ -174,6 +176,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.n_embd; H = sizes.n_head
+        return ((D % H, "the width of 'q', D, does not divide into H heads (n_embd, n_head)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -54,8 +54,9 @@ class Sizes(ModelSizes):
     _model_types = ("gpt_neox",)
     _reading = {'tables': {'GPTNeoXConfig': {'absent': ['id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'use_parallel_residual', 'attention_bias', 'tie_word_embeddings', 'hidden_act', 'num_labels']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("intermediate_size", "number"), ("vocab_size", "number"),
-        ("attention_bias", "flag"), ("tie_word_embeddings", "flag"), ("hidden_act", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("vocab_size", "number"), ("attention_bias", "flag"), ("tie_word_embeddings", "flag"),
+        ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "GPTNeoXForCausalLM": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -66,6 +67,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 44,  # L: decoder layers
         hidden_size: int = 6144,  # D: model width
+        num_attention_heads: int = 64,  # H: attention heads
         intermediate_size: int = 24576,  # F: width of the feed-forward
         vocab_size: int = 50432,  # V: vocabulary
         attention_bias: bool = True,  # biased: attention projections have biases
@@ -73,9 +75,9 @@ class Sizes(ModelSizes):
         hidden_act: str = 'gelu',  # act: activation of the feed-forward
     ) -> None:
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.vocab_size = intermediate_size, vocab_size
-        self.attention_bias, self.tie_word_embeddings = attention_bias, tie_word_embeddings
-        self.hidden_act = hidden_act
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.vocab_size, self.attention_bias = vocab_size, attention_bias
+        self.tie_word_embeddings, self.hidden_act = tie_word_embeddings, hidden_act
 
 
 class Moments(ModelMoments):
@@ -163,6 +165,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -72,7 +72,7 @@ class Sizes(ModelSizes):
         ("hidden_act", "text"), ("use_cache", "flag"), ("evaluated", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "Mamba2ForCausalLM": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "Mamba2ForCausalLM": {'guarded': {'state_size': {'values': [], 'least': 2}, 'chunk_size': {'values': [], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(

@@ -80,11 +80,11 @@ class Sizes(ModelSizes):
     _nullable = ("layer_types",)
     _reading = {'tables': {'ModernBertConfig': {'absent': ['layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'local_attention', 'vocab_size', 'tie_word_embeddings', 'norm_bias', 'attention_bias', 'mlp_bias', 'classifier_bias', 'decoder_bias', 'hidden_activation', 'classifier_activation', 'num_labels']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("intermediate_size", "number"),
-        ("local_attention", "number"), ("global_attn_every_n_layers", "number"), ("layer_types", "list", (), "text"),
-        ("vocab_size", "number"), ("tie_word_embeddings", "flag"), ("norm_bias", "flag"), ("attention_bias", "flag"),
-        ("mlp_bias", "flag"), ("classifier_bias", "flag"), ("decoder_bias", "flag"), ("hidden_activation", "text"),
-        ("classifier_activation", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("local_attention", "number"), ("global_attn_every_n_layers", "number"),
+        ("layer_types", "list", (), "text"), ("vocab_size", "number"), ("tie_word_embeddings", "flag"), ("norm_bias", "flag"),
+        ("attention_bias", "flag"), ("mlp_bias", "flag"), ("classifier_bias", "flag"), ("decoder_bias", "flag"),
+        ("hidden_activation", "text"), ("classifier_activation", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "ModernBertForMaskedLM": {'words': {'hidden_activation': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'layer_types': ['full_attention', 'sliding_attention'], 'classifier_pooling': ['cls', 'mean'], 'classifier_activation': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -95,6 +95,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 22,  # L: encoder layers
         hidden_size: int = 768,  # D: model width
+        num_attention_heads: int = 12,  # H: attention heads
         intermediate_size: int = 1152,  # F: width of the feed-forward
         local_attention: int = 128,  # W: tokens around a token that it sees in a layer with a window
         global_attn_every_n_layers: int = 3,  # n: every how many layers there is one without a window
@@ -110,12 +111,12 @@ class Sizes(ModelSizes):
         classifier_activation: str = 'gelu',  # end: activation before the logits
     ) -> None:
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.local_attention = intermediate_size, local_attention
-        self.global_attn_every_n_layers, self.layer_types = global_attn_every_n_layers, layer_types
-        self.vocab_size, self.tie_word_embeddings, self.norm_bias = vocab_size, tie_word_embeddings, norm_bias
-        self.attention_bias, self.mlp_bias, self.classifier_bias = attention_bias, mlp_bias, classifier_bias
-        self.decoder_bias, self.hidden_activation = decoder_bias, hidden_activation
-        self.classifier_activation = classifier_activation
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.local_attention, self.global_attn_every_n_layers = local_attention, global_attn_every_n_layers
+        self.layer_types, self.vocab_size, self.tie_word_embeddings = layer_types, vocab_size, tie_word_embeddings
+        self.norm_bias, self.attention_bias, self.mlp_bias = norm_bias, attention_bias, mlp_bias
+        self.classifier_bias, self.decoder_bias = classifier_bias, decoder_bias
+        self.hidden_activation, self.classifier_activation = hidden_activation, classifier_activation
 
 
 class Moments(ModelMoments):
@@ -251,6 +252,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

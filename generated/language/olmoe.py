@@ -231,6 +231,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"input_ids": ("text", "b x", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads; d = sizes.head_dim
+        return (
+            ((H*d) % D, "a norm of D elements does not fit 'q', which is H*d wide (head_dim, hidden_size, num_attention_heads)"),
+            (H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
         d = sizes.head_dim

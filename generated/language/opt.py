@@ -62,10 +62,10 @@ class Sizes(ModelSizes):
     _model_types = ("opt",)
     _reading = {'tables': {'OPTConfig': {'absent': ['word_embed_proj_dim', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'ffn_dim', 'max_position_embeddings', 'vocab_size', 'do_layer_norm_before', '_remove_final_layer_norm', 'layer_norm_elementwise_affine', 'enable_bias', 'tie_word_embeddings', 'activation_function', 'num_labels']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("ffn_dim", "number"), ("word_embed_proj_dim", "number"),
-        ("max_position_embeddings", "number"), ("vocab_size", "number"), ("do_layer_norm_before", "flag"),
-        ("_remove_final_layer_norm", "flag"), ("layer_norm_elementwise_affine", "flag"), ("enable_bias", "flag"),
-        ("tie_word_embeddings", "flag"), ("activation_function", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"), ("ffn_dim", "number"),
+        ("word_embed_proj_dim", "number"), ("max_position_embeddings", "number"), ("vocab_size", "number"),
+        ("do_layer_norm_before", "flag"), ("_remove_final_layer_norm", "flag"), ("layer_norm_elementwise_affine", "flag"),
+        ("enable_bias", "flag"), ("tie_word_embeddings", "flag"), ("activation_function", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "OPTForCausalLM": {'words': {'activation_function': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -76,6 +76,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 12,  # L: decoder layers
         hidden_size: int = 768,  # D: model width
+        num_attention_heads: int = 12,  # H: attention heads
         ffn_dim: int = 3072,  # F: width of the feed-forward
         word_embed_proj_dim: int | None = None,  # E: width of the embedding table
         max_position_embeddings: int = 2048,  # P: positions
@@ -89,7 +90,8 @@ class Sizes(ModelSizes):
     ) -> None:
         if word_embed_proj_dim is None:
             word_embed_proj_dim = hidden_size
-        self.num_hidden_layers, self.hidden_size, self.ffn_dim = num_hidden_layers, hidden_size, ffn_dim
+        self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
+        self.num_attention_heads, self.ffn_dim = num_attention_heads, ffn_dim
         self.word_embed_proj_dim, self.max_position_embeddings = word_embed_proj_dim, max_position_embeddings
         self.vocab_size, self.do_layer_norm_before = vocab_size, do_layer_norm_before
         self._remove_final_layer_norm = _remove_final_layer_norm
@@ -215,6 +217,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         return {"input_ids": ("text", "b x", None)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

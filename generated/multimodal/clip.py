@@ -126,11 +126,13 @@ class Sizes(ModelSizes):
     _fields = (
         ("text_num_hidden_layers", "count", ("text_config.num_hidden_layers",)),
         ("text_hidden_size", "number", ("text_config.hidden_size",)),
+        ("text_num_attention_heads", "number", ("text_config.num_attention_heads",)),
         ("text_intermediate_size", "number", ("text_config.intermediate_size",)),
         ("vocab_size", "number", ("text_config.vocab_size",)),
         ("max_position_embeddings", "number", ("text_config.max_position_embeddings",)),
         ("num_hidden_layers", "count", ("vision_config.num_hidden_layers",)),
         ("hidden_size", "number", ("vision_config.hidden_size",)),
+        ("num_attention_heads", "number", ("vision_config.num_attention_heads",)),
         ("intermediate_size", "number", ("vision_config.intermediate_size",)),
         ("num_channels", "number", ("vision_config.num_channels",)), ("patch_size", "number", ("vision_config.patch_size",)),
         ("image_size", "number", ("vision_config.image_size",)), ("projection_dim", "number"),
@@ -145,11 +147,13 @@ class Sizes(ModelSizes):
         *,
         text_num_hidden_layers: int = 12,  # L: layers of the text encoder
         text_hidden_size: int = 512,  # D: its width
+        text_num_attention_heads: int = 8,  # H: its attention heads
         text_intermediate_size: int = 2048,  # F: width of its feed-forward
         vocab_size: int = 49408,  # V: vocabulary
         max_position_embeddings: int = 77,  # X: learned positions of texts
         num_hidden_layers: int = 12,  # M: layers of the image encoder
         hidden_size: int = 768,  # U: its width
+        num_attention_heads: int = 12,  # G: its attention heads
         intermediate_size: int = 3072,  # E: width of its feed-forward
         num_channels: int = 3,  # c: channels of an image
         patch_size: int = 32,  # p: side of a patch
@@ -159,11 +163,13 @@ class Sizes(ModelSizes):
         hidden_act: str = 'quick_gelu',  # lit: activation of the image encoder's
     ) -> None:
         self.text_num_hidden_layers, self.text_hidden_size = text_num_hidden_layers, text_hidden_size
+        self.text_num_attention_heads = text_num_attention_heads
         self.text_intermediate_size, self.vocab_size = text_intermediate_size, vocab_size
         self.max_position_embeddings, self.num_hidden_layers = max_position_embeddings, num_hidden_layers
-        self.hidden_size, self.intermediate_size, self.num_channels = hidden_size, intermediate_size, num_channels
-        self.patch_size, self.image_size, self.projection_dim = patch_size, image_size, projection_dim
-        self.text_hidden_act, self.hidden_act = text_hidden_act, hidden_act
+        self.hidden_size, self.num_attention_heads = hidden_size, num_attention_heads
+        self.intermediate_size, self.num_channels, self.patch_size = intermediate_size, num_channels, patch_size
+        self.image_size, self.projection_dim, self.text_hidden_act = image_size, projection_dim, text_hidden_act
+        self.hidden_act = hidden_act
 
 
 class Moments(ModelMoments):
@@ -356,6 +362,15 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _implied(sizes: Any) -> dict[str, Any]:
         return {"text": 1}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.text_hidden_size; H = sizes.text_num_attention_heads; U = sizes.hidden_size
+        G = sizes.num_attention_heads
+        return (
+            (U % G, "the width of 'q', U, does not divide into G heads (vision_config.hidden_size, vision_config.num_attention_heads)"),
+            (D % H, "the width of 'q', D, does not divide into H heads (text_config.hidden_size, text_config.num_attention_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

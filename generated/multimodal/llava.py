@@ -107,6 +107,7 @@ class Sizes(ModelSizes):
     _fields = (
         ("vision_num_hidden_layers", "count", ("vision_config.num_hidden_layers",)),
         ("vision_hidden_size", "number", ("vision_config.hidden_size",)),
+        ("vision_num_attention_heads", "number", ("vision_config.num_attention_heads",)),
         ("vision_intermediate_size", "number", ("vision_config.intermediate_size",)),
         ("num_channels", "number", ("vision_config.num_channels",)), ("patch_size", "number", ("vision_config.patch_size",)),
         ("image_size", "number", ("vision_config.image_size",)), ("vision_feature_layer", "position"),
@@ -131,6 +132,7 @@ class Sizes(ModelSizes):
         *,
         vision_num_hidden_layers: int = 24,  # Lv: layers of the image encoder
         vision_hidden_size: int = 1024,  # Dv: width of the image encoder
+        vision_num_attention_heads: int = 16,  # Hv: attention heads of the image encoder
         vision_intermediate_size: int = 4096,  # Fv: width of its feed-forward
         num_channels: int = 3,  # c: channels of an image
         patch_size: int = 14,  # p: side of a patch
@@ -158,6 +160,7 @@ class Sizes(ModelSizes):
         if head_dim is None:
             head_dim = hidden_size//num_attention_heads
         self.vision_num_hidden_layers, self.vision_hidden_size = vision_num_hidden_layers, vision_hidden_size
+        self.vision_num_attention_heads = vision_num_attention_heads
         self.vision_intermediate_size, self.num_channels = vision_intermediate_size, num_channels
         self.patch_size, self.image_size, self.vision_feature_layer = patch_size, image_size, vision_feature_layer
         self.vision_feature_select_strategy = vision_feature_select_strategy
@@ -389,6 +392,15 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.num_channels
         return {"input_ids": ("text", "b x", None), "pixel_values": ("images", "b c h w", c)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        Dv = sizes.vision_hidden_size; Hv = sizes.vision_num_attention_heads; H = sizes.num_attention_heads
+        G = sizes.num_key_value_heads
+        return (
+            (Dv % Hv, "the width of 'q', Dv, does not divide into Hv heads (vision_config.hidden_size, vision_config.num_attention_heads)"),
+            (H % G, "H query heads do not divide into G groups (text_config.num_attention_heads, text_config.num_key_value_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

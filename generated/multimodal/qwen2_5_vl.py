@@ -163,6 +163,7 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'Qwen2_5_VLConfig': {'never': ['tie_word_embeddings'], 'parts': {'vision_config': {'names': {'depth': {'num_hidden_layers': [], 'depth': []}, 'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'never': ['depth', 'hidden_size', 'num_heads', 'out_hidden_size', 'in_channels', 'temporal_patch_size', 'patch_size', 'spatial_merge_size', 'hidden_act', 'intermediate_size', 'window_size', 'fullatt_block_indexes']}, 'text_config': {'flat': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'vocab_size', 'sliding_window', 'use_sliding_window', 'layer_types', 'max_window_layers', 'tie_word_embeddings', 'hidden_act'], 'absent': ['layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'hidden_act']}}}}}
     _fields = (
         ("depth", "count", ("vision_config.depth",)), ("vision_hidden_size", "number", ("vision_config.hidden_size",)),
+        ("num_heads", "number", ("vision_config.num_heads",)),
         ("out_hidden_size", "number", ("vision_config.out_hidden_size",)),
         ("in_channels", "number", ("vision_config.in_channels",)),
         ("temporal_patch_size", "number", ("vision_config.temporal_patch_size",)),
@@ -192,6 +193,7 @@ class Sizes(ModelSizes):
         *,
         depth: int = 32,  # Lv: layers of the image encoder
         vision_hidden_size: int = 3584,  # Dv: width of the image encoder
+        num_heads: int = 16,  # Hv: attention heads of the image encoder
         out_hidden_size: int = 3584,  # O: width of what it hands to the decoder, the decoder's
         in_channels: int = 3,  # c: channels of an image
         temporal_patch_size: int = 2,  # T: frames of a patch
@@ -215,8 +217,9 @@ class Sizes(ModelSizes):
         window_size: int = 112,  # window: side of a window in pixels
         fullatt_block_indexes: tuple[Any, ...] = (7, 15, 23, 31),  # full: its layers without windows
     ) -> None:
-        self.depth, self.vision_hidden_size, self.out_hidden_size = depth, vision_hidden_size, out_hidden_size
-        self.in_channels, self.temporal_patch_size, self.patch_size = in_channels, temporal_patch_size, patch_size
+        self.depth, self.vision_hidden_size, self.num_heads = depth, vision_hidden_size, num_heads
+        self.out_hidden_size, self.in_channels = out_hidden_size, in_channels
+        self.temporal_patch_size, self.patch_size = temporal_patch_size, patch_size
         self.spatial_merge_size, self.num_hidden_layers = spatial_merge_size, num_hidden_layers
         self.hidden_size, self.num_attention_heads = hidden_size, num_attention_heads
         self.num_key_value_heads, self.text_intermediate_size = num_key_value_heads, text_intermediate_size
@@ -475,6 +478,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _implied(sizes: Any) -> dict[str, Any]:
         return {"images": 1}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        Dv = sizes.vision_hidden_size; Hv = sizes.num_heads; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+        return (
+            (Dv % Hv, "the width of 'q', Dv, does not divide into Hv heads (vision_config.hidden_size, vision_config.num_heads)"),
+            (H % G, "H query heads do not divide into G groups (text_config.num_attention_heads, text_config.num_key_value_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -135,7 +135,7 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'Qwen2VLConfig': {'never': ['tie_word_embeddings'], 'parts': {'vision_config': {'names': {'depth': {'num_hidden_layers': [], 'depth': []}, 'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'never': ['depth', 'embed_dim', 'num_heads', 'mlp_ratio', 'hidden_size', 'in_channels', 'temporal_patch_size', 'patch_size', 'spatial_merge_size', 'hidden_act']}, 'text_config': {'flat': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'intermediate_size', 'vocab_size', 'sliding_window', 'use_sliding_window', 'layer_types', 'max_window_layers', 'tie_word_embeddings', 'hidden_act'], 'absent': ['layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'hidden_act']}}}}}
     _fields = (
         ("depth", "count", ("vision_config.depth",)), ("embed_dim", "number", ("vision_config.embed_dim",)),
-        ("mlp_ratio", "rational", ("vision_config.mlp_ratio",)),
+        ("num_heads", "number", ("vision_config.num_heads",)), ("mlp_ratio", "rational", ("vision_config.mlp_ratio",)),
         ("vision_hidden_size", "number", ("vision_config.hidden_size",)),
         ("in_channels", "number", ("vision_config.in_channels",)),
         ("temporal_patch_size", "number", ("vision_config.temporal_patch_size",)),
@@ -162,6 +162,7 @@ class Sizes(ModelSizes):
         *,
         depth: int = 32,  # Lv: layers of the image encoder
         embed_dim: int = 1280,  # Dv: width of the image encoder
+        num_heads: int = 16,  # Hv: attention heads of the image encoder
         mlp_ratio: Fraction = Fraction('4'),  # m: how much wider its feed-forwards are inside
         vision_hidden_size: int = 3584,  # O: width of what it hands to the decoder, the decoder's
         in_channels: int = 3,  # c: channels of an image
@@ -183,7 +184,7 @@ class Sizes(ModelSizes):
         text_hidden_act: str = 'silu',  # act: activation of the feed-forward
         hidden_act: str = 'quick_gelu',  # lit: activation of the image encoder's
     ) -> None:
-        self.depth, self.embed_dim, self.mlp_ratio = depth, embed_dim, mlp_ratio
+        self.depth, self.embed_dim, self.num_heads, self.mlp_ratio = depth, embed_dim, num_heads, mlp_ratio
         self.vision_hidden_size, self.in_channels = vision_hidden_size, in_channels
         self.temporal_patch_size, self.patch_size = temporal_patch_size, patch_size
         self.spatial_merge_size, self.num_hidden_layers = spatial_merge_size, num_hidden_layers
@@ -411,6 +412,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _implied(sizes: Any) -> dict[str, Any]:
         return {"images": 1}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        Dv = sizes.embed_dim; Hv = sizes.num_heads; H = sizes.num_attention_heads; G = sizes.num_key_value_heads
+        return (
+            (Dv % Hv, "the width of 'q', Dv, does not divide into Hv heads (vision_config.embed_dim, vision_config.num_heads)"),
+            (H % G, "H query heads do not divide into G groups (text_config.num_attention_heads, text_config.num_key_value_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

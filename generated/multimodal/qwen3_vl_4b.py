@@ -99,6 +99,7 @@ class Sizes(ModelSizes):
     _reading = {'tables': {'Qwen3VLConfig': {'never': ['tie_word_embeddings'], 'parts': {'vision_config': {'names': {'depth': {'num_hidden_layers': [], 'depth': []}, 'num_heads': {'num_attention_heads': [], 'num_heads': []}}, 'never': ['depth', 'hidden_size', 'num_heads', 'intermediate_size', 'out_hidden_size', 'deepstack_visual_indexes', 'num_position_embeddings', 'in_channels', 'temporal_patch_size', 'patch_size', 'spatial_merge_size', 'hidden_act']}, 'text_config': {'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'head_dim', 'intermediate_size', 'vocab_size', 'attention_bias', 'hidden_act']}}}}}
     _fields = (
         ("depth", "count", ("vision_config.depth",)), ("vision_hidden_size", "number", ("vision_config.hidden_size",)),
+        ("num_heads", "number", ("vision_config.num_heads",)),
         ("vision_intermediate_size", "number", ("vision_config.intermediate_size",)),
         ("out_hidden_size", "number", ("vision_config.out_hidden_size",)),
         ("deepstack_visual_indexes", "list", ("vision_config.deepstack_visual_indexes",), "number"),
@@ -117,7 +118,7 @@ class Sizes(ModelSizes):
         ("hidden_act", "text", ("vision_config.hidden_act",)),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "Qwen3VLForConditionalGeneration": {'guarded': {'text_config.num_hidden_layers': {'values': [], 'least': 3}, 'vision_config.depth': {'values': [], 'least': 2}, 'vision_config.deepstack_visual_indexes': {'values': [], 'related': [['indices', 'vision_config.depth', 27]]}}, 'words': {'text_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'vision_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "Qwen3VLForConditionalGeneration": {'guarded': {'text_config.num_hidden_layers': {'values': [], 'least': 2}, 'text_config.head_dim': {'values': [], 'least': 2}, 'vision_config.depth': {'values': [], 'least': 2}, 'vision_config.deepstack_visual_indexes': {'values': [], 'related': [['indices', 'vision_config.depth', 27]]}}, 'words': {'text_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'vision_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(
@@ -125,6 +126,7 @@ class Sizes(ModelSizes):
         *,
         depth: int = 27,  # Lv: layers of the image encoder
         vision_hidden_size: int = 1152,  # Dv: width of the image encoder
+        num_heads: int = 16,  # Hv: attention heads of the image encoder
         vision_intermediate_size: int = 4304,  # Fv: width of its feed-forwards
         out_hidden_size: int = 3584,  # O: width of what it hands to the decoder, the decoder's
         deepstack_visual_indexes: tuple[Any, ...] = (8, 16, 24),  # deep: its layers that hand something on, in order
@@ -145,7 +147,7 @@ class Sizes(ModelSizes):
         text_hidden_act: str = 'silu',  # act: activation of the feed-forward
         hidden_act: str = 'gelu_pytorch_tanh',  # lit: activation of the image encoder's
     ) -> None:
-        self.depth, self.vision_hidden_size = depth, vision_hidden_size
+        self.depth, self.vision_hidden_size, self.num_heads = depth, vision_hidden_size, num_heads
         self.vision_intermediate_size, self.out_hidden_size = vision_intermediate_size, out_hidden_size
         self.deepstack_visual_indexes = deepstack_visual_indexes
         self.num_position_embeddings, self.in_channels = num_position_embeddings, in_channels
@@ -447,6 +449,16 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _implied(sizes: Any) -> dict[str, Any]:
         return {"images": 1}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        Lv = sizes.depth; Dv = sizes.vision_hidden_size; Hv = sizes.num_heads; H = sizes.num_attention_heads
+        G = sizes.num_key_value_heads
+        return (
+            (max(0, 18 - Lv), "'repeat: Lv - 1 - ends[len(deep)]' is negative (vision_config.depth)"),
+            (Dv % Hv, "the width of 'q', Dv, does not divide into Hv heads (vision_config.hidden_size, vision_config.num_heads)"),
+            (H % G, "H query heads do not divide into G groups (text_config.num_attention_heads, text_config.num_key_value_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

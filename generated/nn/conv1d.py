@@ -159,8 +159,12 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
-        s = sizes.stride; p = sizes.padding
-        return ((_each(s, 0)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1"),)
+        I = sizes.in_channels; O = sizes.out_channels; s = sizes.stride; p = sizes.padding; g = sizes.groups
+        return (
+            (I % g, "the width I does not divide into g groups (groups, in_channels)"),
+            (O % g, "the width O does not divide into g groups (groups, out_channels)"),
+            (_each(s, 0)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1 (padding, stride)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

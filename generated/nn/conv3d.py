@@ -162,11 +162,13 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
-        s = sizes.stride; p = sizes.padding
+        I = sizes.in_channels; O = sizes.out_channels; s = sizes.stride; p = sizes.padding; g = sizes.groups
         return (
-            (_each(s, 0)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1"),
-            (_each(s, 1)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1"),
-            (_each(s, 2)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1"),
+            (I % g, "the width I does not divide into g groups (groups, in_channels)"),
+            (O % g, "the width O does not divide into g groups (groups, out_channels)"),
+            (_each(s, 0)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1 (padding, stride)"),
+            (_each(s, 1)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1 (padding, stride)"),
+            (_each(s, 2)*(p == "same") - (p == "same"), "'same' padding goes with a stride of 1 (padding, stride)"),
         )
 
     @staticmethod

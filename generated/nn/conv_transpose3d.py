@@ -159,6 +159,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"input": ("source", "b c f h w", I)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        I = sizes.in_channels; O = sizes.out_channels; g = sizes.groups
+        return (
+            (I % g, "the width I does not divide into g groups (groups, in_channels)"),
+            (O % g, "the width O does not divide into g groups (groups, out_channels)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

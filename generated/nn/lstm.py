@@ -62,7 +62,7 @@ class Sizes(ModelSizes):
         ("bidirectional", "flag"), ("proj_size", "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "LSTM": {'guarded': {'batch_first': {'values': [True]}}},
+        "LSTM": {'guarded': {'proj_size': {'values': [None], 'least': 1}, 'batch_first': {'values': [True]}}},
     }
 
     def __init__(

@@ -156,6 +156,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"query": ("target", "b x w", D), "key": ("source", "b y k", K), "value": ("source", "b y v", V)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.embed_dim; H = sizes.num_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (embed_dim, num_heads)"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

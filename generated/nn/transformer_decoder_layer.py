@@ -166,6 +166,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"tgt": ("target", "b x w", D), "memory": ("source", "b y w", D)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.d_model; H = sizes.nhead
+        return ((D % H, "the width of 'q', D, does not divide into H heads (d_model, nhead)"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

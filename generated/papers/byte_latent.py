@@ -261,6 +261,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"text": ("byte", "b n", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.width; H = sizes.heads; U = sizes.latent_width; Hl = sizes.latent_heads
+        return (
+            (D % H, "the width of 'q', D, does not divide into H heads (heads, width)"),
+            (U % Hl, "the width of 'q', U, does not divide into Hl heads (latent_heads, latent_width)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

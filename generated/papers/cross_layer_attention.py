@@ -199,6 +199,19 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"tokens": ("text", "b n", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        L = sizes.layers; H = sizes.heads; G = sizes.groups; S = sizes.share; P = sizes.first_plain
+        p = L*(S == 1) + min(P, L) - min(P, L)*(S == 1)
+        R = (L - p) % S
+        return (
+            (max(0, -((L - p)//S)), "'repeat: (L - p)//S' is negative (first_plain, layers, share)"),
+            (max(0, 1 - S), "'repeat: others' is negative (share)"),
+            ((R >= 1)*max(0, 1 - R), "'repeat: others' is negative (first_plain, layers, share)"),
+            (H % G, "H query heads do not divide into G groups (groups, heads)"),
+            ((R >= 1)*(H % G), "H query heads do not divide into G groups (first_plain, groups, heads, layers, share)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

@@ -191,6 +191,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"nodes": ("node", "b nodes w", a), "places": ("node", "b nodes w", P), "edges": ("edge", "b edges w", b)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.width; H = sizes.heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (heads, width)"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

@@ -356,6 +356,20 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"tokens": ("text", "b n", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.heads; G = sizes.groups; whole = sizes.global_layers
+        return (
+            ((H % G)*(0 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            (H % G - (H % G)*(0 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            ((H % G)*(1 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            (H % G - (H % G)*(1 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            ((H % G)*(2 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            (H % G - (H % G)*(2 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            ((H % G)*(3 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+            (H % G - (H % G)*(3 in whole), "H query heads do not divide into G groups (global_layers, groups, heads)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

@@ -260,6 +260,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"known": ("known", "b known w", c)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        De = sizes.encoder_width; Dd = sizes.decoder_width; H = sizes.heads
+        return (
+            (De % H, "the width of 'q', De, does not divide into H heads (encoder_width, heads)"),
+            (Dd % H, "the width of 'q', Dd, does not divide into H heads (decoder_width, heads)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

@@ -356,6 +356,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"tokens": ("text", "b n", None)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.heads; G = sizes.groups
+        return ((H % G, "H query heads do not divide into G groups (groups, heads)"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

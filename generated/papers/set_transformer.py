@@ -226,6 +226,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"sets": ("set", "b n w", c)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.width; H = sizes.heads; L = sizes.encoder_layers
+        return (
+            (max(0, 1 - L), "'repeat: L - 1' is negative (encoder_layers)"),
+            (D % H, "the width of 'q', D, does not divide into H heads (heads, width)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         return {"forward": 0}
 

@@ -67,9 +67,9 @@ class Sizes(ModelSizes):
     _model_types = ("clip_vision_model",)
     _reading = {'tables': {'CLIPVisionConfig': {'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'projection_dim', 'num_channels', 'hidden_act']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("intermediate_size", "number"),
-        ("projection_dim", "number"), ("num_channels", "number"), ("patch_size", "number"), ("image_size", "number"),
-        ("hidden_act", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("projection_dim", "number"), ("num_channels", "number"), ("patch_size", "number"),
+        ("image_size", "number"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "CLIPVisionModelWithProjection": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -80,6 +80,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 12,  # L: encoder layers
         hidden_size: int = 768,  # D: model width
+        num_attention_heads: int = 12,  # H: attention heads
         intermediate_size: int = 3072,  # F: width of the feed-forward
         projection_dim: int = 512,  # P: width that texts and images share
         num_channels: int = 3,  # c: channels of an image
@@ -88,9 +89,9 @@ class Sizes(ModelSizes):
         hidden_act: str = 'quick_gelu',  # act: activation of the feed-forward
     ) -> None:
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.projection_dim = intermediate_size, projection_dim
-        self.num_channels, self.patch_size, self.image_size = num_channels, patch_size, image_size
-        self.hidden_act = hidden_act
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.projection_dim, self.num_channels, self.patch_size = projection_dim, num_channels, patch_size
+        self.image_size, self.hidden_act = image_size, hidden_act
 
 
 class Moments(ModelMoments):
@@ -221,6 +222,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.num_channels
         return {"pixel_values": ("images", "b c h w", c)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

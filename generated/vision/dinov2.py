@@ -82,9 +82,9 @@ class Sizes(ModelSizes):
     _model_types = ("dinov2",)
     _reading = {'tables': {'Dinov2Config': {'absent': ['id2label', 'out_indices', 'out_features'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'mlp_ratio', 'num_channels', 'patch_size', 'image_size', 'qkv_bias', 'use_swiglu_ffn', 'use_mask_token', 'hidden_act', 'num_labels', 'apply_layernorm']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("mlp_ratio", "number"), ("num_channels", "number"),
-        ("patch_size", "number"), ("image_size", "number"), ("qkv_bias", "flag"), ("use_swiglu_ffn", "flag"),
-        ("use_mask_token", "flag"), ("hidden_act", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"), ("mlp_ratio", "number"),
+        ("num_channels", "number"), ("patch_size", "number"), ("image_size", "number"), ("qkv_bias", "flag"),
+        ("use_swiglu_ffn", "flag"), ("use_mask_token", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "Dinov2Model": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -95,6 +95,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 12,  # L: encoder layers
         hidden_size: int = 768,  # D: model width
+        num_attention_heads: int = 12,  # H: attention heads
         mlp_ratio: int = 4,  # r: width of the feed-forward in model widths
         num_channels: int = 3,  # c: channels of an image
         patch_size: int = 14,  # p: side of a patch
@@ -104,10 +105,10 @@ class Sizes(ModelSizes):
         use_mask_token: bool = True,  # masked: there is a token for masked patches
         hidden_act: str = 'gelu',  # act: activation of the feed-forward
     ) -> None:
-        self.num_hidden_layers, self.hidden_size, self.mlp_ratio = num_hidden_layers, hidden_size, mlp_ratio
-        self.num_channels, self.patch_size, self.image_size = num_channels, patch_size, image_size
-        self.qkv_bias, self.use_swiglu_ffn, self.use_mask_token = qkv_bias, use_swiglu_ffn, use_mask_token
-        self.hidden_act = hidden_act
+        self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
+        self.num_attention_heads, self.mlp_ratio, self.num_channels = num_attention_heads, mlp_ratio, num_channels
+        self.patch_size, self.image_size, self.qkv_bias = patch_size, image_size, qkv_bias
+        self.use_swiglu_ffn, self.use_mask_token, self.hidden_act = use_swiglu_ffn, use_mask_token, hidden_act
 
 
 class Moments(ModelMoments):
@@ -261,6 +262,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.num_channels
         return {"pixel_values": ("images", "b c h w", c)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -71,10 +71,10 @@ class Sizes(ModelSizes):
     _model_types = ("dinov3_vit",)
     _reading = {'tables': {'DINOv3ViTConfig': {'absent': ['out_indices', 'out_features'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'num_register_tokens', 'num_channels', 'patch_size', 'use_gated_mlp', 'query_bias', 'key_bias', 'value_bias', 'proj_bias', 'mlp_bias', 'hidden_act']}}}
     _fields = (
-        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("intermediate_size", "number"),
-        ("num_register_tokens", "number"), ("num_channels", "number"), ("patch_size", "number"), ("use_gated_mlp", "flag"),
-        ("query_bias", "flag"), ("key_bias", "flag"), ("value_bias", "flag"), ("proj_bias", "flag"), ("mlp_bias", "flag"),
-        ("hidden_act", "text"),
+        ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
+        ("intermediate_size", "number"), ("num_register_tokens", "number"), ("num_channels", "number"),
+        ("patch_size", "number"), ("use_gated_mlp", "flag"), ("query_bias", "flag"), ("key_bias", "flag"),
+        ("value_bias", "flag"), ("proj_bias", "flag"), ("mlp_bias", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
         "DINOv3ViTModel": {'guarded': {'pos_embed_shift': {'values': [None]}, 'pos_embed_jitter': {'values': [None]}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
@@ -85,6 +85,7 @@ class Sizes(ModelSizes):
         *,
         num_hidden_layers: int = 12,  # L: encoder layers
         hidden_size: int = 384,  # D: model width
+        num_attention_heads: int = 6,  # H: attention heads
         intermediate_size: int = 1536,  # F: width of the feed-forward
         num_register_tokens: int = 0,  # R: register tokens
         num_channels: int = 3,  # c: channels of an image
@@ -98,10 +99,11 @@ class Sizes(ModelSizes):
         hidden_act: str = 'gelu',  # act: activation of the feed-forward
     ) -> None:
         self.num_hidden_layers, self.hidden_size = num_hidden_layers, hidden_size
-        self.intermediate_size, self.num_register_tokens = intermediate_size, num_register_tokens
-        self.num_channels, self.patch_size, self.use_gated_mlp = num_channels, patch_size, use_gated_mlp
-        self.query_bias, self.key_bias, self.value_bias, self.proj_bias = query_bias, key_bias, value_bias, proj_bias
-        self.mlp_bias, self.hidden_act = mlp_bias, hidden_act
+        self.num_attention_heads, self.intermediate_size = num_attention_heads, intermediate_size
+        self.num_register_tokens, self.num_channels = num_register_tokens, num_channels
+        self.patch_size, self.use_gated_mlp, self.query_bias = patch_size, use_gated_mlp, query_bias
+        self.key_bias, self.value_bias, self.proj_bias, self.mlp_bias = key_bias, value_bias, proj_bias, mlp_bias
+        self.hidden_act = hidden_act
 
 
 class Moments(ModelMoments):
@@ -243,6 +245,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.num_channels
         return {"pixel_values": ("images", "b c h w", c)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads
+        return ((D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),)
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

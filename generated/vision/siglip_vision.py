@@ -241,6 +241,14 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"pixel_values": ("images", "b c h w", c)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        D = sizes.hidden_size; H = sizes.num_attention_heads; pooled = sizes.vision_use_head
+        return (
+            (D % H, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads)"),
+            ((D % H)*pooled, "the width of 'q', D, does not divide into H heads (hidden_size, num_attention_heads, vision_use_head)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_hidden_layers; D = sizes.hidden_size
         return {"forward": 0, "lora": 96*L*D}

@@ -115,7 +115,7 @@ class Sizes(ModelSizes):
         ("num_labels", "entries", ("num_labels", "id2label")), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "SwinForImageClassification": {'guarded': {'patch_size': {'values': [], 'kinds': ['number'], 'lengths': [2]}, 'depths': {'values': [], 'shortest': 1}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "SwinForImageClassification": {'guarded': {'patch_size': {'values': [], 'kinds': ['number'], 'lengths': [2]}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(
@@ -446,6 +446,16 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.num_channels
         return {"pixel_values": ("images", "b c h w", c)}
+
+    @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.num_heads; D = sizes.embed_dim
+        return (
+            (D % H[0], "the width of 'q', D, does not divide into H[0] heads (embed_dim, num_heads)"),
+            ((2*D) % H[1], "the width of 'q', 2*D, does not divide into H[1] heads (embed_dim, num_heads)"),
+            ((4*D) % H[2], "the width of 'q', 4*D, does not divide into H[2] heads (embed_dim, num_heads)"),
+            ((8*D) % H[3], "the width of 'q', 8*D, does not divide into H[3] heads (embed_dim, num_heads)"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

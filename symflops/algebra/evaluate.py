@@ -15,6 +15,7 @@ from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.domain import Choice, Setting, Terms, choose, describe, equal_numbers, is_null, same, sizes_behind
+from symflops.algebra.guarded_division import divided_under
 from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS, call_function
 from symflops.algebra.sums import listed, summed
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
@@ -140,7 +141,7 @@ class _Walker:
             return self.visit(node.body)
         if condition is NO:
             return self.visit(node.orelse)
-        return choose(condition, self.visit(node.body), self.visit(node.orelse))
+        return choose(condition, divided_under(condition, self.visit(node.body)), divided_under(~condition, self.visit(node.orelse)))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         operands = [node.left, *node.comparators]

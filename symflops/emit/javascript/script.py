@@ -53,7 +53,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         ],
         tokens=per_token(tables),
         active=active(tables),
-        moment_letters=tables.letters([Sym(name) for moment in whole.moments for name in moment.sizes]),
+        moment_letters=tables.letters([moment.formula for moment in whole.moments if moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
         inner_letters=tables.letters([length.formula for length in whole.inner]),
         inner=[inner(length, whole) for length in whole.inner],

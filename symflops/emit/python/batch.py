@@ -115,7 +115,7 @@ Method = tuple[str, str, str, Sequence[str], str]
 
 def methods(program: Program, tables: Tables) -> list[Method]:
     """The methods that evaluate the formulas of batches."""
-    letters = tables.letters([Sym(name) for moment in program.moments for name in moment.sizes])
+    letters = tables.letters([moment.formula for moment in program.moments if moment.sizes])
     names = columns(program)
     elements = ", ".join(["sizes: Any", *([f"{name}: Any" for name in names] or ["*_: Any"])])
     found = [sums_of(program, letters)]
