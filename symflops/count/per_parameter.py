@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
 
-from symflops.algebra.functions import PerToken, unpadded
+from symflops.algebra.functions import CeilDiv, PerToken, unpadded
 from symflops.algebra.polynomial import Polynomial
 from symflops.derive.decode import tokens_run
 from symflops.derive.elementwise_work import is_bias
@@ -72,7 +72,22 @@ def tokens(derivation: Derivation) -> tuple[str, Expr] | None:
         return None
     items, rows = main_rows(derivation.graph)
     rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
-    return items, unpadded(rows, items != ONCE)
+    return items, unrounded(unpadded(rows, items != ONCE))
+
+
+def unrounded(rows: Expr) -> Expr:
+    """``rows`` without those that fill up a last chunk: ``ceil(x, c)`` chunks of ``c`` rows hold ``x`` tokens."""
+    total: Expr = Integer(0)
+    for monomial, factor in Polynomial.of(rows).terms.items():
+        term = Polynomial({monomial: factor}).expr
+        for chunks, _ in monomial:
+            if isinstance(chunks, CeilDiv):
+                filled, size = term / chunks, chunks.args[1]
+                whole = Polynomial.of(filled).quotient(Polynomial.of(size))
+                if whole is not None and whole.expr.is_integer:
+                    term = whole.expr * chunks.args[0]
+        total += term
+    return total
 
 
 def share(graph: Graph, operator: Operator, experts: str) -> Expr:

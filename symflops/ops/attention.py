@@ -113,6 +113,8 @@ def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
     A width that a config gives may; a config whose width does not is refused (``Call.fits``). If heads are a number or in a
     list, so may a multiple of that width: both change from stage to stage.
     """
+    if width.is_Integer and heads.free_symbols:  # an entry of a list, and heads that the config decides
+        return True
     if heads.is_Integer or isinstance(heads, Reading):
         width = width.as_coeff_Mul()[1]
     return isinstance(width, Reading) or (bool(width.is_Symbol) and width not in call.definitions.pairs)
