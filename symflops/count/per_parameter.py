@@ -66,13 +66,17 @@ def shares(derivation: Derivation) -> Iterator[tuple[ParameterCount, Expr]]:
         yield entry, share(derivation.graph, operator, "routed")
 
 
-def tokens(derivation: Derivation) -> tuple[str, Expr] | None:
-    """The tokens that run in one pass, as index set and rows without padding; None if no stream varies with the batch."""
+def tokens(derivation: Derivation, filled: bool = False) -> tuple[str, Expr] | None:
+    """The tokens that run in one pass, as index set and rows without padding; None if no stream varies with the batch.
+
+    With ``filled``, rows that the model itself fills up its last chunk with are tokens, too.
+    """
     if not any(name != ONCE and stream.rows.free_symbols for name, stream in derivation.graph.streams):
         return None
     items, rows = main_rows(derivation.graph)
     rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
-    return items, unrounded(unpadded(rows, items != ONCE))
+    rows = unpadded(rows, items != ONCE)
+    return items, rows if filled else unrounded(rows)
 
 
 def unrounded(rows: Expr) -> Expr:

@@ -183,12 +183,17 @@ class _Lowering:
         )  # fmt: skip
 
     def tokens(self, derivation: Derivation) -> tuple[tuple[int, Formula], ...]:
-        """The tokens of a batch in multiples of moments; empty if no work runs over them."""
-        found = tokens(derivation)
-        vector, places = self.moments.vector(*found) if found else {}, self.moments.index
-        if not vector.keys() <= places.keys():
-            return ()
-        return tuple((places[key], self.formulas.plain(part)) for key, part in vector.items())
+        """The tokens of a batch in multiples of moments; empty if no work runs over them.
+
+        If work runs over no others, the rows that fill up a last chunk count.
+        """
+        places = self.moments.index
+        for filled in (False, True):
+            found = tokens(derivation, filled)
+            vector = self.moments.vector(*found) if found else {}
+            if vector.keys() <= places.keys():
+                return tuple((places[key], self.formulas.plain(part)) for key, part in vector.items())
+        return ()
 
     def left_out(self, graph: Graph) -> tuple[Field, ...]:
         """The sizes of the parts that a regime leaves out, as fields."""
