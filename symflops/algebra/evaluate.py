@@ -141,7 +141,9 @@ class _Walker:
             return self.visit(node.body)
         if condition is NO:
             return self.visit(node.orelse)
-        return choose(condition, divided_under(condition, self.visit(node.body)), divided_under(~condition, self.visit(node.orelse)))
+        return choose(
+            condition, divided_under(condition, self.visit(node.body)), divided_under(~condition, self.visit(node.orelse))
+        )
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         operands = [node.left, *node.comparators]

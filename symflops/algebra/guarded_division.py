@@ -14,7 +14,7 @@ QUOTIENTS = (fn.FloorDiv, fn.CeilDiv, fn.Modulo)
 
 
 def divided_under(condition: Truth, value: Any) -> Any:
-    """``value`` where a condition holds; elsewhere it divides by 1 instead of by what the condition keeps from being 0 or null."""
+    """``value`` where a condition holds; elsewhere it divides by 1, not by what the condition keeps from being 0 or null."""
     if isinstance(value, tuple):
         return tuple(divided_under(condition, item) for item in value)
     if isinstance(value, Choice):

@@ -112,13 +112,17 @@ def per_token(rows: Expr, experts: str) -> Expr:
 def main_rows(graph: Graph) -> tuple[str, Expr]:
     """The tokens of a model as index set and rows: the queries of its first attention outside of towers and of experts.
 
-    If the model has no attention, the first stream that varies with the batch.
+    Queries of a number that the batch does not change, such as latents, are no tokens. If no others attend, it is the first
+    stream that varies with the batch.
     """
+    varies = {length.symbol for length in graph.lengths}
     for operator in graph.operators():
         queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
         streams = [graph.values[query].stream for query in queries]
-        if streams and streams[0].items == SAMPLES and not {*TOWERS, "experts"} & set(regions_of(operator)):
-            return SAMPLES, Add(*(stream.rows for stream in streams))
+        rows = Add(*(stream.rows for stream in streams))
+        inside = {*TOWERS, "experts"} & set(regions_of(operator))
+        if streams and streams[0].items == SAMPLES and not inside and not rows.free_symbols.isdisjoint(varies):
+            return SAMPLES, rows
     stream = next((stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols), None)
     return (stream.items, stream.rows) if stream else (SAMPLES, Integer(1))
 

@@ -53,6 +53,9 @@ class Entries:
             return None
         graph = self.graph(body.get("graph"), source)
         before = len(self.report.diagnostics)
+        if not key.text and body is not node:
+            hint = "an entry without a path, '- {op: ...}', stands at the path around it"
+            self.report.error("bad-path", "an empty path names no module", key.span, hint)
         if key.text == HERE and body is not node:
             self.report.error("bad-entry", f"'{HERE}' is not a path", key.span, "write '- {op: ...}' without a path")
         found = self.of_kind(path, key, body, graph)

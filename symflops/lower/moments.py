@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sympy import Expr
 
-from symflops.algebra.functions import Whole
+from symflops.algebra.functions import Bracket, Longest, Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.algebra.written import text_of
 from symflops.lower.batch_statistics import statistics
@@ -72,12 +72,19 @@ class Moments:
     def vector(self, items: str, extent: Expr, side: str = "") -> Vector:
         """``extent`` in multiples of moments: lengths of the batch go into the moment, sizes into its factor."""
         if (items, extent, side) not in self.vectors:
-            parts = Polynomial.of(extent).split_whole(self.varies)
+            of_batch = self.of_batch(extent) if items == ONCE else extent
+            parts = Polynomial.of(of_batch).split_whole(self.varies)
             padded = PADDED if side == PADDED else ""
             self.vectors[items, extent, side] = {
                 Key(items, monomial, padded if monomial else ""): coefficient for monomial, coefficient in parts.items()
             }
         return self.vectors[items, extent, side]
+
+    def of_batch(self, extent: Expr) -> Expr:
+        """``extent`` of what is there once per batch: a condition on the lengths of items holds if it does for the longest."""
+        brackets = {one for one in extent.atoms(Bracket) if one.free_symbols & self.lengths and not one.has(Whole)}
+        longest = {symbol: Longest(symbol) for one in brackets for symbol in one.free_symbols & self.lengths}
+        return extent.xreplace({one: one.xreplace(longest) for one in brackets}) if brackets else extent
 
     def products(self, items: str, extent: Expr) -> list[Monomial]:
         """The products of lengths in ``extent``."""

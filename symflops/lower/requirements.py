@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from sympy import Add, Expr, Integer
 
+from symflops.algebra.functions import AtLeast, Excess, Whole, is_index
 from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.words import said
 from symflops.derive.iterations import all_iterations
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.lower.formulas import Formulas
 from symflops.model.graph import Graph
-from symflops.model.nodes import Loop, Node, Pop, Push
+from symflops.model.nodes import Loop, Need, Node, Operator, Pop, Push
 from symflops.model.program import Requirement
 
 
@@ -42,10 +44,25 @@ def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
         if demanded and not demanded.expr.free_symbols & {length.symbol for length in graph.lengths}:
             yield demanded, text
     for operator in graph.operators():
+        for need in operator.needs:
+            if number := _missing(graph, operator, need):
+                yield number, f"'{operator.path}' leaves too few rows, {said(need.length)}"
         for number, text in operator.fits:
             demanded = Polynomial.of(number * operator.guard.expr)
             if demanded:
                 yield demanded, text
+
+
+def _missing(graph: Graph, operator: Operator, need: Need) -> Polynomial | None:
+    """What a length lacks that an operator needs, if sizes alone decide it; None or 0 if it lacks nothing."""
+    formulas = dict(graph.definitions)
+    symbols = need.length.free_symbols | need.of.free_symbols | operator.guard.expr.free_symbols
+    varies = {length.symbol for length in graph.lengths}
+    if not symbols.isdisjoint(varies) or any(is_index(symbol.name) for symbol in symbols) or need.length.has(Whole):
+        return None
+    length = need.length.xreplace(formulas)
+    lacking = Excess(need.least - length) * AtLeast(need.of, Integer(1)) + Excess(-length)  # nothing may be left of nothing
+    return Polynomial.of(lacking * operator.guard.expr)
 
 
 def _read(graph: Graph, number: Polynomial) -> str:

@@ -29,3 +29,23 @@ def test_chunks_that_are_filled_up(lengths, chunk):
         found = model(text).estimator(config, "full", "torch")
         m = found.moments(text=lengths)
         assert tokens_of(found.stored, "full", found.sizes, m) == sum(lengths)
+
+
+LATENTS = """language: 2
+name: latents
+sizes: {D: {key: width, default: 8}}
+streams: {text: [n]}
+inputs: {x: {stream: text, width: D}}
+graph:
+  - {op: select, from: x, stream: {i: 5}, to: s}
+  - a: {op: linear, from: s, width: D, to: s}
+  - {op: attention, heads: 1, query: s, key: x, value: x, to: s}
+  - head: {op: linear, from: x, width: D, to: y}
+outputs: [s, y]
+"""
+
+
+@given(st.lists(st.integers(5, 40), min_size=1, max_size=4))
+def test_latents_are_no_tokens(lengths):
+    found = model(LATENTS).estimator({}, "full", "torch")
+    assert tokens_of(found.stored, "full", found.sizes, found.moments(text=lengths)) == sum(lengths)

@@ -81,3 +81,20 @@ def test_the_fields_are_named():
 def test_published_models_refuse_sizes_that_their_class_cannot_run(name, config):
     with pytest.raises(SymflopsError, match="does not"):
         load(next(Path("specs").glob(f"*/{name}.yaml"))).estimator(config)
+
+
+MELS = """language: 2
+name: mels
+sizes: {m: {key: mels, default: 8}, s: {key: stride, default: 1}}
+streams: {audio: [n]}
+inputs: {audio: {stream: audio, width: m, layout: b n w}}
+graph:
+  - {op: reshape, from: audio, stream: {t: n, f: m}, width: 1, to: x}
+  - c: {op: conv, from: x, width: 4, kernel: [1, 3], stride: [1, s], to: x}
+outputs: [x]
+"""
+
+
+@given(st.integers(0, 12), st.integers(1, 4))
+def test_lengths_of_sizes_alone_are_checked(mels, stride):
+    assert fits(MELS, mels=mels, stride=stride) == (mels >= 3)

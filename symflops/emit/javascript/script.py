@@ -18,7 +18,7 @@ from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, 
 from symflops.emit.javascript.tables import JAVASCRIPT, READ
 from symflops.emit.page.parts import part_of
 from symflops.emit.rendering import template
-from symflops.model.formula import Formula, Num, Sym
+from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
 from symflops.model.sums import InnerLength, Moment, Statistic
 from symflops.model.verification import Verification

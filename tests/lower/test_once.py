@@ -1,0 +1,37 @@
+"""What is there once per batch, and needs a gradient only if an iteration over an item's tokens runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symflops.emit.python.module import render
+from tests.lower.test_requirements import model
+
+ONCE = """language: 2
+name: once
+sizes: {D: {key: width, default: 4}}
+streams: {text: [n], one: {over: once, axes: []}}
+inputs: {x: {stream: text, width: D, layout: b n w}}
+graph:
+  - {op: zeros, stream: one, width: D, to: c}
+  - r: {op: linear, from: c, width: D, to: r}
+  - {op: identity, from: x, to: h}
+  - cell: {repeat: {axis: n}, graph: [{op: add, from: [h, r], to: h}]}
+outputs: [h]
+"""
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+def test_it_counts_if_the_longest_item_does(lengths):
+    one = model(ONCE)
+    found = one.estimator({}, "full", "torch")
+    built: dict[str, Any] = {"__name__": "once"}
+    exec(render(one.program(["full"], ["torch"]), "0", standalone=True), built)
+    module = built["Estimator"](built["Sizes"].from_config({}), regime="full", convention="torch")
+    runs = int(max(lengths) > 0)
+    for estimator in (found, module):
+        m = estimator.moments(text=lengths)
+        assert (estimator.forward(m), estimator.backward(m)) == (2 * 4 * 4, 2 * 4 * 4 * runs)
