@@ -95,6 +95,6 @@ outputs: [x]
 """
 
 
-@given(st.integers(0, 12), st.integers(1, 4))
+@given(st.integers(1, 12), st.integers(1, 4))
 def test_lengths_of_sizes_alone_are_checked(mels, stride):
     assert fits(MELS, mels=mels, stride=stride) == (mels >= 3)
