@@ -73,20 +73,22 @@ class Derivations:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.programs: list[Program] = []
+        self.programs: list[tuple[Program, Program]] = []  # with and without what sizes must fulfil
 
-    def derived(self, config: Mapping[str, Any]) -> Derived:
-        """What the spec derives for a config; its census does not count.
+    def derived(self, config: Mapping[str, Any], unfit: bool = False) -> Derived:
+        """What the spec derives for a config; its census does not count, nor, if ``unfit``, whether sizes fit each other.
 
         Raises:
             SymflopsError: the spec refuses the config.
         """
         config = in_evaluation(self.model.spec, config)
-        program = next((program for program in self.programs if fits(program, config)), None)
-        if program is None:
+        pair = next((pair for pair in self.programs if fits(pair[1], config)), None)
+        if pair is None:
             program = replace(self.model.program(["full"], ["torch"], config), census=None)
-            self.programs.append(program)
-        return Derived(program, InterpretedEstimator(program, config, regime="full", convention="torch"))
+            pair = program, replace(program, requirements=())
+            self.programs.append(pair)
+        found = pair[unfit]
+        return Derived(found, InterpretedEstimator(found, config, regime="full", convention="torch"))
 
 
 def fits(program: Program, config: Mapping[str, Any]) -> bool:
@@ -182,7 +184,8 @@ class Survey:
         try:
             derived = self.derivations.derived(row.config)
         except SymflopsError as error:
-            return replace(row, verdict=REFUSED, why=str(error))
+            runs = self.runs_unfit(base, changes, seen, case, row.config)
+            return replace(row, verdict=REFUSED if runs else UNRUN, why=str(error))
         try:
             why = difference(seen, derived)
         except SymflopsError as error:  # a null that the layers of a path depend on
@@ -195,6 +198,14 @@ class Survey:
             return replace(row, verdict=WRONG, why=f"forward, backward: {run.derived} for {run.real}")
         same = seen.parameters == base.seen.parameters and run.real == run.before
         return replace(row, verdict=NONE if same else EXACT)
+
+    def runs_unfit(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, config: Mapping[str, Any]) -> bool:
+        """Whether a class runs on a config that is refused; False if all that is refused is that its sizes do not fit."""
+        try:
+            derived = self.derivations.derived(config, unfit=True)
+        except SymflopsError:
+            return True
+        return self.run(base, changes, seen, case, derived).real is not None
 
     def run(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, derived: Derived) -> Run:
         """One run of a real model on a batch that fits it; a second one, on a longer batch, if the first is not as derived.
