@@ -112,7 +112,7 @@ class Sizes(ModelSizes):
         ("vocab_size", "number"), ("tie_word_embeddings", "flag"), ("qkv_bias", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "Qwen2MoeForCausalLM": {'guarded': {'num_experts': {'values': [], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'layer_types': ['full_attention', 'sliding_attention']}},
+        "Qwen2MoeForCausalLM": {'guarded': {'num_experts': {'values': [], 'least': 1}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'layer_types': ['full_attention', 'sliding_attention']}},
     }
 
     def __init__(

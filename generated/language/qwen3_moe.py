@@ -88,7 +88,7 @@ class Sizes(ModelSizes):
         ("vocab_size", "number"), ("tie_word_embeddings", "flag"), ("attention_bias", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "Qwen3MoeForCausalLM": {'guarded': {'num_experts': {'values': [None], 'least': 2}, 'num_local_experts': {'values': [], 'least': 2}, 'head_dim': {'values': [None], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "Qwen3MoeForCausalLM": {'guarded': {'num_experts': {'values': [None], 'least': 1}, 'num_local_experts': {'values': [], 'least': 1}, 'head_dim': {'values': [None], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(

@@ -104,7 +104,7 @@ class Sizes(ModelSizes):
         ("vocab_size", "number"), ("attention_bias", "flag"), ("tie_word_embeddings", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "Qwen3NextForCausalLM": {'guarded': {'num_experts': {'values': [], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'layer_types': ['full_attention', 'linear_attention']}},
+        "Qwen3NextForCausalLM": {'guarded': {'num_experts': {'values': [], 'least': 1}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'layer_types': ['full_attention', 'linear_attention']}},
     }
 
     def __init__(
