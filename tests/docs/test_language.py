@@ -62,6 +62,12 @@ def example(start: str, tmp_path, name: str):
     return load(path)
 
 
+def test_relative_positions_are_counted_once_per_batch_and_per_item(tmp_path):
+    found = example("language: 2\nname: relative", tmp_path, "relative").estimator({"width": 8})
+    table, positions = 2 * 7 * 8 * 8, 2 * 8 * (4 * 7 + 3 * 5)
+    assert found.forward(found.moments(text=[4, 3])) == 3 * 2 * 7 * 8 * 8 + table + positions + 4 * 8 * (4**2 + 3**2)
+
+
 def test_a_block_of_a_spec_is_called(tmp_path):
     operators = list(example("blocks:", tmp_path, "example").graph().operators())
     assert [str(operator.path) for operator in operators if operator.kind == "linear"] == ["mlp.w12", "mlp.w3"]
@@ -87,5 +93,5 @@ def test_a_baseline_has_a_page_section(tmp_path):
 
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
-    assert len(ENTRIES) + 6 == len(EXAMPLES)  # the others are whole documents or other parts: classes, streams and blocks
+    assert len(ENTRIES) + 7 == len(EXAMPLES)  # the others are whole documents or other parts: classes, streams and blocks
     assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))
