@@ -97,7 +97,7 @@ class Sizes(ModelSizes):
         ("use_additional_t_cond", "flag"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "QwenImageTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}, 'attention_head_dim': {'values': [], 'least': 16}}},
+        "QwenImageTransformer2DModel": {'guarded': {'out_channels': {'values': [None], 'least': 1}, 'attention_head_dim': {'values': [], 'least': 3}}},
     }
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import Excess, is_index, size_symbol
+from symflops.algebra.functions import Excess, Reading, is_index, size_symbol
 from symflops.algebra.truth import NO, Truth
 from symflops.build.scopes import Binding, Frame
 from symflops.frontend.bound_names import assigned, named_results
@@ -48,8 +48,8 @@ class GraphBuilder:
         self.fits: dict[Expr, str] = {}
 
     def demand_count(self, count: Expr, guard: Truth, text: str) -> None:
-        """Demand that a repeat under a condition does not run a negative number of times; that of an inner loop may vary."""
-        if not count.is_nonnegative and not any(is_index(symbol.name) for symbol in count.free_symbols):
+        """Demand that a repeat under a condition does not run a negative number of times; an index or a list may say so."""
+        if not count.is_nonnegative and not (count.has(Reading) or any(is_index(one.name) for one in count.free_symbols)):
             self.fits.setdefault(Excess(-count) * guard.expr, f"'repeat: {text}' is negative")
 
     def leave_out(self, letters: Iterable[str]) -> None:

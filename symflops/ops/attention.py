@@ -84,9 +84,9 @@ def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...],
             refuse_heads(call, queries[0], heads, "heads")
         exact = {FloorDiv(width, heads): width / heads}
         text = f"the width of '{queries[0].name}', {said(width)}, does not divide into {said(heads)} heads"
-        call.fits.append((Modulo(width, heads), text))
+        call.divides(width, heads, text)
     if call.definitions.divide(heads, groups) is None:
-        call.fits.append((Modulo(heads, groups), f"{said(heads)} query heads do not divide into {said(groups)} groups"))
+        call.divides(heads, groups, f"{said(heads)} query heads do not divide into {said(groups)} groups")
     for key in keys:
         wide = call.definitions.expand(call.width(key, "key")).expr.xreplace(exact)
         if not call.definitions.equal(wide * heads, width * groups):

@@ -8,7 +8,7 @@ from sympy import Dummy, Expr, Integer, Mul, expand
 from sympy.core.symbol import Str
 
 from symflops.algebra.domain import Setting
-from symflops.algebra.functions import Each, Equal, FloorDiv, Modulo, Reading
+from symflops.algebra.functions import Each, Equal, FloorDiv, Reading
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.words import said, words_of
@@ -87,7 +87,7 @@ def divided(call: Call, width: Expr, field: str) -> Expr:
         if not (width.is_Symbol or isinstance(width, Reading)):
             hint = "'groups' divides the operand's width and the result's"
             call.fail("group-mismatch", f"the width {said(width)} does not divide into {said(groups)} groups", field, hint)
-        call.fits.append((Modulo(width, groups), f"the width {said(width)} does not divide into {said(groups)} groups"))
+        call.divides(width, groups, f"the width {said(width)} does not divide into {said(groups)} groups")
         return FloorDiv(width, groups)
     return quotient
 

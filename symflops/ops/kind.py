@@ -14,6 +14,7 @@ from sympy import Expr
 
 from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Choice, Setting
+from symflops.algebra.functions import Modulo, Reading
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.words import said
 from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
@@ -170,6 +171,11 @@ class Call:
             self.fail("bad-field", f"'{field}' must be a list of numbers", field, "such as [3, 3]")
         self._lists[field] = tuple(self.whole(item, field) for item in items)
         return self._lists[field]
+
+    def divides(self, width: Expr, parts: Expr, text: str) -> None:
+        """Demand that ``parts`` divide a width; of entries of a list the model's own class sees to it."""
+        if not width.has(Reading) and not parts.has(Reading):
+            self.fits.append((Modulo(width, parts), text))
 
     def _refuse_list(self, size: Setting) -> NoReturn:
         """Refuse a size of unknown length wherever a list of numbers is needed."""

@@ -6,7 +6,6 @@ from math import prod
 
 from sympy import Integer
 
-from symflops.algebra.functions import Modulo
 from symflops.algebra.words import said, words_of
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, Kind
@@ -36,7 +35,7 @@ def normalise(call: Call) -> None:
     elements = prod(shape, start=Integer(1))
     if call.definitions.divide(call.width(x), elements) is None:
         text = f"a norm of {said(elements)} elements does not fit '{x.name}', which is {said(call.width(x))} wide"
-        call.fits.append((Modulo(call.width(x), elements), text))
+        call.divides(call.width(x), elements, text)
     call.parameter("weight", shape, when=affine, field="weight")
     call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
     call.caption = f"over {words_of(dim)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from symflops.diagnostics.errors import SymflopsError
@@ -88,7 +89,10 @@ def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solutio
 
     start = max(start, 1)
     at(start)
-    step = step_of(at, start, most)
+    try:
+        step = step_of(at, start, most)
+    except SymflopsError:
+        return among(at, start, budget, name)
     first = start - (start - 1) // step * step
     low, high = bracket(at, first, step, most, budget, name)
     grows = at(low) <= budget
@@ -101,6 +105,30 @@ def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solutio
     seen = [known[place] for place in sorted(known)]
     throughout = seen == sorted(seen, reverse=not grows)
     return Solution(value, at(value), budget - at(value), other, at(other), step, grows, throughout)
+
+
+def among(at: Cost, start: int, budget: int, name: str) -> Solution:
+    """The solution among values up to ``start`` where no larger one fits the model, as groups that divide heads.
+
+    Raises:
+        SymflopsError: there is no other value, or none costs about as much as the budget.
+    """
+    costs: dict[int, int] = {}
+    for value in range(1, min(start, MOST_STEP) + 1):
+        with suppress(SymflopsError):
+            costs[value] = at(value)
+    values = list(costs)
+    if len(values) < 2:
+        raise SymflopsError(f"the model takes no value but {start} for this size")
+    grows = costs[values[-1]] >= costs[values[0]]
+    order = values if grows else values[::-1]
+    inside = [value for value in order if costs[value] <= budget]
+    if not inside or len(inside) == len(order):
+        told = ", ".join(map(str, values))
+        raise SymflopsError(f"no value of '{name}' that fits the model ({told}) costs about as much as the budget")
+    value, other = inside[-1], order[len(inside)]
+    seen = [costs[one] for one in order]
+    return Solution(value, at(value), budget - at(value), other, at(other), abs(other - value), grows, seen == sorted(seen))
 
 
 def step_of(at: Cost, start: int, most: int) -> int:

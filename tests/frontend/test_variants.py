@@ -102,7 +102,7 @@ def test_a_mistake_is_found_at_its_place(code):
         ("derived: {kind: biased}", "'derived' cannot name a variant"),
         ("big: {kind: null}", "'kind' cannot be null"),
         ("big: {kind: 3}", "'kind' is 3, not a text"),
-        ("big: {layers: 2.5}", "'layers' is 2.5, not a whole number"),
+        ("big: {layers: 2.5}", "'layers' is 2.5, not a number"),
         ("big: {layers: -1}", "'layers' is -1, not a number"),
         ("big: {}", "'big' has the structure of the defaults"),
         ("big: {inner.widths: [8, 16]}", "'big' has the structure of the defaults"),

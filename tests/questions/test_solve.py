@@ -21,7 +21,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("name", ["num_hidden_layers", "D", "vocab_size", "num_key_value_heads", "intermediate_size"])
+@pytest.mark.parametrize("name", ["num_hidden_layers", "D", "vocab_size", "intermediate_size"])
 def test_the_value_is_the_last_one_within_the_budget(name: str) -> None:
     """As the estimates of configs with this value and with the next one say."""
     model = shipped.load("llama")
@@ -35,6 +35,16 @@ def test_the_value_is_the_last_one_within_the_budget(name: str) -> None:
     assert totals == [found.flops, found.following_flops]
     assert totals[0] <= budget < totals[1] and found.remainder == budget - totals[0]
     assert found.following == found.value + 1 and found.grows and found.throughout
+
+
+def test_groups_are_solved_for_among_those_that_divide_the_heads() -> None:
+    model, budget = shipped.load("llama"), 10**13
+    totals = {groups: estimator.total(estimator.moments(**BATCH)) for groups in (1, 2, 4, 8, 16, 32) for estimator in (model.estimator({"num_key_value_heads": groups}),)}
+    budget = (totals[8] + totals[16]) // 2
+    found = solve(Subject("llama", None, "full", "symflops"), "num_key_value_heads", budget, BATCH)
+    assert (found.value, found.following, found.flops, found.following_flops) == (8, 16, totals[8], totals[16])
+    with pytest.raises(SymflopsError, match="that fits the model"):
+        solve(Subject("llama", None, "full", "symflops"), "num_key_value_heads", 10**16, BATCH)
 
 
 def test_a_length_is_solved_for_in_all_items() -> None:

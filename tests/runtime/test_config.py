@@ -70,8 +70,8 @@ def test_fields_around_a_text_config_that_is_given_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("name", "one", "other"),
     [
-        ("gpt2", {"hidden_size": 1024, "num_hidden_layers": 24}, {"n_embd": 1024, "n_layer": 24}),
-        ("gpt2", {"hidden_size": 1024, "n_embd": 768}, {"n_embd": 1024}),
+        ("gpt2", {"hidden_size": 1536, "num_hidden_layers": 24}, {"n_embd": 1536, "n_layer": 24}),
+        ("gpt2", {"hidden_size": 1536, "n_embd": 768}, {"n_embd": 1536}),
         ("falcon", {"n_embed": 1024, "num_attention_heads": 16}, {"hidden_size": 1024, "num_attention_heads": 16}),
         ("bloom", {"n_embed": 1024, "num_hidden_layers": 3}, {"hidden_size": 1024, "n_layer": 3}),
         ("mixtral", {"num_experts": 4}, {"num_local_experts": 4}),

@@ -173,6 +173,6 @@ def test_a_mistaken_assumption_is_told(text: str, told: str) -> None:
 def test_sizes_that_do_not_fit_each_other_are_told() -> None:
     model = shipped.load("hunyuan_dit")
     told = [model.derive(assume={"num_layers": layers}).program.requirements for layers in (4, 40)]
-    assert told[0] == told[1] == ()
+    assert not [one for requirements in told for one in requirements if "stack" in one.text]
     with pytest.raises(SymflopsError, match="as many values from the stack"):
         model.derive(assume={"num_layers": 3})

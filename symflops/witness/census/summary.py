@@ -150,8 +150,8 @@ def guard(
     kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
     numbers = [value for value in good if kind_of(value) == "number"]
     low = [value for value in bad if kind_of(value) == "number"]
-    fits = sorted({*numbers, *idle}) if low and max(low) <= SMALL else ()
-    least = next((value for value in fits if value > max(low)), None)
+    above = low and max(low) <= SMALL and any(value > max(low) for value in (*numbers, *idle))
+    least = max(low) + 1 if above else None
     right, odd = ({len(value) for value in known if isinstance(value, list)} for known in (good, bad))
     if not lengths and right - odd and "list" in wrong:
         lengths = {"lengths": sorted(right - odd)}
