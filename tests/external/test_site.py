@@ -362,7 +362,9 @@ READ = """([config, reading]) => {
     const read = symflopsReading.read(model, config);
     for (const [key] of model.estimators) {
       const found = symflops[key]?.sizes(read);
-      if (found && symflops[key].fits(found)) return JSON.parse(JSON.stringify(found, text));
+      if (!found || !symflops[key].fits(found)) continue;
+      symflops[key].check(found);
+      return JSON.parse(JSON.stringify(found, text));
     }
     return "another structure";
   } catch (error) { return {refused: error.message}; }
@@ -427,7 +429,8 @@ def test_a_pasted_config_fills_the_form_or_says_what_is_missing(site: Site, watc
     assert exact(page)["parameters"] == 405_853_388_800
     expect(page.locator("#config-told")).to_contain_text("sizes read")
     for text, told in (("{", "not JSON"), ('{"architectures": ["GPT2LMHeadModel"]}', "GPT2LMHeadModel"), ('{"hidden_size": null}', "null"),
-                       ('{"hidden_act": "tangle"}', "tangle"), ('{"num_hidden_layers": "many"}', "num_hidden_layers")):  # fmt: skip
+                       ('{"hidden_act": "tangle"}', "tangle"), ('{"num_hidden_layers": "many"}', "num_hidden_layers"),
+                       ('{"num_key_value_heads": 5}', "do not divide")):  # fmt: skip
         page.fill("#config", text)
         expect(page.locator("#config-error")).to_contain_text(told)
     page = watched.open(site.address("linear"))

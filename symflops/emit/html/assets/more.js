@@ -20,6 +20,7 @@
       try { config = JSON.parse(text); } catch (error) { throw new RangeError(`not JSON: ${error.message}`); }
       const read = symflopsReading.read(model, config), [found, sizes] = await page.estimatorsFor(read);
       if (!found.fits(sizes)) throw new RangeError("its structure is none of this page's: symflops render derives it with --config");
+      found.check(sizes);
       page.fill(read, Object.fromEntries([...document.querySelectorAll("[data-stream]")].map((input) => [input.dataset.stream, page.entriesOf(input)]).filter(([, given]) => given !== undefined)));
       at("preset").value = "";
       const many = found.fields.filter(([, , keys]) => keys.some((key) => key.split(".").reduce((place, word) => place?.[word], read) !== undefined)).length;

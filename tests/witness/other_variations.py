@@ -1,0 +1,163 @@
+"""Other variations of configs than the fixed ones: several fields at once, and every number at small values and beside its own.
+
+Each is answered as a user's config is, census included, and compared with the real class, built and run:
+``python -m tests.witness.other_variations --seed 7 --joint 40 --sweep``. Exit 1 if any answer is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from random import Random
+from typing import Any
+
+from symflops.api import load
+from symflops.catalog.library import find_spec
+from symflops.catalog.lookup import by_name, interpreted
+from symflops.diagnostics.errors import SymflopsError
+from symflops.records.inexact import known_inexact
+from symflops.runtime.classes import class_name
+from symflops.witness.cases import cases_of
+from symflops.witness.census.fields import ConfigField, value_at
+from symflops.witness.census.observation import Derived, TooSlowError, changed, observed
+from symflops.witness.census.survey import Base, Survey, difference, plain_lists, widths
+from symflops.witness.census.take import of_each_config, quiet
+from symflops.witness.census.variations import Changes, edges, variations
+from symflops.witness.live import reference_of
+from symflops.witness.modes import in_evaluation
+from tests.witness.variations import variations as fixed
+
+
+class Others:
+    """Variations of one class, and what the spec answers for each.
+
+    Attributes:
+        name: The spec.
+        survey: The class's small models, its fields and their words.
+        random: Draws values.
+    """
+
+    def __init__(self, name: str, survey: Survey, seed: str) -> None:
+        self.name, self.survey, self.random = name, survey, Random(seed)
+
+    def joint(self, count: int) -> Iterator[tuple[Base, Changes]]:
+        """``count`` variations of two to four fields at once."""
+        for _ in range(count if self.survey.bases else 0):
+            base = self.random.choice(self.survey.bases)
+            fields = self.random.sample(self.survey.fields, min(len(self.survey.fields), self.random.randint(2, 4)))
+            yield base, {item.path: self.random.choice(found) for item in fields if (found := self.values(item, base))}
+
+    def values(self, item: ConfigField, base: Base) -> list[Any]:
+        """Other values of a field."""
+        part = item.path.rpartition(".")[0]
+        if part and not isinstance(value_at(base.json, part), Mapping):
+            return []
+        value = plain_lists(value_at(base.json, item.path))
+        words = self.survey.words.of(item)
+        return [*variations(item, value, words, widths(base.json, part), self.random), *edges(item, value)]
+
+    def sweep(self) -> list[tuple[Base, Changes]]:
+        """Every whole number at small values and beside its own, alone and in lists, in any order."""
+        pairs = [(item.path, base) for item in self.survey.fields for base in self.survey.bases]
+        found = [(base, {path: other}) for path, base in pairs for other in swept(plain_lists(value_at(base.json, path)))]
+        self.random.shuffle(found)
+        return found
+
+    def verdict(self, base: Base, changes: Changes) -> tuple[str, str]:
+        """``exact``, ``refused``, ``wrong``, or why nothing can be said, and what differs."""
+        aliases = getattr(getattr(self.survey.kind, "config_class", None), "attribute_map", {})
+        case = changed(base.case, changes, aliases)
+        try:
+            seen = observed(self.survey.reference, case, self.survey.folder)
+        except TooSlowError:
+            return "slow", ""
+        except SymflopsError:
+            return "unbuilt", ""
+        config = in_evaluation(self.survey.model.spec, seen.config)
+        try:
+            estimator = interpreted(by_name(self.name), self.name, config, "full", "torch", tell=lambda text: None)
+            derived = Derived(estimator.program, estimator)
+            why = difference(seen, derived)
+        except SymflopsError as error:
+            return "refused", str(error)
+        if why:
+            return "wrong", why
+        run = self.survey.run(base, changes, seen, case, derived)
+        if run.real is None:
+            return "unrun", ""
+        return ("exact", "") if run.real == run.derived else ("wrong", f"forward, backward on {run.batch}: {run.derived} for {run.real}")
+
+
+def swept(value: Any) -> Iterator[Any]:
+    """Other numbers for a number, or for each item of a list."""
+    if type(value) is int:
+        yield from (other for other in dict.fromkeys((0, 1, 3, 5, value - 1, value + 1, value + 2)) if other not in (value, -1))
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from ([*value[:place], other, *value[place + 1 :]] for other in swept(item))
+
+
+def of_spec(name: str, seed: int, joint: int, sweep: bool, seconds: float) -> tuple[str, Counter[str], list[dict[str, Any]]]:
+    """The verdicts for one spec, and the answers that are wrong."""
+    file = find_spec(name)
+    model = load(file)
+    by_class: dict[str, list[Any]] = {}
+    for case in cases_of(file):
+        by_class.setdefault(reference_of(model, case), []).append(case)
+    counts: Counter[str] = Counter()
+    wrong = []
+    data = list(known_inexact(file.root))
+    with quiet():
+        for reference in of_each_config(by_class, file.path.parent):
+            others = Others(name, Survey(model, reference, by_class[reference]), f"{seed}/{reference}")
+            started = time.monotonic()
+            for base, changes in (*others.joint(joint), *(others.sweep() if sweep else ())):
+                if time.monotonic() - started > seconds:
+                    counts["left"] += 1
+                    continue
+                try:
+                    found, why = others.verdict(base, changes)
+                except SymflopsError as error:
+                    found, why = "wrong", f"refused late: {error}"
+                except Exception as error:
+                    found, why = "wrong", f"{type(error).__name__}: {error}"
+                if found == "wrong" and any(f"/{class_name(reference)}/" in known for known in data) and why.startswith("forward"):
+                    found = "data"
+                counts[found] += 1
+                if found == "wrong":
+                    wrong.append({"spec": name, "class": reference, "base": base.number, "changes": dict(changes), "why": why})
+    return name, counts, wrong
+
+
+def main() -> int:
+    """Draw, compare, print each wrong answer and a summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("specs", nargs="*")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--joint", type=int, default=12, metavar="N", help="variations of several fields for each class")
+    parser.add_argument("--sweep", action="store_true", help="every number at small values and beside its own")
+    parser.add_argument("--seconds", type=float, default=120, help="of one class; what is left after them is counted")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    total: Counter[str] = Counter()
+    started = time.monotonic()
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn"), max_tasks_per_child=8) as pool:
+        futures = [pool.submit(of_spec, name, given.seed, given.joint, given.sweep, given.seconds) for name in given.specs or fixed()]
+        for future in as_completed(futures):
+            name, counts, wrong = future.result()
+            total += counts
+            for row in wrong:
+                print(json.dumps(row, default=str), flush=True)
+            print(f"{name:<24} {dict(counts)}", file=sys.stderr, flush=True)
+    print(f"{total.total()} variations: {dict(total)}, {time.monotonic() - started:.0f} s")
+    return 1 if total["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
