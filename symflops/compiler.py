@@ -33,6 +33,7 @@ from symflops.frontend.parts import view_of_regime
 from symflops.frontend.read import read
 from symflops.frontend.variants import value_in
 from symflops.lower.lower import lower
+from symflops.lower.requirements import least
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
@@ -201,7 +202,9 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     program = lower(made.derivations, [convention.plain for convention in conventions], own, request.forms)
     if isinstance(program, NeedsSize):
         return program
-    program = replace(program, variant=request.structure if program.fixed else "", census=_census_of(spec, request.census))
+    census = _census_of(spec, request.census)
+    demanded = (*program.requirements, *least(program.fields, census or {}))
+    program = replace(program, variant=request.structure if program.fixed else "", census=census, requirements=demanded)
     if request.goal is not Goal.TEXTS:
         return replace(made, program=program)
     texts = emit(program, request.version, request.verified, request.targets, request.shown, request.against)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from sympy import Add, Expr, Integer
 
@@ -12,9 +13,10 @@ from symflops.algebra.words import said
 from symflops.derive.iterations import all_iterations
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.lower.formulas import Formulas
+from symflops.model import formula
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Need, Node, Operator, Pop, Push
-from symflops.model.program import Requirement
+from symflops.model.program import Field, Requirement
 
 
 def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
@@ -35,6 +37,26 @@ def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
             found.append(Requirement(formulas.plain(number), _text(name)))
     found += [Requirement(formulas.plain(number), text + _read(graph, number)) for number, text in _fits(graph)]
     return tuple(dict.fromkeys(found))
+
+
+def least(fields: Iterable[Field], census: Mapping[str, Any]) -> Iterator[Requirement]:
+    """The least values of sizes that others decide where a config leaves them out.
+
+    A census guards small values of a field (``least``) where the class runs otherwise with them, whoever sets them.
+
+    Args:
+        fields: The sizes of a program.
+        census: What is known of the fields of its classes, by class.
+    """
+    for field in fields:
+        guards = (entry.get("guarded", {}).get(key, {}) for entry in census.values() for key in field.keys)
+        bounds = [guard["least"] for guard in guards if "least" in guard]
+        computed = isinstance(field.default, formula.Formula) and not isinstance(field.default, formula.Num)
+        if bounds and computed and not field.nullable:
+            bound = max(bounds)
+            below = formula.Prod((formula.MINUS, formula.Sym(field.letter)))
+            lacking = formula.Apply("excess", (formula.Sum((formula.number(bound), below)),))
+            yield Requirement(lacking, f"'{field.keys[0]}' would be below {bound}, with which the model runs otherwise")
 
 
 def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:

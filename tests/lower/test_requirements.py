@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from symflops.api import Model, load
 from symflops.catalog.library import SpecFile
+from symflops.compiler import Goal
 from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.frontend.read import read
+from symflops.runtime.interpreted import InterpretedEstimator
 
 HEAD = """language: 2
 name: small
@@ -98,3 +100,18 @@ outputs: [x]
 @given(st.integers(1, 12), st.integers(1, 4))
 def test_lengths_of_sizes_alone_are_checked(mels, stride):
     assert fits(MELS, mels=mels, stride=stride) == (mels >= 3)
+
+
+def test_a_size_that_others_decide_is_at_least_what_the_census_says() -> None:
+    """Who leaves out the width of a head gets one from the width and the heads: heads of width 1 rotate otherwise."""
+    text = ATTENTION.replace("n: {key", "d: {key: head_dim, default: D//H}, n: {key")
+    census = {"Small": {"guarded": {"head_dim": {"values": [None], "least": 2}, "heads": {"values": [], "least": 2}}}}
+    program = model(text).required(Goal.PROGRAM, ["full"], ["symflops"], census=census).program
+    assert program is not None
+    for config, told in (({}, ""), ({"width": 6}, "'head_dim' would be below 2"), ({"head_dim": 2, "width": 6}, "")):
+        try:
+            InterpretedEstimator(program, config)
+            found = ""
+        except SymflopsError as error:
+            found = str(error)
+        assert told in found and bool(told) == bool(found), config

@@ -71,8 +71,7 @@ class Others:
 
     def verdict(self, base: Base, changes: Changes) -> tuple[str, str]:
         """``exact``, ``refused``, ``wrong``, or why nothing can be said, and what differs."""
-        aliases = getattr(getattr(self.survey.kind, "config_class", None), "attribute_map", {})
-        case = changed(base.case, changes, aliases)
+        case = changed(base.case, changes, self.survey.aliases)
         try:
             seen = observed(self.survey.reference, case, self.survey.folder)
         except TooSlowError:

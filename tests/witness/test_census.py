@@ -10,7 +10,7 @@ import pytest
 
 from symflops.api import load
 from symflops.records.census import census_path, spec_digest, stale
-from symflops.witness.census.fields import ConfigField
+from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
 from symflops.witness.census.list_lengths import parts_of
 from symflops.witness.census.summary import guard, is_of_other_length
 from symflops.witness.census.survey import Row
@@ -335,3 +335,31 @@ def test_edges_are_no_flags_and_no_texts():
     assert edges(ConfigField("f", "int"), 6) == [0, 1, 2, 7] and edges(ConfigField("f", "int"), 1) == [0, 2, 3]
     assert edges(ConfigField("f", "int | None"), None) == [0, 1, 2] and edges(ConfigField("f", ""), None) == [0, 1, 2]
     assert not edges(ConfigField("f", "bool"), True) and not edges(ConfigField("f", "str | None"), None) and not edges(ConfigField("f", "float"), 0.5)
+
+
+def test_a_number_that_is_the_length_of_a_list_is_no_other():
+    """Levels beside a longer list are built and are fewer: above those that differ, too."""
+    known = guard([4, 7], [2, 1], {"related": [["long", "widths", 4]]})
+    assert known == {"values": [], "related": [["long", "widths", 4]]}
+
+
+def test_the_parts_of_a_config_that_may_be_of_any_model_are_those_of_its_default():
+    import transformers
+
+    paths = {item.path for item in fields_of(transformers.LlavaForConditionalGeneration)}
+    assert {"text_config.hidden_act", "text_config.mlp_bias", "vision_config.hidden_act", "projector_hidden_act"} <= paths
+    assert "text_config" not in paths
+
+
+def test_fields_that_only_the_spec_reads_are_varied(tmp_path):
+    """A class that looks up a field which its config does not declare has it, and one that a spec invents differs."""
+    (tmp_path / "toy.py").write_text(textwrap.dedent(MODULE))
+    spec = tmp_path / "toy.yaml"
+    spec.write_text(SPEC.replace("  word:", "  E: {key: [invented, width], default: 4}\n  F: {key: made_up, default: 4}\n  word:"))
+    model = load(spec)
+    declared = ["width", "kind", "extra", "rate", "inner", "count"]
+    read = read_fields(model.spec.sizes, declared)
+    assert read == [ConfigField("made_up", "int")]
+    assert further_fields([ConfigField(name) for name in declared], [{"width": 4}], read) == read
+    qwen2 = shipped("qwen2")
+    assert ConfigField("head_dim", "int") in read_fields(qwen2.spec.sizes, ["hidden_size", "num_attention_heads"])

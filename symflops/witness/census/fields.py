@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from symflops.model.spec import SizeSpec
 
 ABOUT_FILES = {
     "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",
@@ -58,17 +60,40 @@ def _of_signature(kind: Any) -> Iterator[ConfigField]:
 def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
     parts: Mapping[str, Any] = getattr(kind, "sub_configs", None) or {}
     for item in dataclasses.fields(kind):
-        if item.name in parts and dataclasses.is_dataclass(parts[item.name]):
-            yield from _of_config(parts[item.name], f"{prefix}{item.name}.")
+        if item.name in parts and (part := _part(kind, parts[item.name], item.name)):
+            yield from _of_config(part, f"{prefix}{item.name}.")
         elif item.init and item.name not in ABOUT_FILES and item.name[:1] != "_":
             yield ConfigField(prefix + item.name, text_of(item.type))
 
 
-def further_fields(known: Sequence[ConfigField], configs: Sequence[Mapping[str, Any]]) -> list[ConfigField]:
-    """What complete configs hold beside the declared fields: computed values, which a file may set too."""
+def _part(kind: Any, part: Any, name: str) -> Any:
+    """The config class of a part; of one that may be of any model, that of the default; None if it has none."""
+    found = part if dataclasses.is_dataclass(part) else type(getattr(kind(), name))
+    return found if dataclasses.is_dataclass(found) else None
+
+
+def further_fields(
+    known: Sequence[ConfigField], configs: Sequence[Mapping[str, Any]], read: Iterable[ConfigField] = ()
+) -> list[ConfigField]:
+    """What configs may hold beside the declared fields: computed values, and what a spec reads (``read``)."""
     named = {item.path.partition(".")[0] for item in known} | ABOUT_FILES
     found = {name: value for config in configs for name, value in config.items() if name[:1] != "_" and name not in named}
-    return [ConfigField(name) for name, value in found.items() if isinstance(value, (bool, int, float, str))]
+    computed = [name for name, value in found.items() if isinstance(value, (bool, int, float, str))]
+    more = [item for item in read if item.path.partition(".")[0] not in (*named, *computed)]
+    return [*map(ConfigField, computed), *more]
+
+
+WORDS = {"number": "int", "position": "int", "rational": "float", "flag": "bool", "text": "str", "list": "list"}
+"""The annotation of a field by the type of the size that a spec reads from it."""
+
+
+def read_fields(sizes: Iterable[SizeSpec], aliases: Iterable[str]) -> list[ConfigField]:
+    """The fields that a spec reads, by their first names, of sizes that have no ``aliases`` of declared fields."""
+    return [
+        ConfigField(size.keys[0], WORDS.get(size.kind, "Any"))
+        for size in sizes
+        if size.keys and size.evaluation is None and not set(size.keys) & {*aliases, *ABOUT_FILES}
+    ]
 
 
 def text_of(annotation: Any) -> str:

@@ -156,7 +156,7 @@ def guard(
     if not lengths and right - odd and "list" in wrong:
         lengths = {"lengths": sorted(right - odd)}
     if lengths and "related" in lengths:  # any number must be related so
-        good = [value for value in good if kind_of(value) != "number"]
+        good, least = [value for value in good if kind_of(value) != "number"], None
     held = lengths.get("lengths", right) if lengths else ()
     values = [value for value in good if kind_of(value) not in kinds and not (isinstance(value, list) and len(value) in held)]
     found: dict[str, Any] = {"values": sorted(values, key=lambda value: (kind_of(value), json.dumps(value)))}

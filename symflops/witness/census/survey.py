@@ -17,7 +17,7 @@ from symflops.runtime.parameters import Shape
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
-from symflops.witness.census.fields import ConfigField, fields_of, further_fields, value_at
+from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
 from symflops.witness.census.variations import Changes, edges, partnered, variations
 from symflops.witness.census.words import Words
@@ -120,12 +120,14 @@ class Survey:
         self.model, self.reference, self.random = model, reference, random.Random(seed)
         self.folder = model.file.path.parent
         self.kind = class_of(reference, self.folder)
+        self.aliases: Mapping[str, str] = getattr(getattr(self.kind, "config_class", None), "attribute_map", {})
         self.fields = fields_of(self.kind)
         self.words = Words(self.kind)
         self.derivations = Derivations(model)
         self.outputs = outputs_of(model)
         self.bases = list(self._bases(cases))
-        self.fields += further_fields(self.fields, [base.json for base in self.bases])
+        read = read_fields(model.spec.sizes, [*self.aliases, *(item.path for item in self.fields)])
+        self.fields += further_fields(self.fields, [base.json for base in self.bases], read)
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
         """The cases at which the spec is exact; on the CPU, where small models run faster than on the meta device."""
@@ -173,8 +175,7 @@ class Survey:
 
     def judged(self, path: str, changes: Changes, base: Base) -> Row:
         """The verdict on one variation."""
-        aliases = getattr(getattr(self.kind, "config_class", None), "attribute_map", {})
-        case = changed(base.case, changes, aliases)
+        case = changed(base.case, changes, self.aliases)
         try:
             seen = observed(self.reference, case, self.folder)
         except SymflopsError as error:
