@@ -8,10 +8,15 @@ from symflops.diagnostics.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from symflops.runtime.interpreted import InterpretedEstimator
+
+USUAL = ("full", "lora", "checkpointed")
+"""The regimes that are compared if none is named."""
+UNFIT = ("unmatched-pattern", "bad-recompute", "bad-adapter")
+"""Findings about a regime that does not fit a model: nothing in it is adapted, or recomputed."""
 
 
 def compare(
@@ -27,7 +32,8 @@ def compare(
     Args:
         model: As :func:`symflops.explain` takes it.
         batch: Per stream one entry per item; by default one item of typical lengths.
-        regimes: What trains; under the first of the ``conventions``.
+        regimes: What trains, under the first of the ``conventions``; by default full training, and LoRA and checkpointing
+            where they fit the model.
         conventions: What counts. With several, there is a row for each, under the first regime.
         config: The config of a model that is named.
 
@@ -40,9 +46,34 @@ def compare(
     if len(conventions) > 1:
         models = {name: estimator_of(model, config, regime, name) for name in conventions}
         return by_convention(models, default_batch(models[convention]) if batch is None else batch)
-    models = {name: estimator_of(model, config, name, convention) for name in regimes or ("full", "lora", "checkpointed")}
+    models = under(lambda name: estimator_of(model, config, name, convention), regimes)
     full = models.get("full") or estimator_of(model, config, "full", convention)
     return by_regime(models, full, default_batch(full) if batch is None else batch)
+
+
+def under(make: Callable[[str], InterpretedEstimator], regimes: Sequence[str] = ()) -> dict[str, InterpretedEstimator]:
+    """Estimators by regime; if none is named, under the ``USUAL`` ones that fit the model.
+
+    A stored program has all of these that fit; others are tried.
+
+    Raises:
+        SymflopsError: the model is not valid, or a named regime does not fit it.
+    """
+    if regimes:
+        return {name: make(name) for name in regimes}
+    first, *others = USUAL
+    found = {first: make(first)}
+    stored = {row["name"] for row in found[first].stored.document["regimes"]}
+    for name in others:
+        if {first, "forward"} <= stored and name not in stored:
+            continue
+        try:
+            found[name] = make(name)
+        except SymflopsError as error:
+            codes = {finding.code for finding in getattr(error, "diagnostics", ())}
+            if not codes or not codes <= set(UNFIT):
+                raise
+    return found
 
 
 def regimes_in(text: str) -> list[str]:

@@ -8,6 +8,7 @@ symflops compare llama --conventions symflops,verl,megatron --batch '{"text": [4
 from __future__ import annotations
 
 import json
+import sys
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
 from symflops.cli.terminal import columns, short, styled, width, wrapped
@@ -36,7 +37,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Estimate under each regime or convention and print the table."""
-    from symflops.catalog.comparison import by_regime, regimes_in
+    from symflops.catalog.comparison import USUAL, by_regime, regimes_in, under
     from symflops.catalog.explanation import default_batch
     from symflops.catalog.lookup import interpreter, read_config
     from symflops.cli.estimate import batch_of
@@ -47,9 +48,13 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError("--regimes names no regime, e.g. full,lora")
     if args.conventions:
         return conventions(args, config, names[0])
-    full = interpreter(args.spec, config, "full", args.convention)
+    usual = tuple(names) == USUAL
+    models = under(lambda name: interpreter(args.spec, config, name, args.convention), () if usual else names)
+    full = models.get("full") or interpreter(args.spec, config, "full", args.convention)
     batch = batch_of(args.batch) if args.batch else default_batch(full)
-    models = {name: full if name == "full" else interpreter(args.spec, config, name, args.convention) for name in names}
+    if len(models) < len(names):
+        missing = [name for name in names if name not in models]
+        print(f"left out: {', '.join(missing)}, which do{'es' if len(missing) == 1 else ''} not fit", file=sys.stderr)
     rows = by_regime(models, full, batch)
     if args.plot:
         plot(args, batch, models, executed=True)

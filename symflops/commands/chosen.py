@@ -7,13 +7,13 @@ from functools import cache
 from typing import Any
 
 from symflops.api import CONVENTIONS, Model, convention_of
+from symflops.catalog.comparison import UNFIT
 from symflops.catalog.library import pages
 from symflops.compiler import Goal
 from symflops.diagnostics.findings import SpecError
 from symflops.model.needs_size import NeedsSize
 
 BAKED = ("full", "forward", "lora", "checkpointed")
-OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def baked(model: Model, variant: str = "") -> list[str]:
                 config = {}  # the structure that the defaults have
                 answer = model.required(Goal.DERIVATION, [regime], config=config, variant=variant)
         except SpecError as error:
-            if not found or any(diagnostic.code not in OPTIONAL for diagnostic in error.diagnostics):
+            if not found or any(diagnostic.code not in UNFIT for diagnostic in error.diagnostics):
                 raise
             continue
         if not isinstance(answer, NeedsSize):

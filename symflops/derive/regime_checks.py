@@ -32,10 +32,13 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
             continue
         missing = [pattern for pattern in patterns if not any_fits(spelled(pattern, graph.listed), marks)]
         names = sorted({str(path).removesuffix(suffix) for path in paths} if missing else ())
+        some = f"e.g. {', '.join(filter(None, names[:3]))}"
+        if regime.lenient and len(missing) > 1:  # patterns for many models: names that are alike are chance
+            message = f"none of the {len(missing)} patterns under '{field}' of regime '{regime.name}' matches anything"
+            report.error("unmatched-pattern", message, regime.places.get(missing[0]), some)
+            continue
         for pattern in (written.removesuffix(suffix) for written in missing[:MOST_REPORTED]):
-            some = f"e.g. {', '.join(filter(None, names[:3]))}"
-            typed = not regime.lenient or len(missing) == 1  # of patterns for many models, names that are alike are chance
-            hint = did_you_mean(pattern, [*names, *tails(pattern, names)], some) if typed else some
+            hint = did_you_mean(pattern, [*names, *tails(pattern, names)], some)
             message = f"'{pattern}' under '{field}' of regime '{regime.name}' matches nothing"
             report.error("unmatched-pattern", message, regime.places.get(pattern), hint)
     for pattern in sorted(set(regime.train) & set(regime.freeze)):

@@ -230,8 +230,8 @@ class TestFindings:
         """A library's regime lists the names of many models; only a list of which nothing matches is a mistake."""
         model("llama").derive("lora")
         model("llama").derive("checkpointed")
-        found = findings(Regime("r", train=("a.*", "b.*"), lenient=True))
-        assert [code for code, _, _ in found] == ["unmatched-pattern"] * 2
+        ((code, message, _),) = findings(Regime("r", train=("a.*", "b.*"), lenient=True))
+        assert code == "unmatched-pattern" and message.startswith("none of the 2 patterns under 'train'")
         model("llama").derive(Regime("r", train=("a.*", "lm_head.*"), lenient=True))
 
     def test_unknown_outputs(self) -> None:
@@ -242,7 +242,7 @@ class TestFindings:
 def test_an_adapter_on_a_tied_head() -> None:
     """The head's weight has one of two names; its adapter exists either way and trains."""
     for tied in (False, True):
-        config = {"num_hidden_layers": 1, "tie_word_embeddings": tied, "hidden_size": 8, "vocab_size": 9}
+        config = {"num_hidden_layers": 1, "tie_word_embeddings": tied, "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 9}
         estimator = model("llama").estimator(config, "lora:r=4,targets=lm_head", "torch")
         moments = estimator.moments(text=[5])
         assert estimator.trainable_parameters == 4 * (8 + 9)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from random import Random
 from typing import Any
@@ -146,10 +146,9 @@ def main() -> int:
     given = parser.parse_args()
     total: Counter[str] = Counter()
     started = time.monotonic()
-    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn"), max_tasks_per_child=8) as pool:
-        futures = [pool.submit(of_spec, name, given.seed, given.joint, given.sweep, given.seconds) for name in given.specs or fixed()]
-        for future in as_completed(futures):
-            name, counts, wrong = future.result()
+    work = partial(of_spec, seed=given.seed, joint=given.joint, sweep=given.sweep, seconds=given.seconds)
+    with get_context("spawn").Pool(given.jobs, maxtasksperchild=4) as pool:
+        for name, counts, wrong in pool.imap_unordered(work, given.specs or fixed()):
             total += counts
             for row in wrong:
                 print(json.dumps(row, default=str), flush=True)
