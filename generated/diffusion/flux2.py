@@ -298,6 +298,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"hidden_states": ("latent", "b x w", c), "encoder_hidden_states": ("prompt", "b y w", J)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        o = sizes.out_channels
+        return ((max(0, 1 - o), "'out_channels' would be below 1, with which the model runs otherwise"),)
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         L = sizes.num_layers; H = sizes.num_attention_heads; d = sizes.attention_head_dim
         D = H*d

@@ -392,8 +392,12 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         H = sizes.num_attention_heads
         G = sizes.num_kv_heads or 0
         has_G = sizes.num_kv_heads is not None
+        o = sizes.out_channels
         K = G*has_G + H - H*has_G
-        return ((H % K, "H query heads do not divide into K groups (num_attention_heads, num_kv_heads)"),)
+        return (
+            (H % K, "H query heads do not divide into K groups (num_attention_heads, num_kv_heads)"),
+            (max(0, 1 - o), "'out_channels' would be below 1, with which the model runs otherwise"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -354,8 +354,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
-        J = sizes.text_embed_dim
-        return ((J % 8, "the width of 'query', J, does not divide into 8 heads (text_embed_dim)"),)
+        o = sizes.out_channels; J = sizes.text_embed_dim
+        return (
+            (J % 8, "the width of 'query', J, does not divide into 8 heads (text_embed_dim)"),
+            (max(0, 1 - o), "'out_channels' would be below 1, with which the model runs otherwise"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -226,8 +226,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
-        H = sizes.num_attention_heads; G = sizes.num_key_value_heads
-        return ((H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)"),)
+        H = sizes.num_attention_heads; G = sizes.num_key_value_heads; d = sizes.head_dim
+        return (
+            (H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)"),
+            (max(0, 2 - d), "'head_dim' would be below 2, with which the model runs otherwise"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -318,11 +318,11 @@ def test_small_and_odd_numbers_are_always_tried(tmp_path):
     (tmp_path / "edges.py").write_text(textwrap.dedent(EDGES))
     spec = tmp_path / "edges.yaml"
     spec.write_text(EDGES_SPEC)
-    (tmp_path / "edges.cases.yaml").write_text("- config: {width: 12, out: 8, heads: 4, layers: 3}\n  batch: {text: [3]}\n")
+    (tmp_path / "edges.cases.yaml").write_text("- config: {width: 12, out: 8, heads: 4, layers: 4}\n  batch: {text: [3]}\n")
     model = load(spec)
     found = taken(model, 18)
     tried = {path: {row.changes[path] for row in found["edges:Edges"].rows if row.path == path} for path in ("width", "out", "layers", "heads", "extra")}
-    small = {path: {0, 1, 2} - {value for value in values if type(value) is int} for path, values in tried.items()}
+    small = {path: {0, 1, 2, 3} - {value for value in values if type(value) is int} for path, values in tried.items()}
     assert not any(small.values()), small
     guarded = document_of(model, found)["classes"]["edges:Edges"]["guarded"]
     assert guarded["out"]["least"] == 1 and guarded["layers"] == {"values": [0], "least": 2}
@@ -332,8 +332,8 @@ def test_small_and_odd_numbers_are_always_tried(tmp_path):
 def test_edges_are_no_flags_and_no_texts():
     from symflops.witness.census.variations import edges
 
-    assert edges(ConfigField("f", "int"), 6) == [0, 1, 2, 7] and edges(ConfigField("f", "int"), 1) == [0, 2, 3]
-    assert edges(ConfigField("f", "int | None"), None) == [0, 1, 2] and edges(ConfigField("f", ""), None) == [0, 1, 2]
+    assert edges(ConfigField("f", "int"), 6) == [0, 1, 2, 3, 7] and edges(ConfigField("f", "int"), 1) == [0, 2, 3]
+    assert edges(ConfigField("f", "int | None"), None) == [0, 1, 2, 3] and edges(ConfigField("f", ""), None) == [0, 1, 2, 3]
     assert not edges(ConfigField("f", "bool"), True) and not edges(ConfigField("f", "str | None"), None) and not edges(ConfigField("f", "float"), 0.5)
 
 

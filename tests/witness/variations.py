@@ -3,7 +3,7 @@
 ``symflops census --seed N --save DIR`` varies every field of each class's config and records what the real class has: its
 parameters, their shapes, and the FLOPs of both passes. ``python -m tests.witness.variations pack DIR`` packs that into
 ``tests/data/variations.json.xz``; ``python -m tests.witness.variations`` reports per spec how many variations come out exact,
-are refused, or are silently wrong, without the library. Apart from these it tells 0, 1, 2 and odd numbers, which are tried at the
+are refused, or are silently wrong, without the library. Apart from these it tells 0 to 3 and odd numbers, which are tried at the
 first base whatever else was built there.
 """
 
@@ -86,9 +86,9 @@ def report(specs: list[str]) -> int:
         total["wrong"] += still["wrong"]
         small += edges
         shown = ", ".join(f"{counts[name]} {name}" for name in ("exact", "refused", "wrong", "data") if name != "data" or counts[name])
-        print(f"{spec:<24} {shown}; without effect: {dict(still)}; 0, 1, 2 and odd numbers: {dict(edges)}")
+        print(f"{spec:<24} {shown}; without effect: {dict(still)}; 0 to 3 and odd numbers: {dict(edges)}")
     share = 100 * total["exact"] / max(1, sum(total.values()))
-    print(f"{len(specs)} specs, variations that change the real class: {dict(total)}, {share:.1f} % exact; 0, 1, 2 and odd numbers: {dict(small)}")
+    print(f"{len(specs)} specs, variations that change the real class: {dict(total)}, {share:.1f} % exact; 0 to 3 and odd numbers: {dict(small)}")
     return total["wrong"] + small["wrong"]
 
 

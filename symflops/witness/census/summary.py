@@ -20,8 +20,9 @@ from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN,
 from symflops.witness.census.words import UNHEARD
 
 MEASURES = ("number", "list")
-SMALL = 2
-"""Numbers up to this one may be wrong by themselves: 0 stands for null, and a product along an axis of 1 may be broadcast."""
+SMALL = 3
+"""Numbers up to this one may be wrong by themselves: 0 stands for null, and a product along an axis of 1 may be broadcast, as
+that of the second half of 3."""
 VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
 
 

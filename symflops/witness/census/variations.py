@@ -55,8 +55,8 @@ def edges(field: ConfigField, value: Any) -> list[Any]:
     anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
     if isinstance(value, bool) or not (isinstance(value, int) or (value is None and (anything or field.admits("int")))):
         return []
-    found = [0, 1, 2] if value is None else [0, 1, 2, value + 1 + value % 2]
-    return [other for other in found if other != value]
+    found = [0, 1, 2, 3] if value is None else [0, 1, 2, 3, value + 1 + value % 2]
+    return [other for other in dict.fromkeys(found) if other != value]
 
 
 def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[Any]:
