@@ -56,8 +56,7 @@ def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> t
     outer: list[Path] = []
     for module in modules:
         outer.append(module)
-        depth = str(module).count(".")
-        if any_matches((pattern for pattern in recompute.groups if pattern.count(".") == depth), module, chosen):
+        if any_matches(recompute.groups, module, chosen):
             return tuple(outer)
     return ()
 

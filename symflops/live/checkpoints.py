@@ -12,8 +12,9 @@ import inspect
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -65,6 +66,16 @@ def recomputed(tree: Tree) -> Recomputed | None:
         raise LiveModelError(f"the model recomputes its modules in several ways, which regimes do not describe: {OUT}")
     reentrant, early_stop = next(iter(found.values()))
     return Recomputed(tuple(found), reentrant, early_stop)
+
+
+def outermost(paths: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The modules that patterns of groups select: those that match, outside of each other."""
+    found: list[str] = []
+    for path in sorted(paths, key=lambda path: path.count(".")):
+        if any(fnmatchcase(path, pattern) for pattern in patterns):
+            inside = any(path.startswith(f"{outer}.") for outer in found)
+            found += [] if inside else [path]
+    return found
 
 
 OUT = "say what is recomputed with regime=..."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from symflops.live.checkpoints import Recomputed, recomputed
+from symflops.live.checkpoints import Recomputed, outermost, recomputed
 from symflops.live.leaves import makes_leaf
 from symflops.live.spelling import spelled
 from symflops.live.tree import Tree, active_adapters, is_lora
@@ -225,11 +225,5 @@ def _recomputes(reading: Reading, given: Mapping[str, Any] | None) -> bool:
         return given is None and real is None
     if given.get("reentrant", False) != real.reentrant or given.get("early_stop", True) != real.early_stop:
         return False
-    from fnmatch import fnmatchcase
-
-    groups = set()
-    for path in reading.tree.modules:
-        if any(pattern.count(".") == path.count(".") and fnmatchcase(path, pattern) for pattern in given["groups"]):
-            groups.add(path)
     plain = not given.get("attention_only", False)
-    return plain and groups == set(real.groups)
+    return plain and set(outermost(reading.tree.modules, given["groups"])) == set(real.groups)

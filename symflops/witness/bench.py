@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from symflops.live.checkpoints import outermost
 from symflops.model.program import Program
 from symflops.model.regime import Recompute
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -34,9 +36,14 @@ class Choice:
 
 
 class Bench:
-    """One real model of a spec, on which any number of choices are measured."""
+    """One real model of a spec, on which any number of choices are measured.
+
+    Attributes:
+        idle: The modules that the last choice recomputes and that the model never calls, as a list that it goes through itself.
+    """
 
     def __init__(self, model: Model, case: LiveCase) -> None:
+        self.idle: tuple[str, ...] = ()
         self.model, self.case = model, case
         self.real, config = build(reference_of(model, case), case, model.file.path.parent)
         self.config = in_evaluation(model.spec, config)
@@ -51,19 +58,19 @@ class Bench:
     def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
         """Let PyTorch recompute the groups of modules inside the context."""
         checkpoint = needed("torch.utils.checkpoint")
-        chosen = [
-            module
-            for name, module in self.real.named_modules()
-            if recompute and any(fnmatchcase(name, group) and name.count(".") == group.count(".") for group in recompute.groups)
-        ]
-        for module in chosen:
-            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, bool(recompute and recompute.reentrant))
+        modules = {name: module for name, module in self.real.named_modules() if name}
+        chosen = {name: modules[name] for name in outermost(modules, recompute.groups)} if recompute else {}
+        waiting = dict.fromkeys(chosen)
+        for name, module in chosen.items():
+            called = partial(waiting.pop, name, None)
+            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, bool(recompute and recompute.reentrant), called)
         try:
             with checkpoint.set_checkpoint_early_stop(recompute is None or recompute.early_stop):
                 yield
         finally:
-            for module in chosen:
+            for module in chosen.values():
                 del module.forward
+            self.idle = tuple(waiting)
 
     def measured(self, choice: Choice) -> tuple[int, int, int]:
         """Trainable elements, forward and backward FLOPs of the real model."""
@@ -135,14 +142,17 @@ def lora(base: Any, rank: int) -> Any:
     return Lora()
 
 
-def _checkpointed(checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool) -> Callable[..., Any]:
-    """``forward``, recomputed in the backward pass.
+def _checkpointed(
+    checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool, called: Callable[[], object]
+) -> Callable[..., Any]:
+    """``forward``, recomputed in the backward pass; it says when it is ``called``.
 
     Every argument is passed through the checkpoint, as a reentrant one requires. Caches are replaced by None, because a
     function that runs twice must not write to one.
     """
 
     def run(*given: Any, **named: Any) -> Any:
+        called()
         given = tuple(None if _is_cache(value) else value for value in given)
         named = {name: value for name, value in named.items() if not _is_cache(value)}
 

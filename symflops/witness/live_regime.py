@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class RegimeReport:
     """The real model and the spec compared on one case under a regime: trainable elements, and FLOPs of both passes.
 
-    The backward pass includes recomputed work, as in PyTorch's counter.
+    The backward pass includes recomputed work, as in PyTorch's counter. ``idle`` are modules to recompute that the real model
+    never calls.
     """
 
     case: str
@@ -32,6 +33,7 @@ class RegimeReport:
     trainable: Figure
     forward: Figure
     backward: Figure
+    idle: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -56,7 +58,7 @@ def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
     bench = Bench(model, case)
     program = replace(model, memo=Memo()).program([plain], ["torch"], bench.config)
     figures = map(Figure, bench.measured(choice_of(plain, bench)), derived(program, bench.config, case.batch))
-    return RegimeReport(case.label, regime.name, *figures)
+    return RegimeReport(case.label, regime.name, *figures, bench.idle)
 
 
 def refuse(regime: Regime) -> None:
@@ -101,4 +103,8 @@ def render_regime(report: RegimeReport) -> str:
     figures = (("trainable parameters", report.trainable), ("forward", report.forward), ("backward FLOPs", report.backward))
     if report.exact:
         return f"{head}: exact: " + ", ".join(f"{figure.expected:,} {name}" for name, figure in figures)
-    return "\n".join([f"{head}: differs", *(f"  {name}: {render_figure(figure)}" for name, figure in figures)])
+    lines = [f"{head}: differs", *(f"  {name}: {render_figure(figure)}" for name, figure in figures)]
+    if report.idle:
+        more = f" and {len(report.idle) - 1} more" if len(report.idle) > 1 else ""
+        lines.append(f"  the model never calls '{report.idle[0]}'{more}, so that nothing of it is recomputed: name modules that run")
+    return "\n".join(lines)

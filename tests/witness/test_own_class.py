@@ -151,6 +151,18 @@ def test_regimes_are_exact(spec: Path, regime: str) -> None:
     assert report.exact and report.forward.expected >= 5760, render_regime(report)
 
 
+@pytest.mark.parametrize("groups", ["blocks.*", "blocks.*.linear", "*.linear", "*linear", "blocks.*|*.linear"])
+def test_a_star_in_a_group_matches_dots(spec: Path, groups: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each block is a linear and its sum: as one group, or its linear alone, it runs once more; modules inside of a group do not."""
+    assert main(["verify", str(spec), "--regime", f"full:groups={groups},early_stop=false"]) == 0
+    assert f"{10_560 + 3 * 2 * 10 * 8 * 8:,} backward FLOPs" in capsys.readouterr().out
+
+
+def test_a_group_that_the_model_never_calls_is_told(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(spec), "--regime", "full:groups=bl*,early_stop=false"]) == 1
+    assert "the model never calls 'blocks', so that nothing of it is recomputed" in capsys.readouterr().out
+
+
 def test_lora_is_what_one_counts(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three blocks of 8 by 8 with rank 4 on 10 rows: two small products each, and what passes through the frozen linears."""
     assert main(["verify", str(spec), "--regime", "lora:r=4,targets=blocks.*.linear"]) == 0
