@@ -19,6 +19,7 @@ from symflops.frontend.entries import BlockText, Entries
 from symflops.frontend.extends import extended, no_bases
 from symflops.frontend.fields import DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
 from symflops.frontend.language import other_language
+from symflops.frontend.layouts import Scope, axes_of, dimensions, variables_of
 from symflops.frontend.variants import read_variants
 from symflops.model.layout import Layout
 from symflops.model.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
@@ -95,6 +96,8 @@ class _Document:
         every = self.sizes(given.get("sizes"), inherits or isinstance(given.get("reference"), MappingNode))
         sizes, decided = (tuple(size for size in every if bool(size.keys) is keyed) for keyed in (True, False))
         classes = read_classes(given.get("reference"), decided, self.shapes)
+        derived, streams = self.derived(given.get("derived")), self.streams(given.get("streams"))
+        letters = frozenset(name.text for name in (*(size.name for size in every), *(letter for letter, _ in derived)))
         spec = Spec(
             name=name,
             title=self.shapes.prose(given.get("title"), "'title'"),
@@ -102,9 +105,9 @@ class _Document:
             model_types=self.words(given.get("model_type"), "'model_type'"),
             pipelines=self.words(given.get("pipelines"), "'pipelines'"),
             sizes=sizes,
-            derived=self.derived(given.get("derived")),
-            streams=self.streams(given.get("streams")),
-            inputs=self.inputs(given.get("inputs")),
+            derived=derived,
+            streams=streams,
+            inputs=self.inputs(given.get("inputs"), streams, letters),
             graph=graph,
             outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
             sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
@@ -227,8 +230,9 @@ class _Document:
                 found.append(StreamSpec(name, over, self.shapes.parts(axes), default))
         return tuple(found)
 
-    def inputs(self, node: Node | None) -> tuple[InputSpec, ...]:
+    def inputs(self, node: Node | None, streams: tuple[StreamSpec, ...], letters: frozenset[str]) -> tuple[InputSpec, ...]:
         found = []
+        variables, by_name = variables_of(streams, letters), {stream.name.text: stream for stream in streams}
         for key, value in self.shapes.mapping(node, "'inputs'"):
             name = self.shapes.name(key, "an input")
             given = self.shapes.known(value, words_of(INPUT), "an input")
@@ -238,19 +242,15 @@ class _Document:
             if name:
                 over = self.shapes.text(given.get("over"), "'over'")
                 needed = self.shapes.flag(given.get("needed"))
-                found.append(InputSpec(name, stream, width, when, self.layout(given), over, needed))
+                scope = Scope(variables, letters, axes_of(by_name.get(stream.text) if stream else None))
+                found.append(InputSpec(name, stream, width, when, self.layout(given, scope), over, needed))
         return tuple(found)
 
-    def layout(self, given: Mapping[str, Node]) -> Layout | None:
-        if not {"layout", "values", "counts"} & given.keys():
-            return None
-        axes = self.shapes.text(given.get("layout"), "'layout'").split()
-        values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
+    def layout(self, given: Mapping[str, Node], scope: Scope) -> Layout | None:
         node = given.get("layout") or given.get("values") or given.get("counts")
-        for word in dict.fromkeys(word for word in axes if axes.count(word) > 1 and "=" not in word):
-            hint = "each dimension has a word of its own: axes by their names, the width by another one, such as 'c'"
-            message = f"the layout '{' '.join(axes)}' names two dimensions '{word}'"
-            self.shapes.report.error("duplicate-name", message, node.span if node else None, hint)
-        return Layout(
-            tuple(axes), tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span if node else None
-        )
+        if node is None:
+            return None
+        words = self.shapes.text(given.get("layout"), "'layout'").split()
+        axes = dimensions(words, scope, node.span, self.report)
+        values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
+        return Layout(axes, tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span)

@@ -157,7 +157,10 @@ def _count(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
 
 
 def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
-    """Axis names with their lengths. ``b*r`` holds ``r`` blocks per item; ``t=1`` is 1 if the axis is missing."""
+    """Axis names with their lengths. ``b*r`` holds ``r`` blocks per item; ``t=1`` is 1 if the axis is missing.
+
+    ``1*r`` is a second axis as long as ``r``.
+    """
     required = [axis for axis in axes if "=" not in axis]
     if not len(required) <= len(shape) <= len(axes):
         raise BatchError(f"'{info.name}' has {len(shape)} dimensions, its layout '{' '.join(axes)}' has {len(axes)}")
@@ -171,6 +174,9 @@ def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int
             if shape[position] % items:
                 raise BatchError(f"'{info.name}' has {shape[position]} rows for {items} items")
             yield blocks, shape[position] // items
+        elif head == "1" and blocks in axes:
+            if shape[position] != shape[axes.index(blocks)]:
+                raise BatchError(f"'{info.name}' of shape {list(shape)} has two lengths for '{blocks}'")
         elif name != "b":
             yield name, shape[position]
 

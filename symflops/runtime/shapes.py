@@ -78,6 +78,8 @@ def _named(
             if not items or size % items:
                 raise LengthError(f"'{name}' has {size} rows, several per item: give the number of items with it")
             found[blocks] = size // items
+        elif head == "1" and found.get(blocks, size) != size:
+            raise LengthError(f"'{name}' of shape {shape} has two lengths for '{blocks}', {found[blocks]} and {size}")
         else:
             found[word] = size
     if not set(axes) <= found.keys():

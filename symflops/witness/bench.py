@@ -62,8 +62,8 @@ class Bench:
         chosen = {name: modules[name] for name in outermost(modules, recompute.groups)} if recompute else {}
         waiting = dict.fromkeys(chosen)
         for name, module in chosen.items():
-            called = partial(waiting.pop, name, None)
-            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, bool(recompute and recompute.reentrant), called)
+            reentrant, called = bool(recompute and recompute.reentrant), partial(waiting.pop, name, None)
+            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, reentrant, called)
         try:
             with checkpoint.set_checkpoint_early_stop(recompute is None or recompute.early_stop):
                 yield

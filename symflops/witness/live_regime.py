@@ -58,7 +58,8 @@ def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
     bench = Bench(model, case)
     program = replace(model, memo=Memo()).program([plain], ["torch"], bench.config)
     figures = map(Figure, bench.measured(choice_of(plain, bench)), derived(program, bench.config, case.batch))
-    return RegimeReport(case.label, regime.name, *figures, bench.idle)
+    trainable, forward, backward = figures
+    return RegimeReport(case.label, regime.name, trainable, forward, backward, bench.idle)
 
 
 def refuse(regime: Regime) -> None:
@@ -106,5 +107,7 @@ def render_regime(report: RegimeReport) -> str:
     lines = [f"{head}: differs", *(f"  {name}: {render_figure(figure)}" for name, figure in figures)]
     if report.idle:
         more = f" and {len(report.idle) - 1} more" if len(report.idle) > 1 else ""
-        lines.append(f"  the model never calls '{report.idle[0]}'{more}, so that nothing of it is recomputed: name modules that run")
+        lines.append(
+            f"  the model never calls '{report.idle[0]}'{more}, so that nothing of it is recomputed: name modules that run"
+        )
     return "\n".join(lines)

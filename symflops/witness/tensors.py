@@ -7,18 +7,25 @@ CPU all of them are moved there.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from symflops.diagnostics.findings import SymflopsError
+from sympy import Integer
+
+from symflops.algebra.evaluate import evaluate as evaluate_expression
+from symflops.diagnostics.findings import Source, Span, SymflopsError
 from symflops.model.formula import evaluate
 from symflops.model.index_sets import SAMPLES
 from symflops.model.program import Program
 from symflops.model.sums import InputInfo
 from symflops.runtime.batch import BatchError, items_of
+from symflops.syntax.expression import parse_expression
 
 if TYPE_CHECKING:
     from symflops.runtime.batch import Item
+
+NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 def needed(package: str) -> Any:
@@ -125,7 +132,7 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
     """The lengths of an input, which all items must share."""
     assert info.layout is not None
     if not info.layout.counts:
-        named = {name for axis in info.layout.axes for name in axis.partition("=")[0].split("*")}
+        named = {name for axis in info.layout.axes for name in NAMES.findall(axis.partition("=")[0])}
         items = [{name: length for name, length in item.items() if name in named} for item in items]
     first = items[0] if items else {}
     for item in items:
@@ -135,17 +142,15 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
 
 
 def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, sizes: Mapping[str, Any]) -> int:
-    """The length of one axis: ``b``, a batch variable, a number, a size, the width, or a product; ``t=1`` is ``t``."""
-    length = 1
-    for name in axis.partition("=")[0].split("*"):
-        if name in lengths:
-            length *= lengths[name]
-        elif name.isascii() and name.isdigit():
-            length *= int(name)
-        elif width is not None:
-            length *= width
-        elif isinstance(sizes.get(name), int):
-            length *= sizes[name]
-        else:
-            raise SymflopsError(f"nothing tells the length of '{name}' in the layout of '{info.name}'")
-    return length
+    """The length of one dimension: ``b``, a batch variable, a number, the width, a size, or a formula; ``t=1`` is ``t``."""
+    word = axis.partition("=")[0]
+    if word in lengths:
+        return lengths[word]
+    if word.isidentifier():
+        found = sizes.get(word) if width is None else width
+    else:
+        scope = {name: Integer(value) for name, value in {**sizes, **lengths}.items() if isinstance(value, int)}
+        found = evaluate_expression(parse_expression(word, Span(Source(info.name, word), 1, 1, len(word) + 1)), scope)
+    if isinstance(found, (int, Integer)) and found >= 0:
+        return int(found)
+    raise SymflopsError(f"nothing tells the length of '{word}' in the layout of '{info.name}'")
