@@ -397,8 +397,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     _moments = Moments
     _fixed = (('patch_size', 2), ('decoder_base_dim', 256), ('is_residual', True), ('dim_mult', (1, 2, 4, 4)), ('num_res_blocks', 2), ('base_dim', 160), ('temperal_downsample', (False, True, True)))
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
-    _inner_sets = ("samples", "samples", "samples")
-    _growing = True
+    _inner_sets = ("samples", "samples", "samples", "samples", "samples", "samples", "samples")
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
         "forward": (_work, 0, False, False, _parameters),
@@ -446,7 +445,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _inner(sizes: Any, f: Any, h: Any, w: Any) -> tuple[Any, ...]:
-        return (4*((f - 1)//4) + 1, (h//2)//8, (w//2)//8)
+        return (4*((f - 1)//4) + 1, (h//2)//8, (w//2)//8, 1 - (h % 2), 1 - (w % 2), 1 - ((h + 2) % 2), 1 - ((w + 2) % 2))
 
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:

@@ -278,6 +278,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     _sized = True
     _fixed = (('patch_size_t', 2),)
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples", "samples")
+    _inner_sized = True
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
         "forward": (_work, 0, False, False, _parameters),
@@ -306,6 +308,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _rests(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
         p = sizes.patch_size
         return (f*h*w % p**2, f**2*h**2*w**2 % p**4, f*h*w*y % p**2)
+
+    @staticmethod
+    def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        p = sizes.patch_size
+        return (1 - (f % 2), 1 - (h % p), 1 - (w % p))
 
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:

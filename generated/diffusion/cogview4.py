@@ -239,6 +239,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     _moments = Moments
     _sized = True
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("samples", "samples")
+    _inner_sized = True
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
         "forward": (_work, 0, False, False, _parameters),
@@ -267,6 +269,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _rests(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
         p = sizes.patch_size
         return (h**2*w**2 % p**4, h*w % p**2, h*w*y % p**2)
+
+    @staticmethod
+    def _inner(sizes: Any, h: Any, w: Any, y: Any) -> tuple[Any, ...]:
+        p = sizes.patch_size
+        return (1 - (h % p), 1 - (w % p))
 
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:

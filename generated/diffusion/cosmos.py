@@ -356,7 +356,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     _moments = Moments
     _sized = True
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
-    _inner_sets = ("samples", "samples")
+    _inner_sets = ("samples", "samples", "samples", "samples", "samples", "samples", "samples", "samples", "samples", "samples", "samples", "samples")
     _inner_sized = True
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
@@ -413,13 +413,24 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _inner(sizes: Any, f: Any, h: Any, w: Any, y: Any, k: Any, t: Any) -> tuple[Any, ...]:
-        patch = sizes.patch_size
+        has_I = sizes.img_context_dim_in is not None
+        patch = sizes.patch_size; places = sizes.extra_pos_embed_type
         pt = patch[0]
         ph = patch[1]
         pw = patch[2]
         return (
             1*(t == 1) + 2 + f*h*w//(pt*ph*pw) - _least(1, 1*(t == 1) + f*h*w//(pt*ph*pw) - f*h*w*(1*(t == 1))//(pt*ph*pw)) - f*h*w*(1*(t == 1))//(pt*ph*pw) - t,
             f*h*w*(1*(t == 1))//(pt*ph*pw) + 2 - _least(1, f*h*w//(pt*ph*pw)) - (1*(t == 1)),
+            1 - (f % pt),
+            1 - (h % ph),
+            1 - (w % pw),
+            1 - ((pt*ph*pw*(1*(t == 1)) + f*h*w - f*h*w*(1*(t == 1))) % (pt*ph*pw)),
+            1 - (f % pt)*(1*(places == "learnable")),
+            1 - (h % ph)*(1*(places == "learnable")),
+            1 - (w % pw)*(1*(places == "learnable")),
+            1 - (f % pt)*has_I,
+            1 - (h % ph)*has_I,
+            1 - (w % pw)*has_I,
         )
 
     @staticmethod

@@ -419,6 +419,8 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     _moments = Moments
     _sized = True
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _inner_sets = ("images", "images")
+    _inner_sized = True
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
         "forward": (_work, 0, False, False, _parameters),
@@ -470,6 +472,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         p = sizes.patch_size; s = sizes.spatial_merge_size; W = sizes.sliding_window; window = sizes.window_size
         side = (window//(p*s))*s
         return (t*h*w % s**2,)
+
+    @staticmethod
+    def _inner(sizes: Any, x: Any, t: Any, h: Any, w: Any) -> tuple[Any, ...]:
+        s = sizes.spatial_merge_size
+        return (1 - (h % s), 1 - (w % s))
 
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:

@@ -257,7 +257,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
         c = sizes.token_dim
-        return {"known": ("known", "b known w", c)}
+        return {"known": ("known", "b known w", c), "noisy": ("draw", "b R*unknown w", c)}
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:

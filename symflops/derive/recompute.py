@@ -52,12 +52,17 @@ def is_inside(loop: Loop, recompute: Recompute | None, chosen: Chosen) -> bool:
 
 
 def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> tuple[Path, ...]:
-    """The modules down to the outermost one that a pattern of ``recompute`` matches; empty if none does."""
+    """The modules down to the one that is a group; empty if none is.
+
+    A module that a pattern of ``recompute`` matches is a group if it lies in no other such module, running or not: a module
+    that is called from elsewhere is no group because it matches as a part of one.
+    """
     outer: list[Path] = []
     for module in modules:
         outer.append(module)
         if any_matches(recompute.groups, module, chosen):
-            return tuple(outer)
+            around = next(prefix for prefix in prefixes(module) if any_matches(recompute.groups, prefix, chosen))
+            return tuple(outer) if around == module else ()
     return ()
 
 

@@ -1,12 +1,12 @@
-"""The lengths inside a model that must be at least 1: what convolutions, pools and crops leave of an item."""
+"""What the lengths of an item must fulfil: convolutions, pools and crops leave something of it, and divisions no remainder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sympy import Add, Expr, Integer, Mul, Symbol
+from sympy import Add, Expr, Integer, Mul, Symbol, fraction, together
 
-from symflops.algebra.functions import CeilDiv, FloorDiv, Least, Whole, is_index
+from symflops.algebra.functions import CeilDiv, FloorDiv, Least, Modulo, Whole, is_index
 from symflops.algebra.truth import YES, Truth
 from symflops.lower.formulas import Formulas
 from symflops.lower.inputs import Inputs
@@ -29,7 +29,24 @@ def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple
     for (guard, _), (items, value) in found.needed():
         whole = value if guard is YES else 1 + guard.expr * (value - 1)
         infos.append(InnerLength(items, formulas.of(whole)))
+    for items, guard, rest in remainders(graph):
+        if not rest.free_symbols.isdisjoint(variables):
+            infos.append(InnerLength(items, formulas.of(1 - guard.expr * rest)))
     return tuple(dict.fromkeys(infos))
+
+
+def remainders(graph: Graph) -> Iterator[tuple[str, Truth, Expr]]:
+    """What the divisions in lengths leave, which must be 0: of declared streams, and of results where their operator exists.
+
+    Those of single iterations of a loop, and of whole batches, are left out.
+    """
+    made = [(operator.guard, graph.values[result].stream) for operator in graph.operators() for result in operator.results]
+    for guard, stream in dict.fromkeys([*((YES, stream) for _, stream in graph.streams), *made]):
+        lengths = [length for part in stream.parts for _, length in part.axes if not length.is_integer]
+        for top, below in map(fraction, map(together, lengths)):
+            read = top.free_symbols | below.free_symbols | guard.expr.free_symbols
+            if below != 1 and stream.items != ONCE and not any(is_index(one.name) for one in read) and not top.has(Whole):
+                yield stream.items, guard, Modulo(top, below)
 
 
 class _Needs:

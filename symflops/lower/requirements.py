@@ -7,12 +7,13 @@ from typing import Any
 
 from sympy import Add, Expr, Integer
 
-from symflops.algebra.functions import AtLeast, Excess, Whole, is_index
+from symflops.algebra.functions import AtLeast, Excess, Modulo, Whole, is_index
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.words import said
 from symflops.derive.iterations import all_iterations
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.lower.formulas import Formulas
+from symflops.lower.inner_lengths import remainders
 from symflops.model import formula
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Need, Node, Operator, Pop, Push
@@ -65,6 +66,12 @@ def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
         demanded = Polynomial.of(number)
         if demanded and not demanded.expr.free_symbols & {length.symbol for length in graph.lengths}:
             yield demanded, text
+    varies = {length.symbol for length in graph.lengths}
+    for _, guard, rest in remainders(graph):
+        demanded = Polynomial.of(rest.xreplace(dict(graph.definitions)) * guard.expr)
+        if demanded and demanded.expr.free_symbols.isdisjoint(varies):
+            top, below = rest.args if isinstance(rest, Modulo) else (rest, Integer(1))
+            yield demanded, f"the length {said(top)} does not divide by {said(below)}"
     for operator in graph.operators():
         for need in operator.needs:
             if number := _missing(graph, operator, need):

@@ -83,7 +83,10 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class InnerLength:
-    """A function of one item's lengths that must be at least 1, or the model cannot run the item."""
+    """A function of one item's lengths that must be at least 1, or the model cannot run the item.
+
+    Either it is what the model leaves of the item, or 1 less the remainder of a division.
+    """
 
     items: str
     formula: Formula

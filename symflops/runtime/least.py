@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     Owners = Mapping[str, tuple[str, int]]
 
 MOST_BITS = 40
+UNFIT = "is too short for the model, or does not divide as the model divides it"
 SHORT, WIDE = (1024, 3360, 32_000), (64, 448, 3360, 32_000)
 """Lengths of examples, of streams with one axis and with several; halves of them are lengths, too."""
 
 
 def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callable[[Mapping[str, int]], int]) -> str:
-    """Says that an item is too short: its place and stream, its length, and the least one.
+    """Says that an item is too short, or does not divide: its place and stream, its length, and the least one.
 
     ``owners`` has the stream of each axis, with its number of axes; ``left`` is what the model leaves of an item.
     """
@@ -28,7 +29,7 @@ def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callabl
         if least is not None and least > item[axis]:
             what = f"'{axis}' = {item[axis]}" if axes > 1 else f"length {item[axis]}"
             return f"item {place} of '{name}' has {what}, and the model needs at least {least}"
-    return f"item {place} of {described(item, owners)} is too short for the model"
+    return f"item {place} of {described(item, owners)} {UNFIT}"
 
 
 def described(item: Mapping[str, int], owners: Owners) -> str:

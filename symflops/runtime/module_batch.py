@@ -216,4 +216,5 @@ def too_short_item(
             what = f"'{axis}' = {lengths[place]}" if axes > 1 else f"length {lengths[place]}"
             return f"item {number} of '{name}' has {what}, and the model needs at least {high}"
     shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
-    return f"item {number} of '{rows[0][1][1]}' is too short for the model: {shown}"
+    told = "is too short for the model, or does not divide as the model divides it"
+    return f"item {number} of '{rows[0][1][1]}' ({shown}) {told}"

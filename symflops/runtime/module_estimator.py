@@ -243,12 +243,14 @@ class BoundEstimator(Generic[S, M]):
     @classmethod
     def _check(cls, sizes: Any, columns: Columns) -> None:
         """Refuse an item of which the model leaves nothing."""
+        many = columns and len(columns[0]) > 99 and "numpy" in sys.modules and not cls.whole
+        found = vectors_here() if many else None
         if cls._growing:
-            many = columns and len(columns[0]) > 99 and "numpy" in sys.modules and not cls.whole
-            found = vectors_here() if many else None
             smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
             if min(cls._inner(sizes, *smallest)) >= 1:
                 return
+        elif found is not None and found.all_left(cls._inner, sizes, columns):
+            return
         streams = [(items, name, axes) for items, of in cls.sets.items() for name, axes, _ in of]
         rows = [(items, name, axis, len(axes)) for items, name, axes in streams for axis in axes or ("",)]
         for items in dict.fromkeys(cls._inner_sets):

@@ -8,16 +8,20 @@ from symflops.runtime.batch import LONGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    Rests = Sequence[tuple[frozenset[str], Callable[[Mapping[str, int]], Any]]]
 
-def typical_lengths(
-    streams: Sequence[Any], inner: Sequence[tuple[frozenset[str], Callable[[Mapping[str, int]], Any]]]
-) -> dict[str, int]:
+MOST_RAISED = 2048
+"""By how much lengths are raised at most, so that they divide."""
+
+
+def typical_lengths(streams: Sequence[Any], inner: Rests) -> dict[str, int]:
     """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
 
-    Lengths of which too little is left are doubled. ``inner`` are the letters that such a rest reads, and the rest itself.
+    Lengths of which too little is left are doubled; if that does not make them divide, lengths are raised. ``inner`` are the
+    letters that a rest reads, and the rest itself, which must be at least 1.
     """
     absent = {stream.name: stream.absent for stream in left_out(streams)}
     found = {
@@ -25,10 +29,27 @@ def typical_lengths(
         for stream in streams
         for name in stream.variables
     }
-    for letters, rest in inner:
-        while rest(found) < 1 and max(found.values()) < LONGEST:
-            found |= {name: 2 * found[name] for name in found.keys() & letters}
+    for grown in (doubled(found, inner), raised(found, inner)):
+        fitting = next((lengths for lengths in grown if all(rest(lengths) >= 1 for _, rest in inner)), None)
+        if fitting is not None:
+            return fitting
     return found
+
+
+def doubled(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]:
+    """``lengths``, those of which too little is left doubled, again and again."""
+    found = dict(lengths)
+    while max(found.values(), default=0) < LONGEST:
+        yield found
+        short = {name for letters, rest in inner if rest(found) < 1 for name in letters}
+        found = {name: length * (1 + (name in short)) for name, length in found.items()}
+
+
+def raised(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]:
+    """``lengths`` that the rests read raised by 1, 2, ..., for divisions by other numbers than powers of 2."""
+    read = {name for letters, _ in inner for name in letters}
+    for more in range(1, MOST_RAISED):
+        yield {name: length + more * (name in read) for name, length in lengths.items()}
 
 
 def left_out(streams: Sequence[Any]) -> list[Any]:

@@ -54,6 +54,11 @@ def smallest(columns: Sequence[Any]) -> list[int]:
     return [int(column.min()) if len(column) else 1 for column in map(_array, columns)]
 
 
+def all_left(inner: Terms, sizes: Any, columns: Sequence[Any]) -> bool:
+    """Whether every item has at least 1 of each of the lengths that ``inner`` gives for whole columns."""
+    return all(np.min(left, initial=1) >= 1 for left in inner(sizes, *_measured(columns)[0]))
+
+
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
     """How an array that is not empty differs from one of non-negative integers with ``count`` axes."""
     if found.dtype.kind not in "iu":

@@ -65,7 +65,7 @@ graph:
   - b: {op: linear, from: y, width: D, when: "head == 'more'", to: y}
 outputs: [y]
 """
-CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4}
+CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4, "num_attention_heads": 1}
 BATCH = {"text": [10]}
 FORWARD = 2 * 10 * 2 * 4 * 4
 pytestmark = pytest.mark.filterwarnings("ignore:.*derived on the spot:UserWarning")
@@ -142,7 +142,7 @@ def test_classes_of_a_local_spec_are_kept_apart(project):
     (project / "specs/nn/llama.yaml").write_text(CLASSES)
     for _ in range(2):
         for name, count in (("First", 2), ("Second", 1)):
-            config = {"architectures": [name], "hidden_size": 4}
+            config = {"architectures": [name], "hidden_size": 4, "num_attention_heads": 1}
             assert symflops.estimate(config, BATCH)["parameters"] == count * 20 == symflops.load("llama").estimator(config).parameters
             assert lookup.interpreter("llama", config).parameters == count * 20
     with pytest.raises(SymflopsError, match="Third"):

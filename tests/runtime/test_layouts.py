@@ -39,7 +39,7 @@ def test_a_list_of_tensors_may_be_empty(pictures: list[dict[str, list[int]]]) ->
     assert estimator.forward(estimator.moments(**batch)) == 2 * 4 * (4 * 10 + 3 * rows)
 
 
-@pytest.mark.parametrize(("layout", "shape"), [("b x c", [3, 5, 4]), ("layer b x c", [7, 3, 5, 4]), ("x b c", [5, 3, 4])])
+@pytest.mark.parametrize(("layout", "shape"), [("b x c", [3, 5, 4]), ("7 b x c", [7, 3, 5, 4]), ("x b c", [5, 3, 4])])
 def test_items_may_be_any_dimension(layout: str, shape: list[int]) -> None:
     text = SPEC.replace('"b x c"', f'"{layout}"')
     model = Model(SpecFile(Path(), Path("one.yaml"), "one.yaml"), read(Source("one.yaml", text), lambda name: None))
