@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symflops.algebra.words import said
 from symflops.model.index_sets import ONCE
@@ -102,7 +102,23 @@ def taken_rows(least: int) -> Needs:
 
 expand = change_of_rows("expand", "copies along new or longer axes", copied_rows)
 pad = change_of_rows("pad", "rows added at the ends of axes", kept_lengths)
-pool = change_of_rows("pool", "rows made of several ones each; at least one is left", taken_rows(1))
+
+@operator_kind(
+    "pool",
+    "rows made of several ones each; at least one is left; over windows along axes that stay, it saves its operand",
+    FROM,
+    *ROWS,
+    saves="nothing",
+)
+def pool(call: Call) -> None:
+    """Fewer rows; autograd keeps what windows are made of, and nothing of a mean along a whole axis."""
+    old = call.operand().stream
+    changed(call, taken_rows(1))
+    axes, left = (dict(pair for part in stream.parts for pair in part.axes) for stream in (old, target_stream(call, old)))
+    if axes.keys() == left.keys() and not call.has("width") and Integer(1) not in left.values():
+        call.saves = "operands"
+
+
 slice_ = change_of_rows("slice", "the first rows, or those in the middle, of each axis; it may leave none", taken_rows(0))
 select = change_of_rows("select", "some of the rows, each at most once, in any order; it may leave none", taken_rows(0))
 
