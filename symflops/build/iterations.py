@@ -73,19 +73,21 @@ def unroll(
             names[entry.item.text] = item
         path = iteration_path(services, entry, frame, index)
         inner = frame.inside(path=path, names=names)
-        for name, old, new in place_body(services, place_entries, entry, inner):
+        for name, old, new in place_body(services, place_entries, entry, inner, index):
             if new.value is not None and new is not old:
                 services.graph.returned[new.value.id] = None
             frame.values[name] = new
 
 
 def place_body(
-    services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame
+    services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame, index: Expr
 ) -> list[tuple[str, Binding, Binding]]:
-    """Place the body of a repeat once; the outer names that it rebinds, each with its bindings before and after."""
+    """Place the body of a repeat once, at an index; the outer names that it rebinds, with their bindings before and after."""
     services.parameters.sharing += entry.shared
+    services.parameters.turns.append((entry, index))
     try:
         bound = inner.values.assigned_by(lambda: place_entries(entry.body, inner))
     finally:
         services.parameters.sharing -= entry.shared
+        services.parameters.turns.pop()
     return [(name, inner.values[name], new) for name, new in bound.items() if name in inner.values]

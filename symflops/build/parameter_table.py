@@ -14,6 +14,7 @@ from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Label
 from symflops.model.nodes import Parameter
 from symflops.model.path import Path
+from symflops.model.spec import Repeat
 from symflops.ops.kind import Call
 
 Claims = tuple[tuple[Parameter, bool], ...]
@@ -26,12 +27,14 @@ class ParameterTable:
     Attributes:
         claims: The parameters claimed so far.
         sharing: How many entries around the current one use their parameters a second time.
+        turns: The repeats around the current entry, each with the index of its iteration.
     """
 
     def __init__(self, definitions: Definitions) -> None:
         self.definitions = definitions
         self.claims: Journaled[Path, Claims] = Journaled()
         self.sharing = 0
+        self.turns: list[tuple[Repeat, Expr]] = []
 
     def claim(self, call: Call, frame: Frame, tied: bool, shared: bool) -> None:
         """Claim the parameters that an operator declares; ``tied`` if the spec names their paths."""
@@ -46,14 +49,34 @@ class ParameterTable:
             same = next((item for item in known if self._alike(item[0].shape, parameter.shape)), None)
             if same is None:
                 self._check_shapes(parameter, known, call)
+                if not (shared or self.sharing or tied):
+                    self._check_turns(parameter, call)
                 self.claims[parameter.path] = (*known, (parameter, tied))
                 continue
             call.parameters[position] = replace(parameter, shape=same[0].shape)
             repeated = shared or self.sharing or tied or same[1]
             if not repeated and same[0].exists & parameter.exists is not NO:
-                hint = "if the model calls this module twice, write 'shared: true'"
+                hint = self._without_path() or "if the model calls this module twice, write 'shared: true'"
                 message = f"parameter '{parameter.path}' is claimed twice"
                 call.fail("parameter-twice", message, "", hint, also=_claimed_at(same[0]))
+
+    def _check_turns(self, parameter: Parameter, call: Call) -> None:
+        """Refuse a parameter that all iterations of a repeat around it use, since its path lacks the index."""
+        for entry, index in self.turns:
+            used = parameter.path.indices
+            if entry.count is not None and index.free_symbols and index.free_symbols.isdisjoint(used):
+                hint = self._without_path() or "if all iterations use one module, write 'shared: true'"
+                call.fail("parameter-twice", f"all iterations of a repeat have one parameter '{parameter.path}'", "", hint)
+
+    def _without_path(self) -> str:
+        """The hint to write an index, if the innermost repeat that has its own parameters has no path."""
+        entry = next((entry for entry, _ in reversed(self.turns) if not entry.shared), None)
+        if entry is None or entry.path.text != "_":
+            return ""
+        index = entry.index.text if entry.index else "j"
+        named = "" if entry.index else f" and 'index: {index}'"
+        told = f"the repeat has no path: begin the paths in it with its index, as '{{{index}}}.name'{named}"
+        return f"{told}; if all iterations use one module, write 'shared: true' at the repeat"
 
     def _alike(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
         """Whether two shapes are equal for all sizes."""

@@ -277,7 +277,7 @@ class Segments:
         inner = frame.inside(path=path, names=names, nodes=nodes, decide=decider.decide)
         graph.counts.append(self.end - self.start)
         try:
-            return place_body(self.services, self.place_entries, entry, inner)
+            return place_body(self.services, self.place_entries, entry, inner, position)
         finally:
             graph.counts.pop()
 
@@ -292,8 +292,8 @@ class Segments:
         message = f"'{name}' enters the repeat with width {said(before.width)} and leaves it with width {said(after.width)}"
         if before.width == after.width:
             message = f"'{name}' leaves the repeat with other rows than it enters"
-        first = f"{self.entry.path.text}.0"
-        apart = f"if the first differs, write it outside, as '{first}', and 'repeat: n - 1, start: 1'; "
+        named = "" if self.entry.path.text == "_" else f", as '{self.entry.path.text}.0'"
+        apart = f"if the first differs, write it outside{named}, and 'repeat: n - 1, start: 1'; "
         hint = f"a name that exists outside is carried on: bind another one; {apart}if all do, repeat over range(n)"
         also = () if before.span is after.span else before.long if before.width == after.width else before.wide
         self.services.report.error("carried-mismatch", message, after.span, hint, also=also)
