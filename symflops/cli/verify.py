@@ -8,7 +8,8 @@ With --records the measured records below a folder are compared, without torch; 
 derived again, unless with --cold. Records that cannot be exact are listed in
 inexact.yaml beside the specs, each with its reason and the difference that is expected.
 
-Exit code 1 if a comparison is neither exact nor as its entry in inexact.yaml; with --strict also if a record has no spec.
+Exit code 1 if a comparison is neither exact nor as its entry in inexact.yaml, or a case fails; with --strict also if a record
+has no spec.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +179,54 @@ def compared(models: list[Any]) -> list[tuple[Any, list[Any]]]:
 
     reports: list[tuple[Any, list[Any]]] = [(model, []) for model in models]
     for found, case in cases(reports):
-        found[1].append(verify_live(found[0], case))
+        found[1].append(attempted(partial(verify_live, found[0], case), case))
+    checked([report for _, same in reports for report in same])
     for _, same in reports:
+        whole = [report for report in same if not isinstance(report, Failed)]
         for report in same:
-            print(render(report, same))
+            print(report if isinstance(report, Failed) else render(report, whole))
     return reports
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A case that could not be compared, and why."""
+
+    case: str
+    error: SymflopsError
+    exact: bool = False
+
+    @property
+    def why(self) -> str:
+        """What the error says, without the case."""
+        return str(self.error).removeprefix(f"{self.case}: ")
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.why}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {"case": self.case, "exact": False, "error": self.why}
+
+
+def attempted(compare: Callable[[], Any], case: Any) -> Any:
+    """The report on a case; of one that fails, why, so that the others are still compared."""
+    try:
+        return compare()
+    except SymflopsError as error:
+        return Failed(case.label, error)
+
+
+def checked(reports: Sequence[Any]) -> None:
+    """Raise what every case fails with, such as a package that is missing.
+
+    Raises:
+        SymflopsError: all cases fail, for one reason.
+    """
+    reasons = {report.why if isinstance(report, Failed) else "" for report in reports}
+    first = reports[0] if len(reasons) == 1 else None
+    if isinstance(first, Failed):
+        raise first.error
 
 
 def cases(models: list[Any]) -> Iterator[tuple[Any, Any]]:
@@ -200,9 +246,10 @@ def in_regime(args: argparse.Namespace) -> int:
     regime = regime_of(args.regime)
     reports = []
     for (model,), case in cases([(load(file),) for file in chosen_specs(args.specs)]):
-        reports.append(verify_regime(model, case, regime))
-        if not args.json:
-            print(render_regime(reports[-1]))
+        reports.append(attempted(partial(verify_regime, model, case, regime), case))
+    checked(reports)
+    for report in () if args.json else reports:
+        print(report if isinstance(report, Failed) else render_regime(report))
     if args.json:
         print(json.dumps({"schema": 1, "regime": regime.name, "cases": [report.as_json() for report in reports]}, indent=1))
     failed = sum(not report.exact for report in reports)

@@ -103,6 +103,7 @@ def taken_rows(least: int) -> Needs:
 expand = change_of_rows("expand", "copies along new or longer axes", copied_rows)
 pad = change_of_rows("pad", "rows added at the ends of axes", kept_lengths)
 
+
 @operator_kind(
     "pool",
     "rows made of several ones each; at least one is left; over windows along axes that stay, it saves its operand",

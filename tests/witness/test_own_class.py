@@ -172,6 +172,24 @@ def test_lora_is_what_one_counts(spec: Path, capsys: pytest.CaptureFixture[str])
     assert f"exact: {trainable} trainable parameters, {5760 + 3 * adapter:,} forward, {backward:,} backward FLOPs" in out
 
 
+def test_a_case_that_fails_leaves_the_others(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (spec.parent / "small.cases.yaml").write_text("- {config: {channels: 6, layers: -1.5}, batch: {latent: [5]}}\n" + CASES, "utf-8")
+    for more in ([], ["--regime", "full:train=outer.*"]):
+        assert main(["verify", str(spec), *more]) == 1
+        found = capsys.readouterr()
+        assert "exact:" in found.out and "cannot be built" in found.out and "2 cases, 1 not exact" in found.err
+    assert main(["verify", str(spec), "--regime", "full:train=outer.*", "--json"]) == 1
+    failed, exact = json.loads(capsys.readouterr().out)["cases"]
+    assert "cannot be built" in failed["error"] and not failed["exact"] and exact["exact"]
+
+
+def test_what_every_case_fails_with_is_the_error_of_the_command(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (spec.parent / "networks.py").write_text(MODULE.replace("return self.outer(x)", "raise ValueError('no')"), "utf-8")
+    (spec.parent / "small.cases.yaml").write_text(CASES * 2, "utf-8")
+    assert main(["verify", str(spec)]) == 2
+    assert capsys.readouterr().err.count("fails to run") == 1
+
+
 def test_a_wrong_regime_differs(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec.write_text(SPEC.replace("from: h, width: c, to: out", "from: h, width: c, bias: false, to: out"), "utf-8")
     assert main(["verify", str(spec), "--regime", "full:train=outer.*"]) == 1
