@@ -184,6 +184,8 @@ class _Walker:
                 return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
             case Setting(kind="text" | "item" | "number, list, same or valid"), str():
                 return Truth.of(fn.Equal(a.symbol, Str(b)))
+            case tuple(), tuple() if len(a) == len(b):
+                return all_of(self.equal(one, other, left, right) for one, other in zip(a, b, strict=True))
             case (str() | tuple(), _) | (_, str() | tuple()):
                 return YES if same(a, b) else NO
             case Truth(), Truth():

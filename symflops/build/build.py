@@ -67,6 +67,8 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     services = services_of(spec, report, definitions, streams, tuple(patterns))
     frame = Frame(Path(()), names, Journaled(), [], sizes=names)
     inputs = tuple(found for item in spec.inputs if (found := declare_input(item, frame, services)) is not None)
+    for _, expression in spec.requires:
+        demand(spec, expression, frame, services)
     EntryPlacer(services).place(spec.graph, frame)
     if services.limit.exceeded:
         raise SpecError([services.limit.exceeded])
@@ -151,6 +153,32 @@ def _derived(name: Name, expression: Expression, names: Mapping[str, Any], repor
         for diagnostic in error.diagnostics:
             report.add(diagnostic)
     return size_symbol(name.text)
+
+
+def demand(spec: Spec, expression: Expression, frame: Frame, services: Services) -> None:
+    """Demand a condition of a spec that sizes must fulfil."""
+    try:
+        condition = services.evaluator.condition(expression, frame)
+        fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols tell them
+        services.graph.demand(condition, f"'{expression.text}' does not hold{fields}")
+    except SpecError as error:
+        for diagnostic in error.diagnostics:
+            services.report.add(diagnostic)
+
+
+def fields_read(spec: Spec, expression: Expression) -> list[str]:
+    """The fields of a config that an expression reads, through derived sizes too."""
+    formulas = {name.text: formula for name, formula in spec.derived}
+    keys = {size.name.text: size.keys[0] for size in spec.sizes}
+    found: dict[str, None] = {}
+    waiting = [name for name, _ in letters(expression)]
+    while waiting:
+        name = waiting.pop(0)
+        if name in keys:
+            found[keys[name]] = None
+        elif name in formulas:
+            waiting += [inner for inner, _ in letters(formulas.pop(name))]
+    return list(found)
 
 
 def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[str, int, Truth] | None:

@@ -8,7 +8,7 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symflops.algebra.functions import Excess, Reading, is_index, size_symbol
-from symflops.algebra.truth import NO, Truth
+from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.scopes import Binding, Frame
 from symflops.frontend.bound_names import assigned, named_results
 from symflops.model.index_sets import ONCE
@@ -51,6 +51,11 @@ class GraphBuilder:
         """Demand that a repeat under a condition does not run a negative number of times; an index or a list may say so."""
         if not count.is_nonnegative and not (count.has(Reading) or any(is_index(one.name) for one in count.free_symbols)):
             self.fits.setdefault(Excess(-count) * guard.expr, f"'repeat: {text}' is negative")
+
+    def demand(self, condition: Truth, text: str) -> None:
+        """Demand that a condition of sizes holds."""
+        if condition is not YES:
+            self.fits.setdefault((~condition).expr, text)
 
     def leave_out(self, letters: Iterable[str]) -> None:
         """Note the sizes of parts that a repeat without iterations reads."""

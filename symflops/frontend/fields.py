@@ -65,6 +65,7 @@ DOCUMENT = (
     Field("pipelines", Form.TEXTS, "pipeline classes that contain it"),
     Field("sizes", Form.NAMED, "letters, with the config fields that they are read from", fields=SIZE),
     Field("derived", Form.NAMED, "sizes that are formulas of others"),
+    Field("requires", Form.NAMED, "conditions that sizes must fulfil, by a name of each; a config that does not is refused"),
     Field("variants", Form.NAMED, "published structures, each by the config fields that differ"),
     Field("streams", Form.NAMED, "rows that vary with the batch", fields=STREAM),
     Field("inputs", Form.NAMED, "what the model receives", fields=INPUT),

@@ -115,6 +115,7 @@ class _Document:
             classes=classes,
             decided=decided,
             baseline=read_baseline(given.get("baseline"), self.shapes),
+            requires=self.requires(given.get("requires")),
         )
         outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
         self.buildable = all(finding.code in HARMLESS for finding in outside)
@@ -215,6 +216,11 @@ class _Document:
     def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
         pairs = self.shapes.mapping(node, "'derived'")
         return self.shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a derived size")
+
+    def requires(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
+        pairs = self.shapes.mapping(node, "'requires'")
+        found = ((Name(key.text, key.span), self.shapes.expression(value, f"'{key.text}'")) for key, value in pairs)
+        return tuple((name, expression) for name, expression in found if expression is not None)
 
     def streams(self, node: Node | None) -> tuple[StreamSpec, ...]:
         found = []

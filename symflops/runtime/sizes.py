@@ -81,10 +81,11 @@ def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
         return Unsaid(str(error))
 
 
-def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
+def sizes_of(program: Stored, config: Mapping[str, Any], structured: bool = True) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
 
-    A size of which the spec does not say what null makes is :class:`Unsaid`.
+    A size of which the spec does not say what null makes is :class:`Unsaid`. Whether sizes fit each other is asked only if the
+    config has the structure of the program (``structured``).
 
     Raises:
         ConfigError: a field that has no default is missing, one is not of its type, the census refuses its value, or
@@ -102,7 +103,7 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
     for row in program.document["definitions"]:
         known[row["letter"]] = _said(program, row["formula"], known)
-    for row in program.document.get("requirements", ()):
+    for row in program.document.get("requirements", ()) if structured else ():
         left = _said(program, row["formula"], known)
         if type(left) is not Unsaid and left != 0:
             raise ConfigError(f"the config does not fit the model: {row['text']}")
