@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from symflops.diagnostics.errors import SymflopsError
 from symflops.questions.baseline import against
 from tests.docs.pages import DOCS, blocks
 from tests.shipped import load
@@ -91,7 +92,19 @@ def test_a_baseline_has_a_page_section(tmp_path):
     assert (told.baseline, told.letter, told.points[-1].own < told.points[-1].base) == ("dense_decoder", "n", True)
 
 
+def test_conditions_hold_for_the_configs_that_they_name(tmp_path):
+    (block,) = [block for block in EXAMPLES if block.text.startswith("requires:")]
+    path = tmp_path / "example.yaml"
+    text = FRAME.replace("streams:", f"  widths: {{key: widths, default: [4, 4]}}\n{block.text}streams:", 1)
+    path.write_text(text + "  - norm: {op: rms_norm, from: h, to: h}\noutputs: [h]\n", "utf-8")
+    config = dict.fromkeys(("width", "hidden", "heads", "layers", "window", "experts", "chosen", "vocabulary"), 8)
+    assert load(path).estimator(config | {"head_dim": 4}, "full").parameters == 8
+    for wrong, words in (({"head_dim": 3}, "'d % 2 == 0'"), ({"head_dim": 4, "widths": [4, 8]}, "widths")):
+        with pytest.raises(SymflopsError, match=words):
+            load(path).estimator(config | wrong, "full")
+
+
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
-    assert len(ENTRIES) + 7 == len(EXAMPLES)  # the others are whole documents or other parts: classes, streams and blocks
+    assert len(ENTRIES) + 8 == len(EXAMPLES)  # the others are whole documents or other parts: classes, conditions, streams and blocks
     assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))
