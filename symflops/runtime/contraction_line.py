@@ -21,7 +21,7 @@ class Line:
     moment's place and a coefficient.
     """
 
-    __slots__ = ("backward", "contraction", "forward", "module", "recomputed", "unit", "vector", "within")
+    __slots__ = ("_within", "backward", "contraction", "forward", "module", "recomputed", "unit", "vector")
 
     def __init__(
         self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], places: Mapping[int, int],
@@ -29,7 +29,7 @@ class Line:
     ) -> None:  # fmt: skip
         self.module, shared, *rest = line_of(document, document["all_lines"][position])
         work = document["work"][shared]
-        self.within: tuple[str, ...] = tuple(rest[0]["within"]) if rest else leading(self.module)
+        self._within: Sequence[str] = rest[0]["within"] if rest else ()
         self.contraction: str = work["contraction"]
         self.unit = value(work["unit"]) if shares == 1 else settled(Fraction(value(work["unit"]), shares))
         self.forward = value(work["forward"])
@@ -38,6 +38,11 @@ class Line:
         counts = work.get("seen", True) or unseen
         pairs = document["all_amounts"][work["amount"]]["useful" if kind == "useful" else "executed"]
         self.vector = [(places[moment], value(formula)) for moment, formula in pairs] if counts else []
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """The modules that run while this does, outermost first."""
+        return tuple(self._within) or leading(self.module)
 
     def once(self, values: Sequence[int]) -> Any:
         """FLOPs of one execution, on the moments of a batch."""

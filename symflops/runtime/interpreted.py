@@ -6,6 +6,7 @@ It has the interface of the generated ones (:class:`symflops.runtime.protocol.Es
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import BoundFormulas, ConfigError
@@ -23,7 +24,7 @@ from symflops.runtime.module_sizes import settled
 from symflops.runtime.moments import Flops, Moments, summed
 from symflops.runtime.per_token import active_of
 from symflops.runtime.shown import markdown_of
-from symflops.runtime.sizes import sizes_of, unanswered
+from symflops.runtime.sizes import check_fit, sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, plain, stored_of
 
 TYPE_CHECKING = False
@@ -68,12 +69,14 @@ class InterpretedEstimator:
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit = stored.of_convention("units", convention)
         self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
-        self.sizes = sizes_of(stored, config)
+        self.sizes = sizes_of(stored, config, False)
         for letter, value in stored.fixed:
             if plain(self.sizes[letter]) != value:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
+        check_fit(stored, self.sizes)
         chosen = stored.regimes[regime]
         self._values: dict[int, Any] = {}
+        self._last: tuple[Moments, list[Any]] | None = None
         self._formulas = BoundFormulas(stored.formulas.nodes, self.sizes)
         self.padded = stored.of_convention("lengths", convention) == PADDED
         self.places = stored.places(convention)
@@ -232,9 +235,16 @@ class InterpretedEstimator:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
+    def _work(self, m: Moments) -> list[Any]:
+        """FLOPs of one execution of each line; those of the last moments are kept, which all passes ask for."""
+        if self._last is None or self._last[0] is not m:
+            values = self._of(m)
+            self._last = m, [line.once(values) for line in self._lines]
+        return self._last[1]
+
     def _pass(self, m: Moments, kind: str) -> int:
-        values = self._of(m)
-        return _whole(sum(line.once(values) * getattr(line, kind) for line in self._lines))
+        counts = map(attrgetter(kind), self._lines)
+        return _whole(sum([size * count for size, count in zip(self._work(m), counts, strict=True) if count]))
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -255,9 +265,7 @@ class InterpretedEstimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, list[Any]] = {}
-        values = self._of(m)
-        for line in self._lines:
-            size = line.once(values)
+        for line, size in zip(self._lines, self._work(m), strict=True):
             sums = found.setdefault(line.module, [0, 0, 0])
             for position, count in enumerate((line.forward, line.backward, line.recomputed)):
                 sums[position] += size * count
@@ -265,14 +273,14 @@ class InterpretedEstimator:
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
-        work = ((line, line.once(self._of(m))) for line in self._lines)
+        work = zip(self._lines, self._work(m), strict=True)
         found = summed(((line.module, line.contraction), flops * (line.forward + line.backward)) for line, flops in work)
         return {contraction: settled(flops) for contraction, flops in found.items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
-        values = self._of(m)
-        found = summed((line.within, line.once(values) * line.forward) for line in self._lines)
+        work = zip(self._lines, self._work(m), strict=True)
+        found = summed((line.within, flops * line.forward) for line, flops in work)
         return {modules: _whole(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:

@@ -103,8 +103,18 @@ def sizes_of(program: Stored, config: Mapping[str, Any], structured: bool = True
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
     for row in program.document["definitions"]:
         known[row["letter"]] = _said(program, row["formula"], known)
-    for row in program.document.get("requirements", ()) if structured else ():
-        left = _said(program, row["formula"], known)
+    if structured:
+        check_fit(program, known)
+    return known
+
+
+def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
+    """Check that sizes fit each other, as a program demands of those of its structure.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    for row in program.document.get("requirements", ()):
+        left = _said(program, row["formula"], sizes)
         if type(left) is not Unsaid and left != 0:
             raise ConfigError(f"the config does not fit the model: {row['text']}")
-    return known
