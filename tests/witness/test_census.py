@@ -363,3 +363,18 @@ def test_fields_that_only_the_spec_reads_are_varied(tmp_path):
     assert further_fields([ConfigField(name) for name in declared], [{"width": 4}], read) == read
     qwen2 = shipped("qwen2")
     assert ConfigField("head_dim", "int") in read_fields(qwen2.spec.sizes, ["hidden_size", "num_attention_heads"])
+
+
+def test_what_a_census_found_does_not_hide_it_when_it_is_taken_again(tmp_path):
+    """The least value that a census tells of a size that others decide is no answer of the spec's own."""
+    (tmp_path / "edges.py").write_text(textwrap.dedent(EDGES))
+    spec = tmp_path / "edges.yaml"
+    spec.write_text(EDGES_SPEC.replace("default: 4}", "default: D}", 1))
+    (tmp_path / "edges.cases.yaml").write_text("- config: {width: 12, out: 8, heads: 4, layers: 4}\n  batch: {text: [3]}\n")
+    texts = []
+    for _ in range(2):
+        model = load(spec)
+        texts.append(text_of(document_of(model, taken(model, 18))))
+        census_path(spec).write_text(texts[-1])
+    assert texts[0] == texts[1] and '"out": {"values": [null], "least": 1}' in texts[0]
+    assert any("'out' would be below 1" in row.text for row in load(spec).program().requirements)

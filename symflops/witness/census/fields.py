@@ -83,16 +83,16 @@ def further_fields(
     return [*map(ConfigField, computed), *more]
 
 
-WORDS = {"number": "int", "position": "int", "rational": "float", "flag": "bool", "text": "str", "list": "list"}
-"""The annotation of a field by the type of the size that a spec reads from it."""
+ANNOTATIONS = {"number": "int", "rational": "float", "flag": "bool"}
+"""The annotation of a field by the type of the size that a spec reads from it; no list of words is known of others."""
 
 
 def read_fields(sizes: Iterable[SizeSpec], aliases: Iterable[str]) -> list[ConfigField]:
-    """The fields that a spec reads, by their first names, of sizes that have no ``aliases`` of declared fields."""
+    """The numbers and flags that a spec reads, by their first names, without those of declared fields (``aliases``)."""
     return [
-        ConfigField(size.keys[0], WORDS.get(size.kind, "Any"))
+        ConfigField(size.keys[0], ANNOTATIONS[size.kind])
         for size in sizes
-        if size.keys and size.evaluation is None and not set(size.keys) & {*aliases, *ABOUT_FILES}
+        if size.kind in ANNOTATIONS and size.evaluation is None and not set(size.keys) & {*aliases, *ABOUT_FILES}
     ]
 
 

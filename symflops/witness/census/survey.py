@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symflops.api import Model
+from symflops.api import Model, program_in
+from symflops.compiler import Goal
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.program import Program
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -84,7 +85,7 @@ class Derivations:
         config = in_evaluation(self.model.spec, config)
         pair = next((pair for pair in self.programs if fits(pair[1], config)), None)
         if pair is None:
-            program = replace(self.model.program(["full"], ["torch"], config), census=None)
+            program = program_in(self.model.required(Goal.PROGRAM, ["full"], ["torch"], config, census=None))
             pair = program, replace(program, requirements=())
             self.programs.append(pair)
         found = pair[unfit]
