@@ -62,7 +62,7 @@ configure = arguments_of(
     argument("--format", required=True, choices=NAMES, help="what to write"),
     argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
     argument("--width", choices=("page", "column"), help="of the text that LaTeX fragments go into: one column, or two"),
-    argument("-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"),
+    argument("-o", "--out", metavar="DIR", help="the folder or file to write to; default: standard output, a PDF to this folder"),
     STRUCTURE,
     ASSUME,
     NUMERIC,
@@ -82,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     from symflops.system.files import write
 
     for name, text in texts.items():
-        path = Path(folder) / name
+        path = Path(folder)
+        alone = len(texts) == 1 and path.suffix == Path(name).suffix and not path.is_dir()
+        path = path if alone else path / name
         try:
             write(path, text)
         except OSError as error:

@@ -68,3 +68,9 @@ def test_latex_that_fails_is_told(capsys: pytest.CaptureFixture[str], monkeypatc
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     code, _, err = run(capsys, "llama", "--format", "pdf", "-o", str(tmp_path / "out"))
     assert code == 2 and "! Undefined control sequence." in err and not (tmp_path / "out").exists()
+
+
+def test_a_file_or_a_folder_is_written_to(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for out, path in (("page.md", "page.md"), ("folder", "folder/linear.md"), ("other.tex", "other.tex/linear.md")):
+        assert main(["render", "linear", "--format", "markdown", "-o", str(tmp_path / out)]) == 0
+        assert (tmp_path / path).read_text().startswith("<!--") and str(tmp_path / path) in capsys.readouterr().err
