@@ -62,7 +62,7 @@ configure = arguments_of(
     argument("--format", required=True, choices=NAMES, help="what to write"),
     argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
     argument("--width", choices=("page", "column"), help="of the text that LaTeX fragments go into: one column, or two"),
-    argument("-o", "--out", metavar="DIR", help="the folder or file to write to; default: standard output, a PDF to this folder"),
+    argument("-o", "--out", metavar="DIR", help="the folder or file to write to; default: standard output, or here a PDF"),
     STRUCTURE,
     ASSUME,
     NUMERIC,
