@@ -87,7 +87,7 @@ class Operators:
                 tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
                 call.flows and not frame.no_grad, role, call.caption, entry.span,
                 frame.visits_of(entry.path, call.path, shared), around.regions, tuple(call.needs),
-                fits=tuple(call.fits),
+                fits=tuple(call.fits), bare=bool(entry.fields.get("weight")),
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

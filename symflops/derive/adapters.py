@@ -70,6 +70,9 @@ class _Insertion:
         if node.kind not in KINDS:
             message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"
             raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets are linears and convolutions")])
+        if node.bare:
+            message = f"an adapter cannot stand on '{node.path}', which uses '{node.parameters[0].path}' without calling a module"
+            raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets are modules: linears and convolutions")])
         return True
 
     def value(self, like: Value, width: Expr | None) -> Value:
@@ -118,11 +121,7 @@ class _Insertion:
         return [*nodes, total]
 
     def sides(self, node: Operator, weight: Parameter) -> tuple[Expr, tuple[Expr, ...]]:
-        """The width of the result and the other sizes of a weight, also if a linear's is stored (in, out).
-
-        Raises:
-            SpecError: several operators share the weight, each with a slice of it.
-        """
+        """The width of the result and the other sizes of a weight, also if a linear's is stored (in, out)."""
         shape = weight.shape
         if node.kind != "linear":
             return shape[0], shape[1:]

@@ -39,6 +39,8 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
             continue
         for pattern in (written.removesuffix(suffix) for written in missing[:MOST_REPORTED]):
             hint = did_you_mean(pattern, [*names, *tails(pattern, names)], some)
+            if field == "targets" and any_fits(spelled(pattern, graph.listed), [marked(path, chosen) for path in uncalled(graph)]):
+                hint = "the model uses the weight of this module without calling it: no adapter runs beside it"
             message = f"'{pattern}' under '{field}' of regime '{regime.name}' matches nothing"
             report.error("unmatched-pattern", message, regime.places.get(pattern), hint)
     for pattern in sorted(set(regime.train) & set(regime.freeze)):
@@ -81,7 +83,14 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
 def is_adapted(operator: Operator) -> bool:
     """Whether an operator may be the base of an adapter, and no part of one."""
     weights = operator.parameters
-    return operator.kind in KINDS and bool(weights) and not any(weight.adapter for weight in weights)
+    return operator.kind in KINDS and not operator.bare and bool(weights) and not any(weight.adapter for weight in weights)
+
+
+def uncalled(graph: Graph) -> Iterator[Path]:
+    """The modules whose weights another module uses, as attention of PyTorch does that of its ``out_proj``."""
+    for operator in graph.operators():
+        if operator.bare:
+            yield from (weight.path.parent for weight in operator.parameters if weight.path.parent != operator.path)
 
 
 def tails(pattern: str, names: Iterable[str]) -> list[str]:

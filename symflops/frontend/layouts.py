@@ -56,7 +56,7 @@ def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter)
                 message = f"the layout '{' '.join(words)}' has two widths, '{width}' and '{word}'"
                 report.error("duplicate-name", message, span, f"{WIDTHS} '1*{given}'")
             width = word
-        elif given in found and "=" not in given and not given.isdigit():
+        elif given in found and "=" not in given and not given.isdigit() and word not in scope.axes:
             report.error("duplicate-name", f"the layout '{' '.join(words)}' names two dimensions '{word}'", span)
         found.append(given)
     return tuple(found)
@@ -67,7 +67,8 @@ def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
     if word in scope.variables or word == ITEMS or "=" in word or word.isdigit():
         return word
     if word in scope.axes:
-        return scope.axes[word].replace(" ", "")
+        length = scope.axes[word].replace(" ", "")
+        return f"1*{length}" if length in scope.letters else length
     if not word.isidentifier():
         for name in _unknown(word, scope, span, report):
             hint = f"it has sizes, batch variables ({', '.join(sorted(scope.variables)) or 'none'}) and '{ITEMS}' for the items"

@@ -135,7 +135,8 @@ class Operator:
     ``factors``, each for the gradient of the other one. ``visits`` are the calls that run it from outside of its parent module.
     ``role`` and ``regions`` are what conventions count it under, as the spec says it; ``inferred`` and ``shown`` are the
     role and the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not
-    run, ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not.
+    run, ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not. ``bare`` is True if its weight
+    is a parameter of the parent, or of a module that is not called: no adapter runs beside it.
     """
 
     id: int
@@ -157,6 +158,7 @@ class Operator:
     inferred: str = ""
     shown: tuple[str, ...] = ()
     fits: tuple[tuple[Expr, str], ...] = ()
+    bare: bool = False
 
     @property
     def modules(self) -> tuple[Path, ...]:

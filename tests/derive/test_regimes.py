@@ -222,6 +222,13 @@ class TestFindings:
         ((code, message, hint),) = findings(f"lora:targets={target}")
         assert code == "bad-adapter" and "cannot stand on" in message and hint == "targets are linears and convolutions"
 
+    def test_an_adapter_on_a_weight_that_is_used_without_its_module(self) -> None:
+        """PyTorch's attention has its weights in one product each and does not call ``out_proj``."""
+        ((code, message, hint),) = findings("lora:targets=*.out_proj", "transformer_encoder_layer")
+        assert code == "unmatched-pattern" and "matches nothing" in message and "without calling it" in hint
+        ((code, message, hint),) = findings("lora:targets=self_attn", "transformer_encoder_layer")
+        assert code == "bad-adapter" and "uses 'self_attn.in_proj_weight' without calling a module" in message
+
     def test_contradictions(self) -> None:
         ((code, message, hint),) = findings("full:train=*.q_proj*|*.up_proj*,freeze=*.q_proj*")
         assert code == "contradiction" and "both trains and freezes '*.q_proj*'" in message and hint == "take it from one of the lists"
