@@ -17,7 +17,7 @@ from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import per_token, tokens_of
 from symflops.runtime.stored import Stored
-from symflops.system.reading import read_bytes, read_json
+from symflops.system.reading import parse_json, read_bytes, read_json
 
 __all__ = [
     "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "estimate", "estimator",
@@ -62,7 +62,7 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
 def read_config(path: str | Mapping[str, Any]) -> dict[str, Any]:
     """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
 
-    A config that was read stays as it is.
+    The text of a JSON object is read, too; a config that was read stays as it is.
 
     Raises:
         SymflopsError: there is none, or it is not a JSON object.
@@ -72,7 +72,7 @@ def read_config(path: str | Mapping[str, Any]) -> dict[str, Any]:
     if os.path.isdir(path):
         names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
         path = next((name for name in names if os.path.isfile(name)), names[1])
-    config = read_json(path)
+    config = parse_json(path, "the config") if str(path).lstrip().startswith("{") else read_json(path)
     if not isinstance(config, dict):
         raise SymflopsError(f"{path}: not a JSON object")
     if os.path.basename(path) == "model_index.json":

@@ -37,7 +37,7 @@ def arguments_of(*arguments: Argument) -> Callable[[argparse.ArgumentParser], No
 SPEC = argument("spec", metavar="SPEC", help="name or path of a spec")
 SPEC_OR_CONFIG = argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
 SPECS = argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-CONFIG = argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
+CONFIG = argument("--config", metavar="PATH", help="config.json, model_index.json, a folder with one, or JSON")
 STRUCTURE = argument("--config", metavar="PATH", help="a page for this config: its conditions are decided")
 ASSUME = argument("--assume", default="", metavar="N=V,..", help='sizes to put into formulas, e.g. "qk_norm=null, K=0"')
 NUMERIC = argument("--numeric", action="store_true", help="formulas with numbers: of --config, or of the defaults")

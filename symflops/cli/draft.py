@@ -15,7 +15,7 @@ from typing import Any
 
 from symflops.cli.arguments import argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
-from symflops.system.reading import read_json
+from symflops.system.reading import parse_json, read_json
 
 configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
@@ -125,11 +125,11 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     return (read(args.config) if args.config else config), (read(args.inputs) if args.inputs else inputs), options
 
 
-def read(path: str) -> Any:
-    """A JSON file with an object in it."""
-    found = read_json(path)
+def read(text: str) -> Any:
+    """The object of a JSON file, or the text of one."""
+    found = parse_json(text, "the JSON") if text.lstrip().startswith("{") else read_json(text)
     if not isinstance(found, dict):
-        raise SymflopsError(f"{path}: not a JSON object")
+        raise SymflopsError(f"{text}: not a JSON object")
     return found
 
 

@@ -89,10 +89,10 @@ def test_folders_and_files_with_a_config(tmp_path, capsys):
     batch = '{"text": [8]}'
     for command in (("estimate", "--batch", batch), ("explain", "--batch", batch), ("compare", "--regimes", "full", "--batch", batch), ("mfu", "--batch", batch, "--seconds", "1", "--peak", "9")):
         found = []
-        for words in ((str(tmp_path / "m"),), ("llama", "--config", str(tmp_path / "m"))):
+        for words in ((str(tmp_path / "m"),), ("llama", "--config", str(tmp_path / "m")), ("llama", "--config", json.dumps(LLAMA))):
             assert main([command[0], *words, *command[1:], "--json"]) == 0
             found.append(json.loads(capsys.readouterr().out))
-        assert found[0] == found[1]
+        assert found[0] == found[1] == found[2]
     assert main(["graph", str(tmp_path / "m")]) == 0 and "flowchart" in capsys.readouterr().out
     assert main(["check", "LlamaModel"]) == 0
 

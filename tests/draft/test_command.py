@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from symflops.cli.draft import save
+from symflops.cli.draft import read, save
 from symflops.diagnostics.errors import SymflopsError
 
 TEXT = "name: tiny\ntitle: Draft of Tiny\n"
@@ -21,3 +21,10 @@ def test_what_cannot_be_written_is_not_lost(tmp_path, capsys):
     with pytest.raises(SymflopsError, match="file"):
         save(tmp_path / "file" / "mine.yaml", TEXT)
     assert capsys.readouterr().out == TEXT
+
+
+def test_json_is_a_file_or_the_text_itself(tmp_path):
+    (tmp_path / "a.json").write_text('{"width": 8}', "utf-8")
+    assert read('{"width": 8}') == read(str(tmp_path / "a.json")) == {"width": 8}
+    with pytest.raises(SymflopsError, match="not JSON"):
+        read('{"width": 8')
