@@ -124,7 +124,7 @@ class Sizes(ModelSizes):
         ("mlp_bias", "flag", ("text_config.mlp_bias",)),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "LlavaNextForConditionalGeneration": {'words': {'projector_hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'vision_feature_select_strategy': ['default']}},
+        "LlavaNextForConditionalGeneration": {'guarded': {'vision_config.num_hidden_layers': {'values': [], 'least': 1}, 'text_config.head_dim': {'values': [None], 'least': 2}, 'vision_feature_layer': {'values': [], 'least': -5}}, 'words': {'vision_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'text_config.hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'projector_hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu'], 'vision_feature_select_strategy': ['default']}},
     }
 
     def __init__(
@@ -396,10 +396,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
         Dv = sizes.vision_hidden_size; Hv = sizes.vision_num_attention_heads; H = sizes.num_attention_heads
-        G = sizes.num_key_value_heads
+        G = sizes.num_key_value_heads; d = sizes.head_dim
         return (
             (Dv % Hv, "the width of 'q', Dv, does not divide into Hv heads (vision_config.hidden_size, vision_config.num_attention_heads)"),
             (H % G, "H query heads do not divide into G groups (text_config.num_attention_heads, text_config.num_key_value_heads)"),
+            (max(0, 2 - d), "'text_config.head_dim' would be below 2, with which the model runs otherwise"),
         )
 
     @staticmethod

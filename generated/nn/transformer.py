@@ -2,7 +2,7 @@
 # sha256 6884377e07cf554fdadd289472a62400c578f6b0019693613757c6dac28699f9  specs/nn/transformer.yaml
 # sha256 ce1c02a3789e88dabd57e651c7e449e61a101bb56a92bb1c851c27d074c52680  specs/blocks/decoder_layer.yaml
 # sha256 d5d13fa45c68f18afe73d0eed026614a6811092a8aea0f45b02f8a08ac84c4bb  specs/blocks/encoder_layer.yaml
-# sha256 7000c66422e6fded92169df1304fe67c2eb4bde8598c102044d66d14570420e1  specs/blocks/multihead_attention.yaml
+# sha256 ab29b2793b6cc580cc47d61c9f9433b9e52a7b146fbbf8c7d373ac625638650c  specs/blocks/multihead_attention.yaml
 # fmt: off
 # ruff: noqa: B002, E702, E741, F841, RUF100
 """torch's encoder-decoder transformer: parameters and FLOPs in closed form.
@@ -118,23 +118,20 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     multihead_attn_pairs_ = (0, 0, 0, 0, 1, 0)
     # module, runs over, FLOPs each; then for full, forward, checkpointed: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("encoder.layers.*.self_attn",                source_,           2*D**2,  (3*L, (3*(M >= 1)*((L >= 1)*first + max(0, L - 1)), 3*L*(M >= 1)))),  # y = xW
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,  2*D,     (L, (L*(M >= 1), L*(M >= 1)))),  # scores = qk
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,  2*D,     (L, (L*(M >= 1), L*(M >= 1)))),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",       source_,           2*D**2,  (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
-        ("encoder.layers.*.linear1",                  source_,           2*D*F,   (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
-        ("encoder.layers.*.linear2",                  source_,           2*D*F,   (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
-        ("decoder.layers.*.self_attn",                target_,           2*D**2,  (3*M, (3*((M >= 1)*first + max(0, M - 1)), 3*M), 3*M)),  # y = xW
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,  2*D,     (M, (M, M), M)),  # scores = qk
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,  2*D,     (M, (M, M), M)),  # mix = pv
-        ("decoder.layers.*.self_attn.out_proj",       target_,           2*D**2,  (M, (M, M), M)),  # y = xW
-        ("decoder.layers.*.multihead_attn",           target_,           2*D**2,  (M, (M, M), M)),  # y = xW
-        ("decoder.layers.*.multihead_attn",           source_,           2*D**2,  (2*M, (2*M, 2*M), 2*M)),  # y = xW
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     (M, (M, M), M)),  # scores = qk
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     (M, (M, M), M)),  # mix = pv
-        ("decoder.layers.*.multihead_attn.out_proj",  target_,           2*D**2,  (M, (M, M), M)),  # y = xW
-        ("decoder.layers.*.linear1",                  target_,           2*D*F,   (M, (M, M), M)),  # y = xW
-        ("decoder.layers.*.linear2",                  target_,           2*D*F,   (M, (M, M), M*(1 - first))),  # y = xW
+        ("encoder.layers.*.self_attn",       source_,           2*D**2,  (4*L, ((M >= 1)*(4*L - 3*(L >= 1)*(1 - first)), 4*L*(M >= 1)))),  # y = xW
+        ("encoder.layers.*.self_attn",       self_attn_pairs_,  2*D,     (L, (L*(M >= 1), L*(M >= 1)))),  # scores = qk
+        ("encoder.layers.*.self_attn",       self_attn_pairs_,  2*D,     (L, (L*(M >= 1), L*(M >= 1)))),  # mix = pv
+        ("encoder.layers.*.linear1",         source_,           2*D*F,   (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
+        ("encoder.layers.*.linear2",         source_,           2*D*F,   (L, (L*(M >= 1), L*(M >= 1)))),  # y = xW
+        ("decoder.layers.*.self_attn",       target_,           2*D**2,  (4*M, (4*M - 3*(M >= 1)*(1 - first), 4*M), 4*M)),  # y = xW
+        ("decoder.layers.*.self_attn",       self_attn_pairs_2_,  2*D,     (M, (M, M), M)),  # scores = qk
+        ("decoder.layers.*.self_attn",       self_attn_pairs_2_,  2*D,     (M, (M, M), M)),  # mix = pv
+        ("decoder.layers.*.multihead_attn",  target_,           2*D**2,  (2*M, (2*M, 2*M), 2*M)),  # y = xW
+        ("decoder.layers.*.multihead_attn",  source_,           2*D**2,  (2*M, (2*M, 2*M), 2*M)),  # y = xW
+        ("decoder.layers.*.multihead_attn",  multihead_attn_pairs_,  2*D,     (M, (M, M), M)),  # scores = qk
+        ("decoder.layers.*.multihead_attn",  multihead_attn_pairs_,  2*D,     (M, (M, M), M)),  # mix = pv
+        ("decoder.layers.*.linear1",         target_,           2*D*F,   (M, (M, M), M)),  # y = xW
+        ("decoder.layers.*.linear2",         target_,           2*D*F,   (M, (M, M), M*(1 - first))),  # y = xW
     ]
 
 

@@ -2,7 +2,7 @@
 # sha256 9bf30ab98fb2bd868cbd79888113aa3eb8c81d0b1bdab2c6a3073b2b97ea9be2  specs/nn/transformer_decoder_layer.yaml
 # sha256 53842a8a57a1044b29cf967b720b320197757f658f271b7bf0e521ab9eed3c29  specs/nn/transformer_encoder_layer.yaml
 # sha256 ce1c02a3789e88dabd57e651c7e449e61a101bb56a92bb1c851c27d074c52680  specs/blocks/decoder_layer.yaml
-# sha256 7000c66422e6fded92169df1304fe67c2eb4bde8598c102044d66d14570420e1  specs/blocks/multihead_attention.yaml
+# sha256 ab29b2793b6cc580cc47d61c9f9433b9e52a7b146fbbf8c7d373ac625638650c  specs/blocks/multihead_attention.yaml
 # fmt: off
 # ruff: noqa: B002, E702, E741, F841, RUF100
 """A layer of torch's transformer decoder: parameters and FLOPs in closed form.
@@ -103,17 +103,15 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     multihead_attn_pairs_ = (0, 0, 0, 0, 1)
     # module, runs over, FLOPs each; then for full, forward: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
-        ("self_attn",                target_,           2*D**2,  (3, (3*first, 3))),  # y = xW
-        ("self_attn",                self_attn_pairs_,  2*D,     (1, (1, 1))),  # scores = qk
-        ("self_attn",                self_attn_pairs_,  2*D,     (1, (1, 1))),  # mix = pv
-        ("self_attn.out_proj",       target_,           2*D**2,  (1, (1, 1))),  # y = xW
-        ("multihead_attn",           target_,           2*D**2,  (1, (1, 1))),  # y = xW
-        ("multihead_attn",           source_,           2*D**2,  (2, (0, 2))),  # y = xW
-        ("multihead_attn",           multihead_attn_pairs_,  2*D,     (1, (1, 1))),  # scores = qk
-        ("multihead_attn",           multihead_attn_pairs_,  2*D,     (1, (1, 1))),  # mix = pv
-        ("multihead_attn.out_proj",  target_,           2*D**2,  (1, (1, 1))),  # y = xW
-        ("linear1",                  target_,           2*D*F,   (1, (1, 1))),  # y = xW
-        ("linear2",                  target_,           2*D*F,   (1, (1, 1))),  # y = xW
+        ("self_attn",       target_,           2*D**2,  (4, (3*first + 1, 4))),  # y = xW
+        ("self_attn",       self_attn_pairs_,  2*D,     (1, (1, 1))),  # scores = qk
+        ("self_attn",       self_attn_pairs_,  2*D,     (1, (1, 1))),  # mix = pv
+        ("multihead_attn",  target_,           2*D**2,  (2, (2, 2))),  # y = xW
+        ("multihead_attn",  source_,           2*D**2,  (2, (0, 2))),  # y = xW
+        ("multihead_attn",  multihead_attn_pairs_,  2*D,     (1, (1, 1))),  # scores = qk
+        ("multihead_attn",  multihead_attn_pairs_,  2*D,     (1, (1, 1))),  # mix = pv
+        ("linear1",         target_,           2*D*F,   (1, (1, 1))),  # y = xW
+        ("linear2",         target_,           2*D*F,   (1, (1, 1))),  # y = xW
     ]
 
 

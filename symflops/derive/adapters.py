@@ -71,7 +71,8 @@ class _Insertion:
             message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"
             raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets are linears and convolutions")])
         if node.bare:
-            message = f"an adapter cannot stand on '{node.path}', which uses '{node.parameters[0].path}' without calling a module"
+            weight = node.parameters[0].path
+            message = f"an adapter cannot stand on '{node.path}', which uses '{weight}' without calling a module"
             raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets are modules: linears and convolutions")])
         return True
 

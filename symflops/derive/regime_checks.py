@@ -39,7 +39,8 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
             continue
         for pattern in (written.removesuffix(suffix) for written in missing[:MOST_REPORTED]):
             hint = did_you_mean(pattern, [*names, *tails(pattern, names)], some)
-            if field == "targets" and any_fits(spelled(pattern, graph.listed), [marked(path, chosen) for path in uncalled(graph)]):
+            idle = uncalled(graph) if field == "targets" else ()
+            if any_fits(spelled(pattern, graph.listed), [marked(path, chosen) for path in idle]):
                 hint = "the model uses the weight of this module without calling it: no adapter runs beside it"
             message = f"'{pattern}' under '{field}' of regime '{regime.name}' matches nothing"
             report.error("unmatched-pattern", message, regime.places.get(pattern), hint)

@@ -54,6 +54,9 @@ class Formulas:
         """
         try:
             return self.value(position, names)
+        except ZeroDivisionError:
+            zeros = " and ".join(name for name in sorted(self.letters(position)) if names.get(name, 1) == 0) or "what divides"
+            raise ConfigError(f"the config does not fit the model: {zeros} is 0, which nothing divides by") from None
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(f"the config does not fit the model: {error}") from None
 
