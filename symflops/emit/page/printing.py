@@ -92,7 +92,7 @@ class PagePrinter(ABC):
     def number(self, node: Number) -> str:
         """A number."""
         if isinstance(node.value, Fraction):
-            return f"{float(node.value):.4f}"
+            return f"{float(node.value):,.4f}" if node.value < 1000 else f"{float(node.value):,.1f}"
         return f"{node.value:+,}" if node.signed else f"{node.value:,}"
 
     @abstractmethod

@@ -12,7 +12,7 @@ from symflops.emit.page.analysis import FORWARD, Crossover, Growth
 from symflops.emit.page.sections_against import section
 from symflops.emit.page.sections_growth import growth
 from symflops.emit.page.sections_model import definitions, item_letters, streams
-from symflops.emit.page.sections_results import batch_of, conventions, parameters, regimes, verification
+from symflops.emit.page.sections_results import batch_of, conventions, entries, parameters, regimes, verification
 from symflops.emit.page.sections_work import forms, passes, ratio
 from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Link, Number, Paragraph, Section, Table, Words
 from symflops.emit.page.types import Page
@@ -109,7 +109,8 @@ def facts(page: Page) -> Iterator[Fact]:
         yield Fact("Active parameters", (Number(page.default_active),), "that one token goes through")
     first = page.worked.regimes[0] if page.worked else None
     if first and first.forward and first.backward:
-        yield Fact("Backward over forward", (Number(Fraction(first.backward, first.forward)),), f"regime {first.name}")
+        where = ", ".join((f"regime {first.name}", *map(" ".join, entries(page.worked)))) if page.worked else ""
+        yield Fact("Backward over forward", (Number(Fraction(first.backward, first.forward)),), where)
     for grown, found in list(crossed(page))[:1]:
         yield Fact("Attention overtakes", (Number(found.value or 0),), f"tokens of {' and '.join(grown.unknown.streams)}")
     cases = sum(len(item.cases) for item in page.verified)

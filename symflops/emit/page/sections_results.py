@@ -48,10 +48,13 @@ PASSES = ("Parameters", "Forward", "Backward")
 
 def batch_of(worked: Worked) -> Words:
     """The batch of worked figures."""
-    entries = (
-        (name, TIMES.join(map(str, entry)) if isinstance(entry, (list, tuple)) else str(entry)) for name, entry in worked.batch
-    )
-    return series([(Code(name), f" {entry}") for name, entry in entries])
+    return series([(Code(name), f" {entry}") for name, entry in entries(worked)])
+
+
+def entries(worked: Worked) -> Iterator[tuple[str, str]]:
+    """The streams of the batch of worked figures, each with its item."""
+    for name, entry in worked.batch:
+        yield name, TIMES.join(map(str, entry)) if isinstance(entry, (list, tuple)) else str(entry)
 
 
 def numbers(*titles: str) -> Iterator[Column]:
