@@ -216,7 +216,7 @@ class Sizes(ModelSizes):
         ("conditioning_channels", "number"), ("conditioning_embedding_out_channels", "list", (), "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "ControlNetModel": {'guarded': {'layers_per_block': {'values': [], 'least': 1}}, 'words': {'down_block_types': ['AttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D', 'SimpleCrossAttnDownBlock2D'], 'mid_block_type': ['UNetMidBlock2D', 'UNetMidBlock2DCrossAttn'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'encoder_hid_dim_type': ['text_proj'], 'class_embed_type': ['identity', 'projection', 'timestep'], 'addition_embed_type': ['text_time'], 'resnet_time_scale_shift': ['default'], 'controlnet_conditioning_channel_order': ['rgb']}},
+        "ControlNetModel": {'guarded': {'layers_per_block': {'values': [], 'least': 1}, 'num_attention_heads': {'values': [None, 0, 1, 2], 'least': 4, 'kinds': ['list']}}, 'words': {'down_block_types': ['AttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D', 'ResnetDownsampleBlock2D', 'SimpleCrossAttnDownBlock2D'], 'mid_block_type': ['UNetMidBlock2D', 'UNetMidBlock2DCrossAttn'], 'act_fn': ['gelu', 'mish', 'relu', 'silu', 'swish'], 'encoder_hid_dim_type': ['text_proj'], 'class_embed_type': ['identity', 'projection', 'timestep'], 'addition_embed_type': ['text_time'], 'resnet_time_scale_shift': ['default'], 'controlnet_conditioning_channel_order': ['rgb']}},
     }
 
     def __init__(

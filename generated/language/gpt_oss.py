@@ -103,7 +103,7 @@ class Sizes(ModelSizes):
         ("sliding_window", "number"), ("layer_types", "list", (), "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "GptOssForCausalLM": {'words': {'layer_types': ['full_attention', 'sliding_attention']}},
+        "GptOssForCausalLM": {'guarded': {'head_dim': {'values': [2], 'least': 4}}, 'words': {'layer_types': ['full_attention', 'sliding_attention']}},
     }
 
     def __init__(

@@ -92,7 +92,7 @@ class Sizes(ModelSizes):
         ("tie_word_embeddings", "flag"), ("hidden_act", "text"), ("sliding_window", "number"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "Phi3ForCausalLM": {'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "Phi3ForCausalLM": {'guarded': {'head_dim': {'values': [None], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(
@@ -223,8 +223,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
 
     @staticmethod
     def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
-        H = sizes.num_attention_heads; G = sizes.num_key_value_heads
-        return ((H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)"),)
+        H = sizes.num_attention_heads; G = sizes.num_key_value_heads; d = sizes.head_dim
+        return (
+            (H % G, "H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)"),
+            (max(0, 2 - d), "'head_dim' would be below 2, with which the model runs otherwise"),
+        )
 
     @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:

@@ -448,6 +448,16 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         return {"pixel_values": ("images", "b c h w", c)}
 
     @staticmethod
+    def _requires(sizes: Any) -> tuple[tuple[int, str], ...]:
+        H = sizes.num_heads; D = sizes.embed_dim
+        return (
+            (D % H[0], "the width of 'q', D, does not divide into H[0] heads (embed_dim, num_heads)"),
+            ((2*D) % H[1], "the width of 'q', 2*D, does not divide into H[1] heads (embed_dim, num_heads)"),
+            ((4*D) % H[2], "the width of 'q', 4*D, does not divide into H[2] heads (embed_dim, num_heads)"),
+            ((8*D) % H[3], "the width of 'q', 8*D, does not divide into H[3] heads (embed_dim, num_heads)"),
+        )
+
+    @staticmethod
     def _trained(sizes: Any) -> dict[str, int]:
         D = sizes.embed_dim
         return {"forward": 0, "lora": 12032*D}

@@ -24,6 +24,7 @@ from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.syntax.expression import Expression
 
 MAX_BITS = 512
+MAX_EXPONENT = 16
 
 
 def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
@@ -101,9 +102,7 @@ class _Walker:
             case ast.Mult():
                 return self.bounded(a * b, node)
             case ast.Pow():
-                if a.is_Integer and abs(int(a)).bit_length() * int(b) > MAX_BITS:
-                    self.fail("expression-too-large", "this number is too large", node)
-                return a**b
+                return self.power(a, b, node)
         if b == 0:
             self.fail("bad-expression", "division by zero", node)
         match node.op:
@@ -113,6 +112,20 @@ class _Walker:
                 return fn.FloorDiv(a, b)
             case _:
                 return fn.Modulo(a, b)
+
+    def power(self, base: Expr, exponent: Expr, node: ast.BinOp) -> Expr:
+        """A power whose exponent is a number; an index of a repeat is one in each iteration, a size in each structure."""
+        if exponent.free_symbols:
+            message = f"'{self.expression.segment(node)}' has an exponent that is no number here"
+            hint = "an index of a repeat over a list is a number in each iteration, and so is a size that the config decides"
+            size = next(iter(fn.sizes_in(exponent)), "")
+            raise UnknownSizeError(size, Diagnostic("structural-size", message, self.expression.place(node), hint))
+        if not (exponent.is_Integer and 0 <= exponent <= MAX_EXPONENT):
+            message, hint = f"an exponent is a whole number from 0 to {MAX_EXPONENT}", "write it as a product"
+            self.fail("expression-too-large", message, node, hint)
+        if base.is_Integer and abs(int(base)).bit_length() * int(exponent) > MAX_BITS:
+            self.fail("expression-too-large", "this number is too large", node)
+        return base**exponent
 
     def repeated(self, items: tuple[Any, ...], count: int, node: ast.expr) -> tuple[Any, ...]:
         """A list repeated ``count`` times."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Function, Integer, Rational, Symbol
+from sympy import Add, Expr, Function, Integer, Rational, Symbol
 
 from symflops.algebra.written import level_of, written
 
@@ -64,6 +64,14 @@ class PerToken(Count):
         return run if run == routed else None
 
 
+def exact_quotient(a: Expr, b: Expr) -> Expr | None:
+    """``a / b`` if ``b`` is a number that divides each term of ``a``."""
+    if not (b.is_Integer and b > 1):
+        return None
+    terms = [term / b for term in Add.make_args(a)]
+    return Add(*terms) if all(term.is_integer for term in terms) else None
+
+
 class FloorDiv(Count):
     """``a // b``: the quotient rounded down. Divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
 
@@ -75,6 +83,8 @@ class FloorDiv(Count):
             return ONE
         if isinstance(a, FloorDiv) and b.is_integer:
             return FloorDiv(a.args[0], a.args[1] * b)
+        if (exact := exact_quotient(a, b)) is not None:
+            return exact
         if _numbers(a, b) and b != 0:
             return Integer(Rational(a, b).floor()) if not (a / b).is_Integer else a / b
         return None
@@ -89,6 +99,8 @@ class CeilDiv(Count):
             return a
         if isinstance(a, CeilDiv) and b.is_integer:
             return CeilDiv(a.args[0], a.args[1] * b)
+        if (exact := exact_quotient(a, b)) is not None:
+            return exact
         if _numbers(a, b) and b != 0:
             return Integer((a / b).ceiling())
         return None
@@ -101,7 +113,7 @@ class Modulo(Count):
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
         if _numbers(a, b) and b != 0:
             return a - b * Integer((a / b).floor())
-        return ZERO if b == ONE and a.is_integer else None
+        return ZERO if (b == ONE and a.is_integer) or exact_quotient(a, b) is not None else None
 
 
 class Least(Count):

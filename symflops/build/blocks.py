@@ -29,8 +29,8 @@ class Blocks:
             values[name.text] = binding
         names = self._parameters(entry, values, frame)
         path, shared = services.evaluator.path(entry.path, frame), services.evaluator.is_shared(entry.common, frame)
-        visits = frame.visits_of(entry.path, path, shared)
-        inner = frame.inside(path=path, names=names, values=values, visits=visits)
+        around = frame.calling(entry.path, path, shared and services.graph.number())
+        inner = around.inside(path=path, names=names, values=values)
         services.parameters.sharing += shared
         try:
             results = self._body(entry, inner)

@@ -99,7 +99,7 @@ class Experts:
             Operator(
                 self.services.graph.number(), kind, path, tuple(value.id for value in values), (result.id,),
                 guard=frame.guard, saves="operands" if kind == "mul" else "nothing", flows=not frame.no_grad,
-                span=entry.span, visits=frame.visits, role=role, regions=frame.regions,
+                span=entry.span, visits=frame.visits, turns=frame.turns, role=role, regions=frame.regions,
             )
         )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sympy import Expr
@@ -10,7 +12,7 @@ from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.unknown_size import UnknownSizeError
-from symflops.build.scopes import ABSENT, Frame, is_indexed, without_index
+from symflops.build.scopes import ABSENT, Binding, Frame, is_indexed, without_index
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.path import Path
 from symflops.model.spec import Template
@@ -21,7 +23,8 @@ from symflops.syntax.expression import Expression, is_constant
 class Evaluator:
     """Evaluates expressions and path templates in a frame; ``renamed`` are beginnings of paths from the root."""
 
-    def __init__(self, renamed: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, is_poisoned: Callable[[Binding], bool], renamed: tuple[tuple[str, str], ...] = ()) -> None:
+        self.is_poisoned = is_poisoned
         self.renamed = renamed
         self._constants: dict[Expression, Any] = {}
 
@@ -29,7 +32,7 @@ class Evaluator:
         """The value of ``expression``, without conditions on loop indices."""
         if expression in self._constants:
             return self._constants[expression]
-        result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
+        result = evaluate(expression, frame.names, {"width": partial(self.width, frame)})
         result = without_index(result, expression, frame.decide)
         if isinstance(result, Setting) and result.kind == "number" and not result.nullable:
             result = result.symbol
@@ -39,8 +42,20 @@ class Evaluator:
 
     def argument(self, expression: Expression, frame: Frame) -> Any:
         """The value of an argument of a block; it may depend on the index of a loop, as paths and conditions may."""
-        result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
+        result = evaluate(expression, frame.names, {"width": partial(self.width, frame)})
         return result if is_indexed(result) and is_indexed(frame.decide(result)) else self.value(expression, frame)
+
+    def width(self, frame: Frame, walker: Any, node: Any) -> Expr:
+        """``width(v)`` in an expression: the inferred width of a value."""
+        name = getattr(node.args[0], "id", "") if len(node.args) == 1 else ""
+        binding = frame.values.get(name, ABSENT)
+        if self.is_poisoned(binding):
+            raise SpecError([])  # what it rests on was reported
+        if binding.value is not None and binding.value.width is not None:
+            return binding.value.width
+        others = [other for other in frame.values if other != name]
+        message = f"there is no value '{name}' with a width"
+        raise SpecError([Diagnostic("unknown-value", message, walker.expression.place(node), did_you_mean(name, others))])
 
     def condition(self, expression: Expression | None, frame: Frame) -> Truth:
         """The condition under ``when``; without one it is always true."""
@@ -97,16 +112,6 @@ class Evaluator:
             if text == old or text.startswith(f"{old}."):
                 return (new + text.removeprefix(old)).removeprefix(".")
         return text
-
-
-def width_of(walker: Any, node: Any, frame: Frame) -> Expr:
-    """``width(v)`` in an expression: the inferred width of a value."""
-    name = getattr(node.args[0], "id", "") if len(node.args) == 1 else ""
-    value = frame.values.get(name, ABSENT).value
-    if value is None or value.width is None:
-        walker.fail("unknown-value", f"there is no value '{name}' with a width", node, did_you_mean(name, frame.values))
-    assert value is not None and value.width is not None
-    return value.width
 
 
 def _part(piece: Any, template: Template) -> str | Expr:

@@ -123,7 +123,7 @@ class NameBinder:
         frame.nodes.append(
             Operator(
                 self.graph.number(), kind, frame.path, tuple(value.id for value in values), (result.id,),
-                guard=frame.guard, saves=saves, flows=not frame.no_grad, span=span, visits=frame.visits,
+                guard=frame.guard, saves=saves, flows=not frame.no_grad, span=span, visits=frame.visits, turns=frame.turns,
                 regions=frame.regions, role="gate" if kind == "mul" else "",
             )
         )  # fmt: skip

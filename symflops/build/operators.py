@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from symflops.algebra.functions import sizes_in
@@ -52,7 +53,7 @@ class Operators:
         call = Call(
             path, entry.span, fields.given, {**entry.places, **_operand_spans(kind, entry, frame)}, fields.operands,
             services.definitions, lambda *given: self._parameter_paths(entry, frame, *given),
-            StreamScope(services.streams, frame), frame.guard, services.stacks,
+            StreamScope(services.streams, frame, partial(services.evaluator.width, frame)), frame.guard, services.stacks,
         )  # fmt: skip
         services.binder.combine(entry, frame, call)
         services.stacks.counts = services.graph.counts
@@ -78,7 +79,8 @@ class Operators:
         names = [name.text for name in entry.fields.get("to") or ()]
         names += [entry.path.text] * (len(call.results) - len(names))
         results = [graph.value(name, *result, entry.span) for name, result in zip(names, call.results, strict=False)]
-        around = frame.as_a(entry.fields.get("role") or "")
+        again = shared and graph.number()
+        around = frame.as_a(entry.fields.get("role") or "").calling(entry.path, call.path, again)
         role = around.role if around.role == entry.fields.get("role") or entry.kind.text in ("linear", "conv") else ""
         operands = tuple(value.id for name, given in call.values.items() if name not in UNREAD for value in given)
         frame.nodes.append(
@@ -86,8 +88,8 @@ class Operators:
                 graph.number(), entry.kind.text, call.path, operands, tuple(value.id for value in results),
                 tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
                 call.flows and not frame.no_grad, role, call.caption, entry.span,
-                frame.visits_of(entry.path, call.path, shared), around.regions, tuple(call.needs),
-                fits=tuple(call.fits), bare=bool(entry.fields.get("weight")),
+                around.visits, around.regions, tuple(call.needs),
+                fits=tuple(call.fits), bare=bool(entry.fields.get("weight")), turns=around.turns,
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

@@ -77,6 +77,7 @@ class Frame:
         sizes: Names that a local block sees too.
         decide: Replaces conditions on loop indices in an evaluated expression.
         visits: Calls around it that use a module of another place a second time.
+        turns: Calls around it that use a module again, each with its number.
     """
 
     path: Path
@@ -92,6 +93,7 @@ class Frame:
     sizes: dict[str, Any] = field(default_factory=dict)
     decide: Callable[[Any], Any] = as_it_is
     visits: tuple[Visit, ...] = ()
+    turns: tuple[tuple[Path, int], ...] = ()
 
     def inside(self, **changes: Any) -> Frame:
         """A scope within this one that shares its region."""
@@ -105,6 +107,9 @@ class Frame:
             return self
         return self.inside(regions=(*self.regions, role)) if ROLES[role].group == "region" else self.inside(role=role)
 
-    def visits_of(self, template: Template, path: Path, shared: bool) -> tuple[Visit, ...]:
-        """The visits around an entry at ``path``: one more if it uses a module of another place again."""
-        return (*self.visits, Visit(self.path, path)) if shared and template.text.startswith("/") else self.visits
+    def calling(self, template: Template, path: Path, again: int) -> Frame:
+        """The scope of an entry at ``path``; ``again`` is the number of the call if it uses the module again, else 0."""
+        if not again:
+            return self
+        visits = (*self.visits, Visit(self.path, path)) if template.text.startswith("/") else self.visits
+        return self.inside(visits=visits, turns=(*self.turns, (path, again)))

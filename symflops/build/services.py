@@ -72,7 +72,8 @@ def services_of(
     spec: Spec, report: Reporter, definitions: Definitions, streams: Streams, patterns: tuple[str, ...]
 ) -> Services:
     """New services for one graph."""
-    surroundings, graph, evaluator = Surroundings(spec), GraphBuilder(spec.apart, patterns), Evaluator(spec.renamed)
+    surroundings, graph = Surroundings(spec), GraphBuilder(spec.apart, patterns)
+    evaluator = Evaluator(graph.is_poisoned, spec.renamed)
     limit = OperatorLimit(surroundings)
     parameters, binder = ParameterTable(definitions), NameBinder(graph, limit, definitions, evaluator)
     own = surroundings, limit, evaluator, graph, parameters, Stacks(), binder

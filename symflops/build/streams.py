@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +24,8 @@ from symflops.model.spec import Name, PartSpec, Spec, StreamSpec
 from symflops.ops.kind import Call
 from symflops.syntax.expression import Expression, names
 
+Function = Callable[[Any, Any], Expr]
+RENAMED = "{op: reshape, from: b, stream: {m: tokens}} gives the rows of a value b the name m"
 LENGTH = "a length is a batch variable, a size, or arithmetic over these"
 
 
@@ -84,7 +88,8 @@ class Streams:
 
     def of_items(self, length: Expr) -> bool:
         """Whether a length differs between the items of a batch."""
-        return any(map(self.measures, length.replace(Longest, lambda _: Integer(0)).free_symbols))
+        of_all = length.replace(Longest, lambda _: Integer(0)).replace(Together, lambda *_: Integer(0))
+        return any(map(self.measures, of_all.free_symbols))
 
     def introduce(self, axis: str, length: Expr, before: Expr | None = None) -> None:
         """Note an axis that hides a batch variable of its name, because it has another length.
@@ -126,6 +131,7 @@ class Streams:
         sizes: MutableMapping[str, Any] | None = None,
         axis: str = "",
         decide: Callable[[Any], Any] = as_it_is,
+        calls: Mapping[str, Function] | None = None,
     ) -> Expr:
         """The length of an ``axis`` as an expression of sizes, batch variables and the axes in scope."""
         scope = ChainMap[str, Any]({**axes}, self.variables, self.sizes if sizes is None else sizes)
@@ -133,7 +139,8 @@ class Streams:
             if name != axis and (name, axes.get(name)) in self.introduced:
                 message = f"'{name}' is the axis here, of length {axes[name]}, and not the '{name}' of the batch"
                 self.report.error("shadowed-length", message, span, "give the axis another name", severity="warning")
-        value = without_index(evaluate(expression, scope, {"longest": self.evaluate_longest}), expression, decide)
+        functions = {"longest": self.evaluate_longest, **(calls or {})}
+        value = without_index(evaluate(expression, scope, functions), expression, decide)
         if not isinstance(value, Expr):
             raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
         return value
@@ -145,10 +152,13 @@ def declared_as(name: str) -> str:
 
 
 class StreamScope:
-    """The streams that one operator sees, with the names of its frame, which decides conditions on loop indices."""
+    """The streams that one operator sees, with the names of its frame, which decides conditions on loop indices.
 
-    def __init__(self, streams: Streams, frame: Frame) -> None:
-        self.streams, self.sizes, self.decide = streams, frame.names, frame.decide
+    ``width`` is the function of that name in expressions.
+    """
+
+    def __init__(self, streams: Streams, frame: Frame, width: Function) -> None:
+        self.streams, self.sizes, self.decide, self.calls = streams, frame.names, frame.decide, {"width": width}
 
     def named(self, name: str, call: Call) -> Stream:
         """The declared stream ``name``."""
@@ -163,7 +173,7 @@ class StreamScope:
             return self.named(field.text, call)
         further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
         scope = {**further, **axes_of(old), "tokens": old.rows}
-        parts = tuple(self.part(part, scope) for part in field)
+        parts = tuple(self.part(part, scope, old.items) for part in field)
         for name, length in (axis for part in parts for axis in part.axes):
             self.streams.introduce(name, length, axes_of(old).get(name))
         return Stream(old.items, parts)
@@ -176,8 +186,8 @@ class StreamScope:
     def value(self, expression: Expression, stream: Stream, **more: Expr) -> Any:
         """An expression in which the axes of ``stream`` name their lengths, ``tokens`` their product, and ``more`` others."""
         own = {**axes_of(stream), "tokens": stream.rows, **more}
-        value = evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes))
-        return without_index(value, expression, self.decide, tuple(more.values()))
+        value = evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes), self.calls)
+        return self.fitting(without_index(value, expression, self.decide, tuple(more.values())), stream.items, expression)
 
     def lengths(self, expression: Expression, named: Sequence[Stream], others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
         """A list of sizes in which the axes of the streams ``named`` name their lengths, ``tokens`` the product of the first's.
@@ -186,6 +196,9 @@ class StreamScope:
         """
         own = {**axes_of(*reversed(named)), "tokens": named[0].rows}
         for name, span in names(expression):
+            seen = named if name in self.streams.variables else (*named, *others)
+            if len({axes_of(stream)[name] for stream in seen if name in axes_of(stream)}) > 1:
+                raise _error("shadowed-length", f"'{name}' is an axis of two values here, of different lengths", span, RENAMED)
             hidden = [length for stream in others for axis, length in axes_of(stream).items() if axis == name]
             meant = self.streams.variables.get(name)
             if name not in own and meant is not None and hidden and meant not in hidden:
@@ -193,11 +206,19 @@ class StreamScope:
                 hint = "'axes_of' names the values whose axes are meant; or give the axis another name"
                 self.streams.report.error("shadowed-length", message, span, hint, severity="warning")
         scope = ChainMap[str, Any](own, self.streams.variables, self.sizes, axes_of(*others))
-        value = without_index(evaluate(expression, scope), expression, self.decide)
+        with told_axes([*own, *axes_of(*others)]):
+            value = without_index(evaluate(expression, scope, self.calls), expression, self.decide)
         found = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in found):
             raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span, LENGTH)
-        return found
+        return tuple(self.fitting(item, named[0].items, expression) for item in found)
+
+    def fitting(self, length: Any, items: str, expression: Expression) -> Any:
+        """``length``; refuses that of one item where all items of a batch are taken together."""
+        if items == ONCE and isinstance(length, Expr) and self.streams.of_items(length):
+            message = f"'{expression.text}' has the length {length} of one item, and here all items of the batch are together"
+            raise _error("length-of-items", message, expression.span, f"'tokens' are all rows of the first value; {RENAMED}")
+        return length
 
     def replace(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
         """``old`` with new lengths for some axes; every part must have those."""
@@ -210,7 +231,7 @@ class StreamScope:
                 if name.text not in axes:
                     known = ", ".join(axes)
                     call.fail("unknown-axis", f"the stream has no axis '{name}'", "axes", f"it has {known}")
-                axes[name.text] = self._length(expression, dict(part.axes), name.text)
+                axes[name.text] = self._length(expression, dict(part.axes), name.text, old.items)
                 self.streams.introduce(name.text, axes[name.text], dict(part.axes)[name.text])
             parts.append(Part(tuple(axes.items())))
         return Stream(old.items, tuple(parts))
@@ -227,17 +248,32 @@ class StreamScope:
         sums = (part.expr * Together(items, Polynomial({rows: Fraction(1)}).expr) for rows, part in parts.items())
         return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
 
-    def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
+    def part(self, spec: PartSpec, scope: Mapping[str, Expr], items: str) -> Part:
         """One part, with its lengths evaluated in ``scope``."""
-        return Part(tuple((name.text, self._length(value, scope, name.text)) for name, value in spec.axes))
+        return Part(tuple((name.text, self._length(value, scope, name.text, items)) for name, value in spec.axes))
 
-    def _length(self, expression: Expression, axes: Mapping[str, Expr], axis: str) -> Expr:
-        return self.streams.length(expression, axes, self.sizes, axis, self.decide)
+    def _length(self, expression: Expression, axes: Mapping[str, Expr], axis: str, items: str) -> Expr:
+        with told_axes(axes):
+            found = self.streams.length(expression, axes, self.sizes, axis, self.decide, self.calls)
+        length: Expr = self.fitting(found, items, expression)
+        return length
 
 
 def axes_of(*streams: Stream) -> dict[str, Expr]:
     """The axes of those of ``streams`` that have one part, with their lengths."""
     return {name: length for stream in streams if len(stream.parts) == 1 for name, length in stream.parts[0].axes}
+
+
+@contextmanager
+def told_axes(axes: Iterable[str]) -> Iterator[None]:
+    """Findings about a name that nothing has say which axes there are."""
+    try:
+        yield
+    except SpecError as error:
+        known = ", ".join(f"'{name}'" for name in dict.fromkeys(axes))
+        hint = f"the axes here are {known}; or " if known else ""
+        found = (replace(one, hint=hint + one.hint) if one.code == "unknown-size" else one for one in error.diagnostics)
+        raise SpecError(found) from None
 
 
 def _error(code: str, message: str, span: Any, hint: str = "") -> SpecError:

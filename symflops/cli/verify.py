@@ -140,7 +140,6 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 def live(args: argparse.Namespace) -> int:
     """Compare with the real classes; faulty entries of a spec are reported and left out."""
-    from symflops.witness.cases import cases_path
     from symflops.witness.defaults import default_differences
 
     parts = readable(args.specs)
@@ -148,14 +147,21 @@ def live(args: argparse.Namespace) -> int:
     for difference in wrong:
         print(difference)
     reports = compared([model for model, _ in parts])
-    for model, found in reports if args.specs else ():
-        if not found:
-            hint = "list configs and batches there: - {config: {...}, batch: {...}}"
-            print(f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {hint}", file=sys.stderr)
+    lacking = [model for model, found in reports if args.specs and not found]
+    for model in lacking:
+        print(without_cases(model), file=sys.stderr)
     results = [report.exact for _, found in reports for report in found]
     failed = results.count(False)
     print(f"{len(results)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
-    return 1 if failed or wrong or any(found for _, found in parts) else 0
+    return 1 if failed or wrong or lacking or any(found for _, found in parts) else 0
+
+
+def without_cases(model: Any) -> str:
+    """What to do if a model has no cases."""
+    from symflops.witness.cases import cases_path
+
+    hint = "list configs and batches there: - {config: {...}, batch: {...}}"
+    return f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {hint}"
 
 
 def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
@@ -241,11 +247,15 @@ def in_regime(args: argparse.Namespace) -> int:
     """Compare with the real classes under a regime."""
     from symflops.api import load, regime_of
     from symflops.catalog.library import chosen_specs
+    from symflops.witness.cases import cases_of
     from symflops.witness.live_regime import render_regime, verify_regime
 
     regime = regime_of(args.regime)
-    reports = []
-    for (model,), case in cases([(load(file),) for file in chosen_specs(args.specs)]):
+    reports, models = [], [load(file) for file in chosen_specs(args.specs)]
+    lacking = [model for model in models if args.specs and not cases_of(model.file)]
+    for model in lacking:
+        print(without_cases(model), file=sys.stderr)
+    for (model,), case in cases([(model,) for model in models]):
         reports.append(attempted(partial(verify_regime, model, case, regime), case))
     checked(reports)
     for report in () if args.json else reports:
@@ -254,4 +264,4 @@ def in_regime(args: argparse.Namespace) -> int:
         print(json.dumps({"schema": 1, "regime": regime.name, "cases": [report.as_json() for report in reports]}, indent=1))
     failed = sum(not report.exact for report in reports)
     print(f"{len(reports)} cases, {failed} not exact", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if failed or lacking else 0

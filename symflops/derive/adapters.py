@@ -117,7 +117,7 @@ class _Insertion:
             nodes.append(replace(base, id=self.number(), results=(results[-1].id,)))
         total = Operator(
             self.number(), "add", module, tuple(v.id for v in results), node.results,
-            guard=node.guard, saves="nothing", flows=node.flows, span=node.span, visits=node.visits,
+            guard=node.guard, saves="nothing", flows=node.flows, span=node.span, visits=node.visits, turns=node.turns,
         )  # fmt: skip
         return [*nodes, total]
 
@@ -151,7 +151,7 @@ class _Insertion:
         return Operator(
             self.number(), node.kind, path, reads[0].values, (result.id,), (parameter,), (contraction,), node.guard,
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
-            node.regions, inferred=node.inferred, shown=node.shown,
+            node.regions, inferred=node.inferred, shown=node.shown, turns=node.turns,
         )  # fmt: skip
 
     def magnitude(self, node: Operator, shape: Sequence[Expr], exists: Truth, high: Value) -> Operator:
@@ -173,7 +173,7 @@ class _Insertion:
         return Operator(
             self.number(), "map", path, (), (result.id,), (parameter,), works, node.guard,
             "nothing", False, node.role, "norm", node.span, node.visits,
-            node.regions, inferred=node.inferred, shown=node.shown,
+            node.regions, inferred=node.inferred, shown=node.shown, turns=node.turns,
         )  # fmt: skip
 
 

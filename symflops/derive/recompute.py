@@ -35,15 +35,24 @@ ONE = Integer(1)
 
 
 def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> dict[str, list[Operator | Loop]]:
-    """The operators and loops of a region by recomputed group, in order."""
+    """The operators and loops of a region by recomputed group and call of it, in order."""
     found: dict[str, list[Operator | Loop]] = {}
     for node in nodes:
         if isinstance(node, (Operator, Loop)):
             modules = node.modules if isinstance(node, Operator) else prefixes(node.path)
             group = group_of(modules, recompute, chosen)
             if group:
-                found.setdefault(repr(group), []).append(node)
+                call = [number for path, number in turns_of(node) if path in prefixes(group[-1]) or not path.parts]
+                found.setdefault(repr((group, call)), []).append(node)
     return found
+
+
+def turns_of(node: Operator | Loop) -> tuple[tuple[Path, int], ...]:
+    """The modules around a node that run again, each with the number of that call."""
+    if isinstance(node, Operator):
+        return node.turns
+    inside = (inner for _, body in node.classes for inner in body if isinstance(inner, (Operator, Loop)))
+    return next(map(turns_of, inside), ())
 
 
 def is_inside(loop: Loop, recompute: Recompute | None, chosen: Chosen) -> bool:

@@ -136,7 +136,8 @@ class Operator:
     ``role`` and ``regions`` are what conventions count it under, as the spec says it; ``inferred`` and ``shown`` are the
     role and the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not
     run, ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not. ``bare`` is True if its weight
-    is a parameter of the parent, or of a module that is not called: no adapter runs beside it.
+    is a parameter of the parent, or of a module that is not called: no adapter runs beside it. ``turns`` are the modules around
+    it that run a second time or more, each with a number of that call.
     """
 
     id: int
@@ -159,6 +160,7 @@ class Operator:
     shown: tuple[str, ...] = ()
     fits: tuple[tuple[Expr, str], ...] = ()
     bare: bool = False
+    turns: tuple[tuple[Path, int], ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:

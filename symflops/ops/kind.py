@@ -14,7 +14,7 @@ from sympy import Expr
 
 from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Choice, Setting
-from symflops.algebra.functions import Modulo, Reading
+from symflops.algebra.functions import Modulo
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.words import said
 from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
@@ -173,9 +173,8 @@ class Call:
         return self._lists[field]
 
     def divides(self, width: Expr, parts: Expr, text: str) -> None:
-        """Demand that ``parts`` divide a width; of entries of a list the model's own class sees to it."""
-        if not width.has(Reading) and not parts.has(Reading):
-            self.fits.append((Modulo(width, parts), text))
+        """Demand that ``parts`` divide a width."""
+        self.fits.append((Modulo(width, parts), text))
 
     def _refuse_list(self, size: Setting) -> NoReturn:
         """Refuse a size of unknown length wherever a list of numbers is needed."""

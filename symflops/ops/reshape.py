@@ -134,8 +134,10 @@ def pad_batch(call: Call) -> None:
 
 
 @operator_kind(
-    "flatten_batch", "the rows of all items one after another, once for the whole batch", FROM, WIDTH, saves="nothing"
-)
+    "flatten_batch",
+    "the rows of all items one after another, once for the whole batch: one axis with the name of their index set, 'samples'",
+    FROM, WIDTH, saves="nothing",
+)  # fmt: skip
 def flatten_batch(call: Call) -> None:
     """One axis, named after the index set of the rows."""
     x = call.operand()

@@ -115,6 +115,9 @@ def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
         ConfigError: they do not.
     """
     for row in program.document.get("requirements", ()):
-        left = _said(program, row["formula"], sizes)
+        try:
+            left = _said(program, row["formula"], sizes)
+        except ConfigError:  # a division by 0: it does not hold
+            left = None
         if type(left) is not Unsaid and left != 0:
             raise ConfigError(f"the config does not fit the model: {row['text']}")

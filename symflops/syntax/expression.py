@@ -17,7 +17,6 @@ MAX_TEXT = 400
 MAX_NODES = 240
 MAX_DEPTH = 40
 MAX_DIGITS = 18
-MAX_EXPONENT = 16
 
 ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.List, ast.Name, ast.Constant,
@@ -100,11 +99,6 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
         _check_constant(expression.segment(node), node.value, place)
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
         _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-        power = node.right
-        small = isinstance(power, ast.Constant) and isinstance(power.value, int) and 0 <= power.value <= MAX_EXPONENT
-        if not small:
-            _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place, "write it as a product")
 
 
 def _check_sums(expression: Expression) -> None:

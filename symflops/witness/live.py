@@ -54,7 +54,8 @@ class LiveReport:
     the model lacks, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: of training, and of
     inference (``torch.no_grad``, whose backward pass is 0). ``modules`` are the paths whose forward FLOPs differ, with ``*``
     for indices. ``real`` are all parameters of the real model, ``sizes`` the sizes that a shape may consist of. ``unrun`` says
-    why no passes were compared: an unfinished spec need not know the inputs of the model.
+    why no passes were compared: an unfinished spec need not know the inputs of the model. ``single`` is whether a length of the
+    batch is 1.
     """
 
     case: str
@@ -72,6 +73,7 @@ class LiveReport:
     real: tuple[tuple[str, Shape], ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
     unrun: str = ""
+    single: bool = False
 
     @property
     def exact(self) -> bool:
@@ -109,9 +111,15 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         parameters=Figure(sum(tensor.numel() for tensor in real.parameters()), trained.parameters),
         real=tuple(expected.items()),
         sizes=tuple(widths(program, trained.sizes)),
+        single=any(length == 1 for items in case.batch.values() for item in items for length in lengths_of(item)),
         **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
         **passes(model, real, case, trained, inferred, list(aliases)),
     )
+
+
+def lengths_of(item: Any) -> Sequence[Any]:
+    """The lengths of an item of a batch."""
+    return item if isinstance(item, (list, tuple)) else (item,)
 
 
 def reference_of(model: Model, case: LiveCase) -> str:

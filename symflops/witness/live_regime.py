@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from symflops.compiler import Memo
 from symflops.diagnostics.findings import SymflopsError
+from symflops.live.checkpoints import outermost
 from symflops.model.patterns import is_selector
 from symflops.model.regime import Passes, Regime
 from symflops.witness.authoring_report import render_figure
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     from symflops.api import Model
 
 
+MOST_GROUPS = 12
+"""Groups that are tried alone, to find one that differs."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegimeReport:
     """The real model and the spec compared on one case under a regime: trainable elements, and FLOPs of both passes.
 
     The backward pass includes recomputed work, as in PyTorch's counter. ``idle`` are modules to recompute that the real model
-    never calls.
+    never calls; ``group`` is one that differs if it alone is recomputed, and by how many FLOPs.
     """
 
     case: str
@@ -34,6 +39,7 @@ class RegimeReport:
     forward: Figure
     backward: Figure
     idle: tuple[str, ...] = ()
+    group: tuple[str, int] | None = None
 
     @property
     def exact(self) -> bool:
@@ -56,10 +62,32 @@ def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
     plain = replace(regime, adapters=tuple(replace(adapter, names=NAMES) for adapter in regime.adapters))
     refuse(plain)
     bench = Bench(model, case)
-    program = replace(model, memo=Memo()).program([plain], ["torch"], bench.config)
-    figures = map(Figure, bench.measured(choice_of(plain, bench)), derived(program, bench.config, case.batch))
-    trainable, forward, backward = figures
-    return RegimeReport(case.label, regime.name, trainable, forward, backward, bench.idle)
+    trainable, forward, backward = compared(model, case, plain, bench)
+    report = RegimeReport(case.label, regime.name, trainable, forward, backward, bench.idle)
+    if report.exact or bench.idle or not (trainable.equal and forward.equal):
+        return report
+    return replace(report, group=faulty_group(model, case, plain, bench))
+
+
+def compared(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[Figure, Figure, Figure]:
+    """What trains, and both passes, each real and derived."""
+    program = replace(model, memo=Memo()).program([regime], ["torch"], bench.config)
+    measured = bench.measured(choice_of(regime, bench))
+    trainable, forward, backward = map(Figure, measured, derived(program, bench.config, case.batch))
+    return trainable, forward, backward
+
+
+def faulty_group(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[str, int] | None:
+    """The first group that differs if it alone is recomputed, and by how much; None if none does, or nothing is recomputed."""
+    if regime.recompute is None:
+        return None
+    modules = {name: module for name, module in bench.real.named_modules() if name}
+    for name in outermost(modules, regime.recompute.groups)[:MOST_GROUPS]:
+        alone = replace(regime, recompute=replace(regime.recompute, groups=(name,)))
+        backward = compared(model, case, alone, bench)[2]
+        if not backward.equal:
+            return name, backward.derived - backward.expected
+    return None
 
 
 def refuse(regime: Regime) -> None:
@@ -105,6 +133,10 @@ def render_regime(report: RegimeReport) -> str:
     if report.exact:
         return f"{head}: exact: " + ", ".join(f"{figure.expected:,} {name}" for name, figure in figures)
     lines = [f"{head}: differs", *(f"  {name}: {render_figure(figure)}" for name, figure in figures)]
+    if report.group:
+        name, more_work = report.group
+        told = f"'{name}' alone differs by {more_work:+,}: is each operator of this module inside of its entry, and no other?"
+        lines.append(f"  of what is recomputed, {told}")
     if report.idle:
         more = f" and {len(report.idle) - 1} more" if len(report.idle) > 1 else ""
         lines.append(
