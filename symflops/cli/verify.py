@@ -150,10 +150,23 @@ def live(args: argparse.Namespace) -> int:
     lacking = [model for model, found in reports if args.specs and not found]
     for model in lacking:
         print(without_cases(model), file=sys.stderr)
+    for model, found in reports if args.specs else ():
+        if told := masks(found):
+            print(f"{model.spec.name}: {told}", file=sys.stderr)
     results = [report.exact for _, found in reports for report in found]
     failed = results.count(False)
     print(f"{len(results)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
     return 1 if failed or wrong or lacking or any(found for _, found in parts) else 0
+
+
+def masks(reports: list[Any]) -> str:
+    """That masks are as the spec says, in words; empty if there are none."""
+    found = sorted({path for report in reports if not isinstance(report, Failed) for path in report.masked})
+    if not found:
+        return ""
+    more = f" and {len(found) - 2} more" if len(found) > 2 else ""
+    where = ", ".join(path or "the model itself" for path in found[:2])
+    return f"which pairs of attention are useful is the spec's word, PyTorch computes all ({where}{more})"
 
 
 def without_cases(model: Any) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
+from symflops.model.graph import Graph
 from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import instances_of, parameter_differences
@@ -55,7 +56,7 @@ class LiveReport:
     inference (``torch.no_grad``, whose backward pass is 0). ``modules`` are the paths whose forward FLOPs differ, with ``*``
     for indices. ``real`` are all parameters of the real model, ``sizes`` the sizes that a shape may consist of. ``unrun`` says
     why no passes were compared: an unfinished spec need not know the inputs of the model. ``single`` is whether a length of the
-    batch is 1.
+    batch is 1. ``masked`` are the modules with a mask, which is not compared: PyTorch's counter sees all pairs.
     """
 
     case: str
@@ -74,6 +75,7 @@ class LiveReport:
     sizes: tuple[tuple[str, int], ...] = ()
     unrun: str = ""
     single: bool = False
+    masked: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -112,9 +114,16 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         real=tuple(expected.items()),
         sizes=tuple(widths(program, trained.sizes)),
         single=any(length == 1 for items in case.batch.values() for item in items for length in lengths_of(item)),
+        masked=masked_modules(model.graph(config)),
         **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
         **passes(model, real, case, trained, inferred, list(aliases)),
     )
+
+
+def masked_modules(graph: Graph) -> tuple[str, ...]:
+    """The modules whose attention has a mask, so that some of its pairs are not useful."""
+    masked = (op for op in graph.operators() if any(work.extent.useful != work.extent.executed for work in op.contractions))
+    return tuple(sorted({str(op.path) for op in masked if op.kind == "attention"}))
 
 
 def lengths_of(item: Any) -> Sequence[Any]:
