@@ -141,10 +141,20 @@ class Explanation:
     @property
     def sums(self) -> dict[str, str]:
         """The moments of the closed form, each with what it sums over."""
+        return {name: row["items"] for name, row in self._named if row["items"] != ONCE}
+
+    @property
+    def of_batch(self) -> dict[str, str]:
+        """The amounts of the closed form that a batch has once, each as a formula."""
+        return {name: self._printer.text(row["formula"]) for name, row in self._named if row["items"] == ONCE}
+
+    @property
+    def _named(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The moments of the closed form."""
         named = {name for form in self.closed_form.values() for name in form}
         places = self.model.stored.places(self.model.convention)
         rows = [(self._moment(place), self.model.stored.moments[place]) for place in places]
-        return {name: row["items"] for name, row in rows if name in named and row["items"] != ONCE}
+        return [(name, row) for name, row in rows if name in named]
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object that ``symflops explain --json`` prints."""

@@ -179,7 +179,10 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
     sums = [
         (items, [name for name, other in told.sums.items() if other == items]) for items in dict.fromkeys(told.sums.values())
     ]
-    named = "; ".join(f"{', '.join(names)} over {items}" for items, names in sums)
+    named = "; ".join(
+        [f"{', '.join(names)} over {items}" for items, names in sums]
+        + [f"{name} = {text} of the batch" for name, text in told.of_batch.items() if text not in ("1", name)]
+    )
     return [*found, *wrapped(f"moments: {named}", most, "  ", " " * 7)]
 
 

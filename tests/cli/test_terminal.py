@@ -297,3 +297,8 @@ def test_there_is_no_clock_but_on_a_terminal(monkeypatch):
 
 def test_a_clock_draws_within_a_second():
     assert progress.PATIENCE + progress.TICK < 1
+
+
+def test_amounts_that_a_batch_has_once_are_explained(capsys):
+    assert main(["explain", "clip"]) == 0
+    assert "logits = n_images*n of the" in " ".join(capsys.readouterr().out.split())
