@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from symflops.cli.main import COMMANDS
+from symflops.cli.main import COMMANDS, main
 from tests.docs import test_corpus, test_drafting, test_integrations, test_language, test_packing, test_tutorial
 from tests.docs.pages import DOCS, ROOT, Block, blocks, commands, run, same
 from tests.shipped import load
@@ -57,9 +57,18 @@ def test_every_block_has_a_test(page):
     """Formulas are converted when the documentation is built."""
     text = page.read_text("utf-8")
     assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(list(blocks(page))), "a fence that no test reads: name its language"
-    here = {"README.md": {"python", "yaml", "bash"}, "CONTRIBUTING.md": {"bash"}, "PIPELINES.md": {"bash"}, "docs/conventions.md": {"console", "yaml"}, "docs/vendoring.md": {"bash", "console"}}
+    here = {"README.md": {"python", "yaml", "bash"}, "CONTRIBUTING.md": {"bash"}, "PIPELINES.md": {"bash"}, "docs/conventions.md": {"console", "yaml"}, "docs/vendoring.md": {"bash", "console"}, "docs/reference/regimes.md": {"bash"}}
     covered = {"math"} | here.get(named(page), set()) | ELSEWHERE.get(named(page), (set(), None))[0]
     assert {block.language for block in own(page)} <= covered
+
+
+REGIMES = [line for block in own(DOCS / "reference" / "regimes.md") for line in block.text.splitlines() if block.language == "bash"]
+
+
+@pytest.mark.parametrize("line", REGIMES)
+def test_the_regimes_of_the_reference_run(line, capsys):
+    assert main(shlex.split(line)[1:]) == 0
+    assert "llama" in capsys.readouterr().out
 
 
 def test_examples_of_commands_are_understood():
