@@ -23,6 +23,8 @@ from symflops.ops.table import KINDS
 from symflops.syntax.expression import Expression
 
 OPTIONAL = ("with", "gate", "bias")
+BY_ROW = {"linear": ("from",), "conv": ("from",), "attention": ("query", "key", "value")}
+"""Kinds whose work is once for each row of some of their operands."""
 UNREAD = ("like", "axes_of")  # fields whose values give a shape, and are not read
 
 
@@ -79,6 +81,7 @@ class Operators:
         names = [name.text for name in entry.fields.get("to") or ()]
         names += [entry.path.text] * (len(call.results) - len(names))
         results = [graph.value(name, *result, entry.span) for name, result in zip(names, call.results, strict=False)]
+        self._check_tables(entry, call)
         again = shared and graph.number()
         around = frame.as_a(entry.fields.get("role") or "").calling(entry.path, call.path, again)
         role = around.role if around.role == entry.fields.get("role") or entry.kind.text in ("linear", "conv") else ""
@@ -93,6 +96,18 @@ class Operators:
             )
         )  # fmt: skip
         return [Binding(value) for value in results]
+
+    def _check_tables(self, entry: OperatorEntry, call: Call) -> None:
+        """Refuse work over the rows of a parameter that says nothing of its rows, and so counts as one."""
+        for name in BY_ROW.get(entry.kind.text, ()):
+            for value in call.values.get(name, ()):
+                if value.stream.table:
+                    message = f"'{value.name}' is a parameter of several rows, and counts as one"
+                    hint = (
+                        "give the parameter 'stream: table', and 'table: {over: once, axes: {n: N}}' under 'streams'; "
+                        "or 'expand' its value before"
+                    )
+                    call.fail("table-rows", message, name, hint, value, also=value.long)
 
     def _handed(self, call: Call, frame: Frame) -> list[Binding]:
         """Add what joins or leaves a sequence to the graph; the value that leaves it."""

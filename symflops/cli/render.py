@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     if args.fragment:
         fragments = fragments_of(args.format)
         wide = {"wide": args.width} if args.width else {}
-        program = known.of(model.program(regimes or REGIMES, conventions or CONVENTIONS, known.config))
+        program = program_of(model, known, regimes or REGIMES, conventions or CONVENTIONS)
         pieces = fragments(program, __version__, **wide)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
     if chosen.whole:
@@ -120,6 +120,11 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     text = chosen.page(shown, __version__)
     name = shown.name
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
+
+
+def program_of(model: Any, known: Any, regimes: Sequence[str], conventions: Sequence[str]) -> Any:
+    """The program with what is known put in, or that of the structure that the defaults have."""
+    return known.of(model.program(regimes, conventions, known.config)) if known else model.typical(regimes, conventions)
 
 
 def fragments_of(name: str) -> Callable[..., dict[str, str]]:
@@ -143,7 +148,7 @@ def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tup
 
     program = None
     if known or regimes or conventions:
-        program = known.of(model.program(regimes or baked(model), conventions or CONVENTIONS, known.config))
+        program = program_of(model, known, regimes or baked(model), conventions or CONVENTIONS)
     return standalone(model, program, [name.strip() for name in against.split(",")] if against else compared())
 
 
@@ -157,10 +162,7 @@ def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[st
     from symflops.records.verified import verifications
     from symflops.witness.convention_figures import convention_figures
 
-    if known:
-        program = known.of(model.program(regimes or REGIMES, conventions, known.config))
-    else:
-        program = model.typical(regimes or baked(model), conventions)
+    program = program_of(model, known, regimes or (REGIMES if known else baked(model)), conventions)
     figures: tuple[Any, ...] = ()
     if against:
         others = [name.strip() for name in against.split(",")]

@@ -113,17 +113,24 @@ def main_rows(graph: Graph) -> tuple[str, Expr]:
     """The tokens of a model as index set and rows: the queries of its first attention outside of towers and of experts.
 
     Queries of a number that the batch does not change, such as latents, are no tokens. If no others attend, it is the first
-    stream that varies with the batch.
+    stream that varies with the batch; if none does, as where each column of a table is a token, it is these queries.
     """
     varies = {length.symbol for length in graph.lengths}
+    fixed: Expr | None = None
     for operator in graph.operators():
         queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
         streams = [graph.values[query].stream for query in queries]
         rows = Add(*(stream.rows for stream in streams))
         inside = {*TOWERS, "experts"} & set(regions_of(operator))
-        if streams and streams[0].items == SAMPLES and not inside and not rows.free_symbols.isdisjoint(varies):
-            return SAMPLES, rows
-    stream = next((stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols), None)
+        if streams and streams[0].items == SAMPLES and not inside:
+            if not rows.free_symbols.isdisjoint(varies):
+                return SAMPLES, rows
+            fixed = fixed or rows
+    streams = [stream for name, stream in graph.streams if name != ONCE]
+    stream = next((one for one in streams if not one.rows.free_symbols.isdisjoint(varies)), None)
+    if stream is None and fixed is not None:
+        return SAMPLES, fixed
+    stream = stream or next((one for one in streams if one.rows.free_symbols), None)
     return (stream.items, stream.rows) if stream else (SAMPLES, Integer(1))
 
 

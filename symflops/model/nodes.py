@@ -40,12 +40,14 @@ class Part:
 class Stream:
     """Rows that vary with the batch: an index set, and for each of its items some parts one after another.
 
-    ``groups`` holds how many parts each operand of the last concatenation had.
+    ``groups`` holds how many parts each operand of the last concatenation had, ``table`` whether this is the one row of a
+    parameter whose shape has more.
     """
 
     items: str
     parts: tuple[Part, ...]
     groups: tuple[int, ...] = field(default=(), compare=False)
+    table: bool = field(default=False, compare=False)
 
     @property
     def rows(self) -> Expr:

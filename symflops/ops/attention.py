@@ -9,7 +9,7 @@ from typing import NoReturn
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.domain import Setting, is_null
-from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
+from symflops.algebra.functions import FloorDiv, Modulo, Most
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.algebra.words import said, words_of
@@ -17,6 +17,7 @@ from symflops.diagnostics.findings import did_you_mean
 from symflops.model.contraction import Extent, Operand, Pairs
 from symflops.model.nodes import Part, Value
 from symflops.ops.attention_blocks import with_blocks
+from symflops.ops.elementwise import joining
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, cases, operator_kind
 
@@ -57,6 +58,7 @@ def attention(call: Call) -> None:
             "index-set-mismatch",
             "queries and keys belong to different index sets",
             "key",
+            joining((*queries, *keys), "'flatten_batch' takes the items of a batch together"),
             also=(*queries[0].long, *keys[0].long),
         )
     extents = extents_of(call, queries, keys)
@@ -110,14 +112,12 @@ def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
 def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
     """Whether a width may divide into heads at run time, which the model's own class checks.
 
-    A width that a config gives may; a config whose width does not is refused (``Call.fits``). If heads are a number or in a
-    list, so may a multiple of that width: both change from stage to stage.
+    A product of sizes may; a config with which it does not is refused (``Call.fits``). A sum is a slip, and so are other heads
+    than those that the width is a product of.
     """
-    if width.is_Integer and heads.free_symbols:  # an entry of a list, and heads that the config decides
-        return True
-    if heads.is_Integer or isinstance(heads, Reading):
-        width = width.as_coeff_Mul()[1]
-    return isinstance(width, Reading) or (bool(width.is_Symbol) and width not in call.definitions.pairs)
+    whole, parts = call.definitions.expand(width), call.definitions.expand(heads).expr.free_symbols
+    letters = whole.expr.free_symbols
+    return bool(letters | parts) and not letters & parts and len(whole.terms) == 1
 
 
 def mixed_width(call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:

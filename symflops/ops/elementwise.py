@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from symflops.algebra.unknown_size import unequal_widths
 from symflops.algebra.words import said
-from symflops.model.index_sets import SAMPLES
+from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind
@@ -32,6 +32,14 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
     hint = "make the rows equal: 'slice' or 'select' (with 'like') takes some, 'expand' or 'pad' adds some"
     message = f"'{other.name}' has rows {other.stream}, '{first.name}' has rows {first.stream}"
     refuse("row-mismatch", message, field, hint, about=other, also=(*other.long, *first.long))
+
+
+def joining(values: Sequence[Value], otherwise: str) -> str:
+    """How values of two index sets come together, as a hint: what is there once is copied to each item, or ``otherwise``."""
+    once = next((value.name for value in values if value.stream.items == ONCE), "")
+    item = next((value.name for value in values if value.stream.items != ONCE), "")
+    copied = f"{{op: expand, from: {once}, like: {item}, stream: [], to: {once}}}"
+    return f"{copied} gives each item its own; in place of [] stand the axes of several rows" if once and item else otherwise
 
 
 @operator_kind(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sympy import Integer
+from dataclasses import replace
+
+from sympy import Integer, Mul
 
 from symflops.algebra.words import words_of
 from symflops.ops.fields import FROM, TIE, WEIGHT, Field, Form
@@ -40,4 +42,6 @@ def raw_parameter(call: Call) -> None:
     shape = call.numbers("shape")
     call.parameter("", shape, trainable=bool(call.truth("trainable").terms))
     stream = call.streams.named(call.fields.get("stream") or "once", call)
-    call.result(stream, call.number("width") if call.has("width") else shape[-1] if shape else Integer(1))
+    width = call.number("width") if call.has("width") else shape[-1] if shape else Integer(1)
+    is_table = not call.fields.get("stream") and not call.definitions.equal(Mul(*shape), width)
+    call.result(replace(stream, table=is_table), width)

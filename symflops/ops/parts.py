@@ -6,7 +6,7 @@ from sympy import Add
 
 from symflops.algebra.words import said
 from symflops.model.nodes import Stream
-from symflops.ops.elementwise import rows_match
+from symflops.ops.elementwise import joining, rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind
 
@@ -26,7 +26,7 @@ def concat(call: Call) -> None:
     for other in values[1:]:
         if other.stream.items != first.stream.items:
             message = f"'{other.name}' and '{first.name}' belong to different index sets"
-            hint = "'flatten_batch' takes the items of a batch together"
+            hint = joining((first, other), "'flatten_batch' takes the items of a batch together")
             call.fail("index-set-mismatch", message, "from", hint, other, also=(*first.long, *other.long))
         hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
         call.equally_wide((first, other), "from", hint)

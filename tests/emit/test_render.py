@@ -63,6 +63,12 @@ def test_fragments_have_files_of_their_own_or_follow_each_other(run: Any, tmp_pa
     assert all("moment@" not in text and "<<" not in text for text in texts)
 
 
+@pytest.mark.parametrize("form", ["latex", "markdown"])
+def test_a_structure_that_the_config_decides_has_the_pieces_of_its_defaults(run: Any, form: str) -> None:
+    code, text, _ = run("render", "swin", "--format", form, "--fragment", "--regime", "lora")
+    assert code == 0 and "classifier" in text and "/ 1" not in text
+
+
 def test_regimes_and_conventions_are_chosen(run: Any, tmp_path: Path) -> None:
     frozen = tmp_path / "head.yaml"
     frozen.write_text("name: head\ntrain: [lm_head.*]\n")

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.math.lines import LINE, fold
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
+from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
 from symflops.model.formula_writer import factors_of, is_negative
 from symflops.model.index_sets import ONCE, PADDED, SAMPLES
 from symflops.model.program import Program
@@ -114,13 +114,17 @@ class LatexPrinter(Printer):
             base = f"{{{base}}}"
         return base if formula.exponent == 1 else f"{base}^{{{formula.exponent}}}"
 
+    def rounded(self, top: Formula, bottom: Formula) -> str:
+        """What is rounded: a quotient, or a number that need not be whole."""
+        return self.text(top) if bottom == ONE else f"{self.inside(top, PRODUCT)} / {self.inside(bottom, UNARY)}"
+
     def apply(self, formula: Apply) -> tuple[str, int]:
         first, *rest = formula.arguments
         match formula.function:
             case "floordiv":
-                return rf"\lfloor {self.inside(first, PRODUCT)} / {self.inside(rest[0], UNARY)} \rfloor", ATOM
+                return rf"\lfloor {self.rounded(first, rest[0])} \rfloor", ATOM
             case "ceildiv":
-                return rf"\lceil {self.inside(first, PRODUCT)} / {self.inside(rest[0], UNARY)} \rceil", ATOM
+                return rf"\lceil {self.rounded(first, rest[0])} \rceil", ATOM
             case "mod":
                 return rf"{self.inside(first, UNARY)} \bmod {self.inside(rest[0], UNARY)}", PRODUCT
             case "excess":
