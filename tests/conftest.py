@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import settings
 
 from tests.fast import FAST
+
+settings.register_profile("any machine", deadline=None)  # how long an example takes says nothing about it
+settings.load_profile("any machine")
 
 TESTS = Path(__file__).parent
 MOST_WORKERS = 8  # each holds torch and the shipped models in memory: about 1 GB

@@ -13,10 +13,13 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from math import isqrt
 from typing import Any, Unpack
 
 from symflops.adapters import verl_lora
 from symflops.catalog import lookup
+from symflops.diagnostics.errors import SymflopsError
 from symflops.live.background import is_first
 from symflops.meter.mfu import MFUMeter
 from symflops.meter.phases import estimators_of_config
@@ -123,7 +126,7 @@ def estimator_of(config: Any, regime: str, convention: str) -> Any:
 
 
 def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -> dict[str, Any]:
-    """Streams of text and images; an image of ``p`` patches becomes a row of ``p`` patches, if the shape does not matter.
+    """Streams of text and images; an image of ``p`` patches gets the first shape that the model takes, if it does not matter.
 
     Raises:
         ValueError: the work depends on the shape of images, or the model has no stream for images.
@@ -137,8 +140,21 @@ def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -
         name, axes, _ = others[0][0]
         if len(axes) > 1 and not only_patches_count(estimator, len(axes)):
             raise ValueError("the model's work depends on the shape of images, and verl gives the patches of each frame alone")
-        batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in rows]
+        shapes = {patches: shape_of(estimator, {text[0]: lengths[:1]}, name, len(axes), patches) for patches in set(rows)}
+        batch[name] = [shapes[patches] for patches in rows]
     return batch
+
+
+def shape_of(estimator: Any, text: dict[str, Any], name: str, axes: int, patches: int) -> Any:
+    """An item of ``patches`` patches: one row of them, or as few rows as the model takes, which may merge two by two."""
+    if axes == 1:
+        return patches
+    shapes = [[1] * (axes - 2) + [rows, patches // rows] for rows in range(1, isqrt(patches) + 1) if patches % rows == 0]
+    for shape in shapes:
+        with suppress(SymflopsError, ValueError):
+            estimator.moments(**text, **{name: [shape]})
+            return shape
+    return [1] * (axes - 1) + [patches]
 
 
 def only_patches_count(estimator: Any, axes: int) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Expr, Function, Integer, Rational, Symbol
+from sympy import Expr, Function, Integer, Rational, Symbol
 
+from symflops.algebra.quotients import exact_quotient
 from symflops.algebra.written import level_of, written
 
 ZERO, ONE = Integer(0), Integer(1)
@@ -62,14 +63,6 @@ class PerToken(Count):
     @classmethod
     def eval(cls, run: Expr, routed: Expr) -> Expr | None:
         return run if run == routed else None
-
-
-def exact_quotient(a: Expr, b: Expr) -> Expr | None:
-    """``a / b`` if ``b`` is a number that divides each term of ``a``."""
-    if not (b.is_Integer and b > 1):
-        return None
-    terms = [term / b for term in Add.make_args(a)]
-    return Add(*terms) if all(term.is_integer for term in terms) else None
 
 
 class FloorDiv(Count):

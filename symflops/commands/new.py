@@ -36,6 +36,7 @@ COMMENTS = {
     EXTENDS.name: "Everything that is not said below is as in this spec.",
     "sizes": "A letter for each number of the config: 'key' is where the config holds it, 'default' may use the letters above.",
     "derived": "Formulas that get a letter of their own.",
+    "requires": "Conditions that a config must fulfil, each with the words of its refusal.",
     "variants": "Published configs whose structure is another one: the fields in which they differ.",
     "streams": "What varies with the batch: rows per sample. A name in an axis that is no size is a length that a batch gives.",
     "inputs": "What the model receives: stream, width (none for token ids), and the dimensions of its tensor, 'b' the items.",

@@ -93,7 +93,7 @@ def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solutio
         step = step_of(at, start, most)
     except SymflopsError:
         return among(at, start, budget, name)
-    first = start - (start - 1) // step * step
+    first = lowest(at, start - (start - 1) // step * step, start, step)
     low, high = bracket(at, first, step, most, budget, name)
     grows = at(low) <= budget
     while high - low > step:
@@ -105,6 +105,19 @@ def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solutio
     seen = [known[place] for place in sorted(known)]
     throughout = seen == sorted(seen, reverse=not grows)
     return Solution(value, at(value), budget - at(value), other, at(other), step, grows, throughout)
+
+
+def lowest(at: Cost, first: int, start: int, step: int) -> int:
+    """The first value from ``first`` on that the model takes, as it does all from there on to ``start``."""
+    low, high = first - step, start
+    while high - low > step:
+        middle = low + (high - low) // step // 2 * step if low >= first else first
+        try:
+            at(middle)
+            high = middle
+        except SymflopsError:
+            low = middle
+    return high
 
 
 def among(at: Cost, start: int, budget: int, name: str) -> Solution:

@@ -6,7 +6,6 @@ It has the interface of the generated ones (:class:`symflops.runtime.protocol.Es
 from __future__ import annotations
 
 from functools import cached_property
-from operator import attrgetter
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import BoundFormulas, ConfigError
@@ -76,7 +75,7 @@ class InterpretedEstimator:
         check_fit(stored, self.sizes)
         chosen = stored.regimes[regime]
         self._values: dict[int, Any] = {}
-        self._last: tuple[Moments, list[Any]] | None = None
+        self._last: tuple[Moments, list[tuple[Any, Any]]] | None = None
         self._formulas = BoundFormulas(stored.formulas.nodes, self.sizes)
         self.padded = stored.of_convention("lengths", convention) == PADDED
         self.places = stored.places(convention)
@@ -235,16 +234,15 @@ class InterpretedEstimator:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
-    def _work(self, m: Moments) -> list[Any]:
-        """FLOPs of one execution of each line; those of the last moments are kept, which all passes ask for."""
+    def _work(self, m: Moments) -> list[tuple[Any, Any]]:
+        """Each line with the FLOPs of one execution; those of the last moments are kept, which all passes ask for."""
         if self._last is None or self._last[0] is not m:
             values = self._of(m)
-            self._last = m, [line.once(values) for line in self._lines]
+            self._last = m, [(line, line.once(values)) for line in self._lines]
         return self._last[1]
 
     def _pass(self, m: Moments, kind: str) -> int:
-        counts = map(attrgetter(kind), self._lines)
-        return _whole(sum([size * count for size, count in zip(self._work(m), counts, strict=True) if count]))
+        return _whole(sum([flops * count for line, flops in self._work(m) if (count := getattr(line, kind))]))
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -265,7 +263,7 @@ class InterpretedEstimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, list[Any]] = {}
-        for line, size in zip(self._lines, self._work(m), strict=True):
+        for line, size in self._work(m):
             sums = found.setdefault(line.module, [0, 0, 0])
             for position, count in enumerate((line.forward, line.backward, line.recomputed)):
                 sums[position] += size * count
@@ -273,14 +271,12 @@ class InterpretedEstimator:
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
-        work = zip(self._lines, self._work(m), strict=True)
-        found = summed(((line.module, line.contraction), flops * (line.forward + line.backward)) for line, flops in work)
-        return {contraction: settled(flops) for contraction, flops in found.items()}
+        both = (((one.module, one.contraction), flops * (one.forward + one.backward)) for one, flops in self._work(m))
+        return {contraction: settled(flops) for contraction, flops in summed(both).items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
-        work = zip(self._lines, self._work(m), strict=True)
-        found = summed((line.within, flops * line.forward) for line, flops in work)
+        found = summed((line.within, flops * line.forward) for line, flops in self._work(m))
         return {modules: _whole(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:

@@ -115,9 +115,15 @@ def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
         ConfigError: they do not.
     """
     for row in program.document.get("requirements", ()):
-        try:
-            left = _said(program, row["formula"], sizes)
-        except ConfigError:  # a division by 0: it does not hold
-            left = None
-        if type(left) is not Unsaid and left != 0:
+        if not holds(program, row["formula"], sizes):
             raise ConfigError(f"the config does not fit the model: {row['text']}")
+
+
+def holds(program: Stored, formula: int, sizes: Mapping[str, Any]) -> bool:
+    """Whether a requirement is 0, or not asked: of an entry that a list lacks, or of null of which nothing is said."""
+    try:
+        return bool(program.formulas.value(formula, sizes) == 0)
+    except (LookupError, ConfigError):
+        return True
+    except (ArithmeticError, TypeError, ValueError):
+        return False

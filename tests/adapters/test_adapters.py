@@ -48,7 +48,7 @@ def test_verl():
         assert math.isnan(function(CONFIG, 1, [1], 1.0, images_seqlens=[16]))
     vision = {"architectures": ["Qwen2VLForConditionalGeneration"]}
     one = estimator(vision)
-    assert verl.batch_of(one, [100], [64, 128]) == {"text": [100], "images": [[1, 1, 64], [1, 1, 128]]}
+    assert verl.batch_of(one, [100], [64, 128]) == {"text": [100], "images": [[1, 2, 32], [1, 2, 64]]}
     assert function(vision, 100, [100], 1.0, images_seqlens=[64]) == pytest.approx(total(vision, text=[100], images=[[1, 8, 8]]) / 1e12)
 
 

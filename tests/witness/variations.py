@@ -73,22 +73,31 @@ def depends_on_data(spec: str) -> bool:
     return any(f"/{class_name(name)}/" in record for name in variations()[spec]["classes"] for record in known)
 
 
+def told(row: Mapping[str, Any], found: str) -> str:
+    """A verdict; a refusal of what the class builds and cannot run is ``unrun``."""
+    return "unrun" if found == "refused" and row["passes"] is None else found
+
+
 def report(specs: list[str]) -> int:
     """Print the counts per spec; returns how many are wrong."""
     total: Counter[str] = Counter()
     small: Counter[str] = Counter()
     for spec in specs:
-        found = [(row, verdict(spec, row, config)) for row, config in rows_of(spec)]
+        found = [(row, told(row, verdict(spec, row, config))) for row, config in rows_of(spec)]
         counts = Counter(one for row, one in found if row["effect"] and not row.get("edge"))
         still = Counter(one for row, one in found if not row["effect"] and not row.get("edge"))
         edges = Counter(one for row, one in found if row.get("edge"))
         total += counts
         total["wrong"] += still["wrong"]
         small += edges
-        shown = ", ".join(f"{counts[name]} {name}" for name in ("exact", "refused", "wrong", "data") if name != "data" or counts[name])
+        shown = ", ".join(f"{counts[name]} {name}" for name in ("exact", "refused", "wrong", "unrun", "data") if name in ("exact", "refused", "wrong") or counts[name])
         print(f"{spec:<24} {shown}; without effect: {dict(still)}; 0 to 3 and odd numbers: {dict(edges)}")
-    share = 100 * total["exact"] / max(1, sum(total.values()))
-    print(f"{len(specs)} specs, variations that change the real class: {dict(total)}, {share:.1f} % exact; 0 to 3 and odd numbers: {dict(small)}")
+    whole = sum(total.values())
+    share, of_all = (100 * total["exact"] / max(1, count) for count in (whole - total["unrun"], whole))
+    print(
+        f"{len(specs)} specs, variations that change the real class: {dict(total)}, {share:.1f} % exact of those that run, "
+        f"{of_all:.1f} % of all; 0 to 3 and odd numbers: {dict(small)}"
+    )
     return total["wrong"] + small["wrong"]
 
 
