@@ -192,19 +192,17 @@ def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
 
 
 def compared(models: list[Any], faulty: Collection[str]) -> list[tuple[Any, list[Any]]]:
-    """Compare each case of each model with the real class, of ``faulty`` ones the first, and print the reports."""
+    """Compare each case of each model with the real class, and print the reports, of ``faulty`` models the first."""
     from symflops.witness.authoring_report import render
     from symflops.witness.live import verify_live
 
     reports: list[tuple[Any, list[Any]]] = [(model, []) for model in models]
     for found, case in cases(reports):
-        if found[1] and found[0].spec.name in faulty:
-            continue
         found[1].append(attempted(partial(verify_live, found[0], case), case))
     checked([report for _, same in reports for report in same])
-    for _, same in reports:
+    for model, same in reports:
         whole = [report for report in same if not isinstance(report, Failed)]
-        for report in same:
+        for report in same[:1] if model.spec.name in faulty else same:
             print(report if isinstance(report, Failed) else render(report, whole))
     return reports
 
