@@ -67,8 +67,8 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     services = services_of(spec, report, definitions, streams, tuple(patterns))
     frame = Frame(Path(()), names, Journaled(), [], sizes=names)
     inputs = tuple(found for item in spec.inputs if (found := declare_input(item, frame, services)) is not None)
-    for _, expression in spec.requires:
-        demand(spec, expression, frame, services)
+    for name, expression in spec.requires:
+        demand(spec, name, expression, frame, services)
     EntryPlacer(services).place(spec.graph, frame)
     if services.limit.exceeded:
         raise SpecError([services.limit.exceeded])
@@ -155,12 +155,12 @@ def _derived(name: Name, expression: Expression, names: Mapping[str, Any], repor
     return size_symbol(name.text)
 
 
-def demand(spec: Spec, expression: Expression, frame: Frame, services: Services) -> None:
-    """Demand a condition of a spec that sizes must fulfil."""
+def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, services: Services) -> None:
+    """Demand a condition of a spec that sizes must fulfil; ``name`` are the words that a refusal begins with."""
     try:
         condition = services.evaluator.condition(expression, frame)
         fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols tell them
-        services.graph.demand(condition, f"'{expression.text}' does not hold{fields}")
+        services.graph.demand(condition, f"{name.text.replace('_', ' ')}: '{expression.text}' does not hold{fields}")
     except SpecError as error:
         for diagnostic in error.diagnostics:
             services.report.add(diagnostic)
