@@ -39,6 +39,7 @@ WORD_OR_ROWS = "number, list, same or valid"
     Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
     Field("transposed", Form.EXPRESSION, "whether it is the transpose of a convolution", default="false"),
     Field("output_padding", Form.EXPRESSION, "rows added to a transposed one, per axis or one for all", default="0"),
+    Field("fixed", Form.EXPRESSION, "whether the weight is a constant: no parameter, and without a gradient", default="false"),
     Field("weight_norm", Form.EXPRESSION, "the weight is made of a direction and a norm along all dimensions but this one"),
     WEIGHT,
     TIE,
@@ -64,8 +65,9 @@ def conv(call: Call) -> None:
 
 def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
     """The parameters of the weight: itself, or its norm and direction. A gradient of either needs that of the weight."""
+    learned = ~call.truth("fixed")
     if not call.has("weight_norm"):
-        return call.parameter("weight", shape, field="weight")
+        return call.parameter("weight", shape, when=learned, field="weight")
     kept = call.number("weight_norm")
     if kept not in range(len(shape)):
         call.fail(
@@ -76,7 +78,7 @@ def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
         )
     norm = tuple(size if position == kept else Integer(1) for position, size in enumerate(shape))
     path = "parametrizations.weight.original"
-    return (*call.parameter(f"{path}0", norm), *call.parameter(f"{path}1", shape))
+    return (*call.parameter(f"{path}0", norm, when=learned), *call.parameter(f"{path}1", shape, when=learned))
 
 
 def divided(call: Call, width: Expr, field: str) -> Expr:
