@@ -1,18 +1,18 @@
-"""YAML as frozen nodes that know their place, read from ruamel.yaml's event stream.
+"""YAML as frozen nodes that know their place, read from an event stream.
 
 Events keep the text and columns of every scalar, convert nothing by YAML's own rules, and let depth and size be bounded while
 reading. Anchors, aliases, tags and second documents are refused: no spec needs them, and they turn small files into large ones.
+
+Where PyYAML has libyaml the stream is its own, and ruamel.yaml's, which is slower, for whatever libyaml does not read without a
+finding: all messages and places are those of ruamel.yaml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
-
-from ruamel.yaml import YAML, events
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from symflops.diagnostics.findings import Diagnostic, Label, Reporter, Source, Span, SpecError
 
@@ -32,6 +32,9 @@ SYNTAX = (
     ("found unexpected end of stream", "a quote is not closed"),
 )
 """The likely cause, by words of ruamel.yaml's own message."""
+
+OTHERWISE = frozenset("\t\r\x85\u2028\u2029\ufeff")
+"""Characters that libyaml and ruamel.yaml take for spaces and ends of lines in different places."""
 
 
 Extent = tuple[int, int]
@@ -106,10 +109,16 @@ def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
         also = tuple(Label(tab, "") for tab in tabs[1:MAX_LABELS])
         more = f"{len(tabs)} lines begin with tabs" if len(tabs) > 1 else ""
         _fail("tab-indent", "a tab cannot indent a line", tabs[0], "use spaces, two for each level", also=also, note=more)
+    quick = _by_libyaml(source)
+    if quick is not None:
+        return quick, ()
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
     report = Reporter()
     reader = _Reader(source, report)
     try:
-        document = reader.document()
+        document = reader.document(YAML(typ="safe", pure=True).parse(source.text))
     except MarkedYAMLError as error:
         _fail("bad-yaml", *_syntax(error, reader))
     except (YAMLError, RecursionError, ValueError) as error:
@@ -117,7 +126,27 @@ def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
     return document, tuple(report.diagnostics)
 
 
-def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
+def _by_libyaml(source: Source) -> Node | None:
+    """The document as libyaml reads it; None without libyaml, and if there is anything to say about it."""
+    text = source.text
+    if not text.endswith("\n") or not OTHERWISE.isdisjoint(text):
+        return None
+    try:
+        import yaml
+
+        loader = yaml.CSafeLoader
+    except (ImportError, AttributeError):
+        return None
+    report = Reporter()
+    reader = _Reader(source, report)
+    try:
+        document = reader.document(yaml.parse(text, Loader=loader))
+    except (yaml.YAMLError, SpecError, RecursionError, ValueError):
+        return None
+    return None if report.diagnostics or reader.blank else document
+
+
+def _syntax(error: Any, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
     """The message, place, hint and further places of a syntax error found by ruamel.yaml."""
     mark, problem = error.problem_mark or error.context_mark, _plain(error.problem or str(error.context))
     span = reader.span(mark, mark) if mark is not None else _start(reader.source)
@@ -126,6 +155,10 @@ def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tu
     elsewhere = begun is not None and mark is not None and (begun.line, begun.column) != (mark.line, mark.column)
     also = (Label(reader.span(begun, begun), _plain(error.context or "")),) if elsewhere else ()
     return problem, span, next(hints, _plain(error.context or "")), also
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, Scalar) and not node.text and node.plain
 
 
 def _extent(first: Any, last: Any) -> Extent:
@@ -162,20 +195,23 @@ class _Reader:
         self.source = source
         self.report = report
         self.count = 0
+        self.blank = False  # whether an item of a list, or the document, is empty: parsers say different places of it
 
     def span(self, start: Any, end: Any) -> Span:
         last = end.column + 1 if end.line == start.line else len(self.source.line(start.line + 1)) + 1
         return Span(self.source, start.line + 1, start.column + 1, max(last, start.column + 2))
 
-    def document(self) -> Node:
+    def document(self, parsed: Iterable[Any]) -> Node:
+        """The document that the events ``parsed`` make; ruamel.yaml and PyYAML give them the same names."""
         stack: list[tuple[Any, list[Node]]] = []
         root: Node | None = None
-        for event in self.events():
+        for event in self.events(parsed):
             node: Node | None = None
-            if isinstance(event, events.ScalarEvent):
+            kind = type(event).__name__
+            if kind == "ScalarEvent":
                 place = self.span(event.start_mark, event.end_mark)
                 node = Scalar(event.value, place, event.style in (None, ""), _extent(event, event))
-            elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
+            elif kind in ("SequenceStartEvent", "MappingStartEvent"):
                 stack.append((event, []))
                 if len(stack) > MAX_DEPTH:
                     _fail(
@@ -184,7 +220,7 @@ class _Reader:
                         self.span(event.start_mark, event.end_mark),
                         BLOCKS,
                     )
-            elif isinstance(event, (events.SequenceEndEvent, events.MappingEndEvent)):
+            elif kind in ("SequenceEndEvent", "MappingEndEvent"):
                 opening, children = stack.pop()
                 node = self.collection(opening, children, _extent(opening, event))
             if node is not None:
@@ -192,11 +228,13 @@ class _Reader:
                     stack[-1][1].append(node)
                 else:
                     root = node
+        self.blank |= root is None or _is_empty(root)
         return root if root is not None else Mapping((), _start(self.source))
 
     def collection(self, opening: Any, children: list[Node], extent: Extent) -> Node:
         span = self.span(opening.start_mark, opening.end_mark)
-        if isinstance(opening, events.SequenceStartEvent):
+        if type(opening).__name__ == "SequenceStartEvent":
+            self.blank |= any(_is_empty(child) for child in children)
             return Sequence(tuple(children), span, extent)
         entries: list[tuple[Scalar, Node]] = []
         seen: dict[str, Scalar] = {}
@@ -209,24 +247,24 @@ class _Reader:
                 self.report.error("duplicate-key", f"key '{key.text}' stands twice", key.span, hint, also=also)
                 continue
             seen[key.text] = key
-            empty = isinstance(value, Scalar) and not value.text and value.plain
-            if empty:  # the event of an empty value has a later place
+            if _is_empty(value):  # the event of an empty value has a later place
                 value = Scalar("", key.span, extent=key.extent)
             entries.append((key, value))
         return Mapping(tuple(entries), span, extent)
 
-    def events(self) -> Iterator[Any]:
+    def events(self, parsed: Iterable[Any]) -> Iterator[Any]:
         documents = 0
-        for event in YAML(typ="safe", pure=True).parse(self.source.text):
+        for event in parsed:
+            kind = type(event).__name__
             self.count += 1
             if self.count > MAX_NODES:
                 _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source), BLOCKS)
-            if isinstance(event, events.DocumentStartEvent):
+            if kind == "DocumentStartEvent":
                 documents += 1
                 if documents > 1:
                     _fail("yaml-feature", "a spec is one document", self.span(event.start_mark, event.end_mark))
             place = (event.start_mark, event.end_mark)
-            if isinstance(event, events.AliasEvent) or getattr(event, "anchor", None):
+            if kind == "AliasEvent" or getattr(event, "anchor", None):
                 _fail("yaml-feature", "anchors and aliases are not part of the language", self.span(*place), "use a block")
             if getattr(event, "tag", None) and getattr(event, "style", None) != '"':
                 tag = str(event.tag)

@@ -104,6 +104,25 @@ def test_the_weight_may_be_a_norm_and_a_direction(dim: int, trained: str, tmp_pa
     assert work.backward == counter.get_total_flops() // 2  # torch counts the weight's gradient of every group for each of them
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_fixed_filter_has_no_parameter_and_no_gradient(case: dict[str, Any], tmp_path: Path) -> None:
+    """A convolution of what a linear made, whose weight torch is given as a constant: two passes of it, not three."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    kind = f"Conv{'Transpose' if case.get('transposed') else ''}{len(case['n'])}d"
+    options = {key: value for key, value in case.items() if key not in ("n", "width", "kernel", "transposed", "bias")}
+    real = getattr(torch.nn, kind)(8, case.get("width", 12), kernel_size=case["kernel"], bias=False, device="meta", **options)
+    real.requires_grad_(False)
+    with FlopCounterMode(display=False) as counter:
+        real(torch.zeros(2, 8, *case["n"], device="meta", requires_grad=True)).sum().backward()
+    text = document({**case, "bias": False, "fixed": True}).replace("graph:", "graph:\n  - pre: {op: linear, from: pixels, width: C, to: pixels}")
+    derived = estimator(text, tmp_path, case.get("width", 12))
+    work = derived.by_module(derived.moments(latent=[case["n"] if len(case["n"]) > 1 else case["n"][0]] * 2))["conv"]
+    assert work.forward + work.backward == counter.get_total_flops()
+    assert set(derived.tensors()) == {"pre.weight", "pre.bias", "out.weight"}
+
+
 def test_axes_before_the_kernel_are_rows(tmp_path: Path) -> None:
     derived = estimator(document({"kernel": [3, 3], "n": [6, 4], "padding": 1}, lead="f"), tmp_path, 12)
     assert derived.by_module(derived.moments(latent=[[5, 6, 4]]))["conv"].forward == 2 * 5 * 6 * 4 * 9 * 8 * 12
