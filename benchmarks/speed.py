@@ -4,8 +4,8 @@
 
 Rivals are the real functions of Megatron-LM and verl at a stated commit (``peers.py``; of a git checkout, else from GitHub), or
 the fewest passes of numpy, torch or C to the same sums. Both sides get the same form of input, and are timed in turns: CPU
-time, medians. Each row has the share of the rival's time that ours may be. ``--quick`` leaves out whole processes. Exit code 1:
-a limit is missed.
+time, medians. Each row has the share of the rival's time that ours may be; on a device, kernels and waits are counted.
+``--quick`` leaves out whole processes. Exit code 1: a limit is missed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import peers
 import torch
+import yaml
 from symflops.generated.diffusion import qwen_image
 from symflops.generated.language import gemma3, llama
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig
 
 import symflops
-from symflops.runtime.lengths import of_cu_seqlens, of_mask
+from symflops.diagnostics.findings import Source
+from symflops.runtime import at_hand
+from symflops.runtime.lengths import of_cu_seqlens, of_mask, of_position_ids
+from symflops.syntax.yaml_nodes import _document, read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 31
@@ -54,12 +61,12 @@ def timed(work: Callable[[], object], number: int) -> float:
     return (cpu() - start) / number
 
 
-def medians(works: list[Callable[[], object]], number: int) -> list[float]:
+def medians(works: list[Callable[[], object]], number: int, rounds: int = ROUNDS) -> list[float]:
     """The median time of each, all in turns so that a busy machine slows all alike."""
     found: list[list[float]] = [[] for _ in works]
     for work in works:
         work()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for place, work in enumerate(works):
             found[place].append(timed(work, number))
     return [statistics.median(times) for times in found]
@@ -93,7 +100,22 @@ void pairs(const int64_t *x, const int64_t *y, int64_t count, int64_t *out) {
     out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e;
 }
 """
-Row = tuple[str, str, float, float, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Work, its rival, what both take, the share of the rival's that ours may be, and in what both are told."""
+
+    work: str
+    rival: str
+    theirs: float
+    ours: float
+    share: float
+    unit: str = "s"
+
+    @property
+    def is_missed(self) -> bool:
+        return self.ours > self.theirs * self.share
 
 
 def compiled(folder: str) -> ctypes.CDLL | None:
@@ -107,15 +129,23 @@ def compiled(folder: str) -> ctypes.CDLL | None:
 
 
 def rows(quick: bool, checkouts: Mapping[str, str]) -> list[Row]:
-    """Work, rival, seconds of the rival, our seconds, and the share of the rival's that ours may be."""
+    """All rows."""
     with tempfile.TemporaryDirectory() as folder:
-        found = [*frameworks(checkouts), *meters(), *lengths_read(), *per_samples(), *in_c(compiled(folder))]
+        found = [
+            *frameworks(checkouts),
+            *meters(),
+            *on_a_device(),
+            *lengths_read(),
+            *per_samples(),
+            *in_c(compiled(folder)),
+            specs_read(),
+        ]
     return found if quick else [*found, *processes()]
 
 
 def row(work: str, rival: str, theirs: Callable[[], object], ours: Callable[[], object], share: float, number: int) -> Row:
     """A row, both sides timed in turns."""
-    return (work, rival, *medians([theirs, ours], number), share)
+    return Row(work, rival, *medians([theirs, ours], number), share)
 
 
 def frameworks(checkouts: Mapping[str, str]) -> list[Row]:
@@ -152,6 +182,60 @@ def meters() -> list[Row]:
         both = partial(one.moments, text=given), partial(meter.add, text=given)
         found.append(row(f"`meter.add`, {name}", "`moments`", *both, share, number))
     return found
+
+
+class Kernels(TorchDispatchMode):
+    """Counts what would run on a device, and what would wait for it; views do neither."""
+
+    VIEWS = ("view", "select", "slice", "detach", "alias", "unsqueeze", "expand", "t.default", "transpose", "as_strided")
+    WAITS = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "is_nonzero", "unique", "item")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run = self.waits = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func).removeprefix("aten.")
+        self.run += not name.startswith(self.VIEWS)
+        self.waits += name.startswith(self.WAITS)
+        return func(*args, **(kwargs or {}))
+
+
+def on_a_device() -> list[Row]:
+    """Kernels of one micro-batch, read and added: the most of four forms, whose tensors count as lying on a device."""
+    one, draw = llama.Estimator(llama.Sizes.from_config(LLAMA)), np.random.default_rng(0)
+    lengths = torch.tensor(draw.integers(1, 4096, 8))
+    bounds = torch.cat((torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)))
+    mask, ids = torch.arange(4096)[None] < lengths[:, None], torch.arange(4096)[None] % 1000
+    forms = (lambda: lengths, lambda: of_cu_seqlens(bounds), lambda: of_mask(mask), lambda: of_position_ids(ids))
+    run = waits = 0
+    with mock.patch.object(at_hand, "HOST", "none"):
+        for form in forms:
+            meter = symflops.MFUMeter(one, devices=1, peak_tflops=1.0)
+            meter.add(text=form())
+            with Kernels() as counted:
+                meter.add(text=form())
+            run, waits = max(run, counted.run), max(waits, counted.waits)
+    return [
+        Row("`add` on a device, a micro-batch", "8 kernels", 8, run, 1, "kernels"),
+        Row("`add` on a device, a micro-batch", "no wait", 0, waits, 1, "waits"),
+    ]
+
+
+def specs_read() -> Row:
+    """All specs and blocks as nodes with places, beside libyaml's own objects without any."""
+    texts = [path.read_text("utf-8") for path in sorted((ROOT / "specs").rglob("*.yaml"))]
+
+    def nodes() -> None:
+        _document.cache_clear()
+        for text in texts:
+            read_yaml(Source("spec.yaml", text))
+
+    def objects() -> None:
+        for text in texts:
+            yaml.load(text, Loader=yaml.CSafeLoader)
+
+    return Row(f"reading YAML, {len(texts)} files", "libyaml", *medians([objects, nodes], 1, 5), 3)
 
 
 def lengths_read() -> list[Row]:
@@ -244,23 +328,26 @@ def processes() -> list[Row]:
     estimate = command("estimate", "qwen_image", "--batch", '{"latent": [4096], "prompt": [256]}', "--json")
     ours = statistics.median(timed(estimate, 1) for _ in range(11))
     rival = statistics.median(timed(lambda: run(sys.executable, "-c", COUNTED), 1) for _ in range(3))
-    found = [("`symflops estimate`, Qwen-Image 20B", "FlopCounterMode", rival, ours, 1 / 40)]
+    found = [Row("`symflops estimate`, Qwen-Image 20B", "FlopCounterMode", rival, ours, 1 / 40)]
     with tempfile.TemporaryDirectory() as folder:
         out, pages = ("--out", str(Path(folder) / "generated")), ("-o", str(Path(folder) / "site"))
-        found.append(("`generate` of all specs, cold", "15 s", 15.0, timed(command("generate", *out), 1), 1.0))
+        found.append(Row("`generate` of all specs, cold", "15 s", 15.0, timed(command("generate", *out), 1), 1.0))
         for words in (("generate", "--check", *out), ("verify", "--records", "tests/data/truth"), ("site", *pages)):
             if words[0] != "generate":
                 command(*words)()
             name = " ".join(word for word in words[:2] if word not in ("-o", "--records"))
-            found.append((f"`{name}`, warm", "3 s", 3.0, timed(command(*words), 1), 1.0))
+            found.append(Row(f"`{name}`, warm", "3 s", 3.0, timed(command(*words), 1), 1.0))
     return found
 
 
-def readable(seconds: float) -> str:
-    for size, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
+def readable(amount: float, unit: str) -> str:
+    """A time, or a count with its unit."""
+    if unit != "s":
+        return f"{amount:g} {unit}"
+    for size, name in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if amount >= size:
+            return f"{amount / size:.3g} {name}"
+    return f"{amount / 1e-9:.3g} ns"
 
 
 def main() -> int:
@@ -271,15 +358,15 @@ def main() -> int:
     options = parser.parse_args()
     found = rows(options.quick, peers.checkouts_in(options.source))
     if options.json:
-        names = ("work", "rival", "rival_seconds", "seconds", "at_most")
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in found], indent=1))
+        print(json.dumps([asdict(row) for row in found], indent=1))
     else:
-        print("| work | rival | rival's time | ours | ratio | at most |\n|---|---|---|---|---|---|")
-        for work, rival, theirs, ours, share in found:
-            mark = "" if ours <= theirs * share else " (missed)"
-            cells = (work, rival, readable(theirs), readable(ours), ratio(ours / theirs) + mark, ratio(share))
-            print(f"| {' | '.join(cells)} |")
-    return int(any(ours > theirs * share for _, _, theirs, ours, share in found))
+        print("| work | rival | rival's | ours | ratio | at most |\n|---|---|---|---|---|---|")
+        for row in found:
+            mark = " (missed)" if row.is_missed else ""
+            parts = (ratio(row.ours / row.theirs) if row.theirs else "-") + mark, ratio(row.share)
+            amounts = (readable(amount, row.unit) for amount in (row.theirs, row.ours))
+            print(f"| {' | '.join((row.work, row.rival, *amounts, *parts))} |")
+    return int(any(row.is_missed for row in found))
 
 
 def ratio(share: float) -> str:

@@ -76,16 +76,14 @@ def _steps(cu: Any, valid: int | None) -> tuple[Any, Any]:
         raise LengthError("cu_seqlens without a boundary")
     cu = at_hand(cu)
     places = wide(cu)
+    if valid is None and hasattr(cu, "cummax"):
+        highest = places.cummax(0).values  # a value that falls back is below what came before, and so is what follows it
+        return highest[1:] - highest[:-1], places[1:] == highest[1:]
     steps = places[1:] - places[:-1]
     if valid is not None:
         return steps, None
-    if not hasattr(cu, "cummax"):
-        falls = steps < 0
-        return steps[: int(falls.argmax())] if falls.any() else steps, None
-    rising = (
-        places == places.cummax(0).values
-    ) * 1  # a value that falls back is below what came before, and so is what follows it
-    return steps * rising[1:], rising[1:]
+    falls = steps < 0
+    return steps[: int(falls.argmax())] if falls.any() else steps, None
 
 
 def _boundaries(cu: Any) -> Any:
@@ -152,9 +150,9 @@ def _between_starts(rows: Any) -> Lengths:
     import torch
 
     starts = torch.nn.functional.pad(later, (1, 0), value=True).reshape(-1)
-    lengths = torch.zeros_like(starts, dtype=torch.int64)
-    lengths = lengths.scatter_add_(0, starts.cumsum(0) - 1, torch.ones_like(lengths))
-    return Lengths((lengths,), int(starts.shape[0]), None, lengths > 0)
+    lengths = torch.zeros(len(starts) + 1, dtype=torch.int64, device=starts.device)
+    lengths = lengths.scatter_(0, starts.cumsum(0), 1, reduce="add")[1:]  # sequences are numbered from 1
+    return Lengths((lengths,), len(starts), None, lengths > 0)
 
 
 def of_nested(nested: Any) -> Lengths:
