@@ -127,12 +127,15 @@ class Opening:
 
 def in_letters(program: Program) -> Callable[[Formula], Formula]:
     """Writes formulas with the letters that :func:`defined` gave to counts and choices of a program, in their shortest form."""
-    writer, opening, known = Measured(program), Opening(program), []
+    writer, opening = Measured(program), Opening(program)
+    known: list[Made] = []
     for definition in program.definitions:
         if definition.letter.startswith((COUNT, PART)):
             value = multiplied_out(opening(definition.formula))
             counts = definition.letter.startswith(COUNT) and bool(value)
             if counts or any(isinstance(atom, Bracket) for atom in atoms(value)):
+                for earlier in known:
+                    value = earlier.put_into(value)
                 known.append(Made(Sym(definition.letter), value))
 
     @cache

@@ -63,6 +63,10 @@ class Row:
     parameters: Mapping[str, Shape] = field(default_factory=dict)
     passes: tuple[int, int] | None = None
 
+    def tells(self, parameters: Mapping[str, Shape]) -> bool:
+        """Whether the class has a figure of its own here: it runs, or has other parameters than its base."""
+        return self.passes is not None or self.parameters != parameters
+
     def as_json(self) -> dict[str, Any]:
         """The variation and its verdict, without the figures."""
         shown = {"base": self.base, "path": self.path, "changes": dict(self.changes), "verdict": self.verdict}
@@ -186,13 +190,12 @@ class Survey:
         try:
             derived = self.derivations.derived(row.config)
         except SymflopsError as error:
-            runs = self.runs_unfit(base, changes, seen, case, row.config)
-            return replace(row, verdict=REFUSED if runs else UNRUN, why=str(error))
+            return self.refused(row, base, changes, seen, case, str(error))
+        run = self.run(base, changes, seen, case, derived)
         try:
             why = difference(seen, derived)
         except SymflopsError as error:  # a null that the layers of a path depend on
-            return replace(row, verdict=REFUSED, why=str(error))
-        run = self.run(base, changes, seen, case, derived)
+            return replace(row, verdict=REFUSED, why=str(error), batch=run.batch, passes=run.real)
         row = replace(row, batch=run.batch, passes=run.real)
         if run.real is None or why:
             return replace(row, verdict=WRONG if why else UNRUN, why=why)
@@ -201,13 +204,14 @@ class Survey:
         same = seen.parameters == base.seen.parameters and run.real == run.before
         return replace(row, verdict=NONE if same else EXACT)
 
-    def runs_unfit(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, config: Mapping[str, Any]) -> bool:
-        """Whether a class runs on a config that is refused; False if all that is refused is that its sizes do not fit."""
-        try:
-            derived = self.derivations.derived(config, unfit=True)
-        except SymflopsError:
-            return True
-        return self.run(base, changes, seen, case, derived).real is not None
+    def refused(self, row: Row, base: Base, changes: Changes, seen: Observed, case: LiveCase, why: str) -> Row:
+        """The verdict on what the spec refuses; ``unrun`` if only sizes do not fit, and the class does not run either."""
+        derived, unfit = base.derived, False  # of the base, for the arguments alone
+        with suppress(SymflopsError):
+            derived, unfit = self.derivations.derived(row.config, unfit=True), True
+        run = self.run(base, changes, seen, case, derived)
+        verdict = UNRUN if unfit and run.real is None else REFUSED
+        return replace(row, verdict=verdict, why=why, batch=run.batch, passes=run.real)
 
     def run(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, derived: Derived) -> Run:
         """One run of a real model on a batch that fits it; a second one, on a longer batch, if the first is not as derived.

@@ -19,11 +19,11 @@ from symflops.records.census import SCHEMA, spec_digest
 from symflops.system.digests import digest
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.census.summary import VERDICTS, summary
-from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, Survey
+from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNRUN, WRONG, Row, Survey
 from symflops.witness.classes import class_of
 from symflops.witness.live import reference_of
 
-FIGURES = (EXACT, NONE, REFUSED, WRONG)
+COMPARED, IDLE = (EXACT, NONE, WRONG), (REFUSED, UNRUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, A
     classes = {}
     for reference, one in found.items():
         bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
-        rows = [of_row(row, bases[row.base]) for row in one.rows if row.verdict in FIGURES]
+        own = {base.number: base.seen.parameters for base in one.survey.bases}
+        told = (row for row in one.rows if row.verdict in COMPARED or (row.verdict in IDLE and row.tells(own[row.base])))
+        rows = [of_row(row, bases[row.base]) for row in told]
         classes[reference] = {"bases": bases, "rows": rows}
     return {"spec": model.spec.name, "seed": seed, "classes": classes}
 
