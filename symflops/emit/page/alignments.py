@@ -14,6 +14,8 @@ from symflops.emit.page.tree import Line, Math, Scaled
 END = r"\\"
 """What ends a row."""
 WIDE = 10_000.0
+STAR = "^{*}"
+"""Marks the length at which two costs are equal."""
 HEAD = r"\mathrm{recomputed}"
 """The widest head beside which a line of a formula has its full width."""
 
@@ -50,7 +52,7 @@ def short_last(
     groups: Iterable[Sequence[Line]], printer: LatexPrinter, points: float, end: str
 ) -> Iterator[tuple[list[str], bool]]:
     """The rows of each group, and whether it is a definition of one row; these follow longer definitions beside them."""
-    for defines, some in groupby(groups, lambda group: isinstance(group[0].head, Math) and not group[0].number):
+    for defines, some in groupby(groups, lambda group: is_definition(group[0])):
         printed = [
             cases_row(one, printer, points, end) if len(one) > 1 else line_rows(one[0], printer, points, end) for one in some
         ]
@@ -59,6 +61,11 @@ def short_last(
             yield from ((rows, True) for rows in printed if len(rows) == 1 and "cases" not in rows[0])
         else:
             yield from ((rows, False) for rows in printed)
+
+
+def is_definition(line: Line) -> bool:
+    """Whether a line defines a letter, and is no result, which stands above what it is written with."""
+    return isinstance(line.head, Math) and not line.number and STAR not in line.head.parts
 
 
 def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from symflops.emit.math.lines import LINE, width
 from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.alignments import STAR
 from symflops.emit.page.analysis import Crossover
 from symflops.emit.page.tree import Line, Math, Scaled, Words
 from symflops.emit.page.writing import math
@@ -53,7 +54,7 @@ class Roots:
 
     def star(self) -> Math:
         """The length at which both cost the same."""
-        return math(Sym(self.letter), "^{*}")
+        return math(Sym(self.letter), STAR)
 
 
 def defined(formulas: Iterable[Formula]) -> Iterator[Line]:

@@ -29,7 +29,7 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import LONG, Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, numbered, plural, sentence, series
-from symflops.model.formula import ZERO, Formula, Sym, number
+from symflops.model.formula import ZERO, Formula, Sym, brackets, number
 from symflops.model.formula_writer import is_negative
 from symflops.model.terms import times
 
@@ -162,7 +162,7 @@ def regime_passes(regime: RegimePage, unit: str, replaced: Mapping[str, Formula]
         yield Equation((Line("trainable", (Scaled(regime.trainable),)),))
     titles = {"Row": 4, "Module": 18, "Product": 9, "Runs over": 11, f"{unit} each": 11, "Forward": 11}
     if any(len(row.module) > LONG for row in regime.rows):
-        titles |= {"Module": 27, "Product": 8, "Runs over": 10, "Forward": 9, "Input gradients": 10, "Weight gradient": 9}
+        titles |= {"Module": 24, "Product": 8, "Runs over": 12, "Forward": 10, "Input gradients": 10, "Weight gradient": 9}
     titles |= {"Backward": 23} if regime.assumed else {"Input gradients": 12, "Weight gradient": 11}
     columns = tuple(Column((title,), share) for title, share in titles.items())
     yield Table(f"Operators in regime {regime.name}", columns, tuple(operator_rows(regime, replaced)), small=1)
@@ -211,6 +211,8 @@ def operator_row(row: OperatorRow, assumed: bool, replaced: Mapping[str, Formula
 
 def gradients(cells: Sequence[Cell]) -> Words:
     """How often gradients are computed, with the letters of their notes."""
+    if len(cells) == 2 and cells[0] == cells[1] and any(True for _ in brackets([cells[0].count])):
+        return ("both ", *gradients(cells[:1]))
     return series([(Math((cell.count,)), *((Mark(cell.note),) if cell.note else ())) for cell in cells]) or NONE
 
 
