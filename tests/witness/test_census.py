@@ -9,12 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from symflops.api import load
+from symflops.diagnostics.findings import SymflopsError
 from symflops.records.census import census_path, spec_digest, stale
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
 from symflops.witness.census.list_lengths import parts_of
 from symflops.witness.census.summary import guard, is_of_other_length
 from symflops.witness.census.survey import Row
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
+from symflops.witness.census.take import recorded as figures_of
 from symflops.witness.census.variations import partnered, variations
 from symflops.witness.census.words import UNHEARD, Words, words_in
 from tests.sampling import NIGHTLY, sampled
@@ -378,3 +380,23 @@ def test_what_a_census_found_does_not_hide_it_when_it_is_taken_again(tmp_path):
         census_path(spec).write_text(texts[-1])
     assert texts[0] == texts[1] and '"out": {"values": [null], "least": 1}' in texts[0]
     assert any("'out' would be below 1" in row.text for row in load(spec).program().requirements)
+
+
+def test_of_what_a_spec_refuses_it_is_told_whether_the_class_runs(tmp_path):
+    (tmp_path / "toy.py").write_text(textwrap.dedent(MODULE))
+    (tmp_path / "toy.yaml").write_text(SPEC.replace("streams:", "requires: {even: D % 2 == 0}\nstreams:"))
+    (tmp_path / "toy.cases.yaml").write_text(CASES)
+    model = load(tmp_path / "toy.yaml")
+    found = taken(model, 18)
+    refused = [row for row in found["toy:Toy"].rows if row.verdict == "refused"]
+    assert refused and all(row.changes["width"] % 2 and row.passes is not None for row in refused)
+    saved = figures_of(model, found, 18)["classes"]["toy:Toy"]["rows"]
+    assert [row["passes"] for row in saved if row["config"].get("width", 0) % 2] == [row.passes for row in refused]
+
+
+def test_no_census_is_taken_of_a_class_that_no_case_shows(tmp_path):
+    (tmp_path / "toy.py").write_text(textwrap.dedent(MODULE))
+    (tmp_path / "toy.yaml").write_text(SPEC.replace("2*D if word == 'gated' else D", "D + 1"))
+    (tmp_path / "toy.cases.yaml").write_text(CASES)
+    with pytest.raises(SymflopsError, match="none of the 1 cases of toy:Toy is exact"):
+        taken(load(tmp_path / "toy.yaml"), 18)

@@ -131,6 +131,8 @@ class Survey:
         self.derivations = Derivations(model)
         self.outputs = outputs_of(model)
         self.bases = list(self._bases(cases))
+        if not self.bases:
+            raise SymflopsError(f"none of the {len(cases)} cases of {reference} is exact and runs: 'symflops verify' tells why")
         read = read_fields(model.spec.sizes, [*self.aliases, *(item.path for item in self.fields)])
         self.fields += further_fields(self.fields, [base.json for base in self.bases], read)
 
