@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from symflops.emit.math.definitions import HEADS, defined, head_of
+from symflops.emit.math.definitions import HEADS, by_choices, defined, head_of
 from symflops.emit.math.lines import width
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.formula import Apply, Formula, Sym, TallyOf, Text, parts, walk
@@ -18,7 +18,7 @@ WORD = 10  # letters of a text that fits in one line of a narrow cell; it cannot
 
 def abbreviated(program: Program) -> Program:
     """``program`` with definitions: those that shorten closed forms, and one for each long count that a table would show."""
-    program = defined(program)
+    program = by_choices(defined(program))
     for long in (long_parts, long_counts):
         program = named(program, list(dict.fromkeys(long(program))))
     return program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Any, TypeVar
 
 from symflops.algebra.sparse import Factor
@@ -54,10 +55,16 @@ def _zero(condition: Bracket) -> Iterator[Formula]:
 
 
 def multiplied_out(formula: Formula) -> Poly:
-    """``formula`` as a polynomial in which equal counts of iterations are spelled alike, and ``[a >= 1]*a`` is ``a``."""
+    """``formula`` as a polynomial in which equal counts of iterations are spelled alike, and ``[a >= 1]*a`` is ``a``.
+
+    A size that is compared with two texts equals one of them at most.
+    """
     poly = expanded(formula, _spelled)
     terms: dict[Monomial, Factor] = {}
     for monomial, factor in poly.terms.items():
+        equal = [atom for atom, _ in monomial if isinstance(atom, Bracket) and atom.kind == "equal"]
+        if len(equal) > 1 and any(_excluded(one, other) for one, other in combinations(equal, 2)):
+            continue
         positive = {Bracket("at_least", (atom, ONE)) for atom, _ in monomial if isinstance(atom, Sym)}
         kept = frozenset(pair for pair in monomial if pair[0] not in positive) if len(monomial) > 1 else monomial
         terms[kept] = terms.get(kept, 0) + factor

@@ -15,7 +15,7 @@ from symflops.algebra.sparse import Factor, ratio
 from symflops.emit.math.cases import joined, multiplied_out
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import COUNT, PART, ROUNDS, Measured, atoms, measured, normalised, plainer, shared, weight
-from symflops.model.formula import MINUS, Apply, Bracket, Formula, Sym, operators, symbols
+from symflops.model.formula import MINUS, Apply, Bracket, Formula, Sym, brackets, operators, symbols
 from symflops.model.polynomials import Monomial, Poly
 from symflops.model.program import Definition, Program
 from symflops.model.rewriting import Rewriting
@@ -109,6 +109,23 @@ def defined(program: Program) -> Program:
         if found is before:
             break
     return with_definitions(program, shown, found) if found.made else program
+
+
+def by_choices(program: Program) -> Program:
+    """``program`` with each size that several conditions decide by its cases, or else as short as it is written."""
+    writer = Measured(program)
+
+    def shorter(definition: Definition) -> Definition:
+        if definition.letter.startswith((COUNT, PART)) or len(set(brackets([definition.formula]))) < 2:
+            return definition
+        poly = multiplied_out(definition.formula)
+        rows = writer.cases(poly)
+        forms = [plainer(writer.shortest(poly)), definition.formula]
+        if len(rows) <= CASES:
+            forms.append(joined(tuple((conditions, plainer(writer.shortest(value))) for conditions, value in rows)))
+        return replace(definition, formula=min(forms, key=measured))
+
+    return replace(program, definitions=tuple(map(shorter, program.definitions)))
 
 
 class Opening:
