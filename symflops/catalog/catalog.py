@@ -88,6 +88,21 @@ class Catalog:
             raise SymflopsError(f"{path} is damaged: run 'symflops generate {name}'")
         return found
 
+    def published(self) -> dict[str, list[dict[str, Any]]]:
+        """The published models that were measured, by spec; of a catalog that is not shipped, none.
+
+        Raises:
+            SymflopsError: the file is damaged.
+        """
+        path = os.path.join(self.folder, "specs", "published.json")
+        try:
+            found = _parsed(path, os.stat(path).st_mtime_ns)["specs"] if self.shipped else {}
+        except FileNotFoundError:
+            found = {}
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            raise SymflopsError(f"{path} is damaged: install symflops again") from None
+        return {name: models for name, models in found.items() if name in self.specs}
+
     def module(self, name: str, variant: str = "") -> Any:
         """The generated module of a shipped spec, or of one of its variants."""
         import importlib

@@ -10,7 +10,6 @@ from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.classes import class_name
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored, has
-from symflops.system.reading import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,10 +84,8 @@ def only(word: str, kind: str, rows: list[tuple[Catalog, str, Any]]) -> tuple[Ca
 
 def published_in(catalog: Catalog) -> Iterator[tuple[str, dict[str, Any]]]:
     """The published models that were measured, with their specs: name, class, config and batch."""
-    path = os.path.join(catalog.folder, "specs", "published.json")
-    if catalog.shipped and os.path.isfile(path):
-        for name, models in read_json(path)["specs"].items():
-            yield from ((name, model) for model in models if model["name"].startswith(PUBLISHED) and name in catalog.specs)
+    for name, models in catalog.published().items():
+        yield from ((name, model) for model in models if model["name"].startswith(PUBLISHED))
 
 
 def is_called(word: str, spec: str, model: Mapping[str, Any]) -> bool:

@@ -31,7 +31,8 @@ def test_a_page_in_the_order_of_a_reader(capsys: pytest.CaptureFixture[str]) -> 
     assert "| Parameters | 20,430,401,088 |" in out
     assert re.search(r"^\| `lora` \| 23,592,960 \|", out, re.MULTILINE)
     assert "At the default sizes that is from $x$ = 17,412 on." in out
-    assert r"\alpha ={}&" in out
+    for display in re.findall(r"\\begin\{aligned\}.*?\\end\{aligned\}", out, re.DOTALL):  # a result stands above what it is written with
+        assert "^{*} ={}&" not in display or display.index("^{*} ={}&") < display.index(r"\alpha =")
 
 
 def test_other_conventions_are_told_with_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
