@@ -27,6 +27,7 @@ from symflops.witness.census.take import shapes_digest
 from symflops.witness.modes import in_evaluation
 from tests.shipped import load
 
+SHOWN = ("exact", "refused", "wrong", "idle", "unrun", "data")
 FILE = Path(__file__).parent.parent / "data" / "variations.json.xz"
 
 
@@ -74,8 +75,8 @@ def depends_on_data(spec: str) -> bool:
 
 
 def told(row: Mapping[str, Any], found: str) -> str:
-    """A verdict; a refusal of what the class builds and cannot run is ``unrun``."""
-    return "unrun" if found == "refused" and row["passes"] is None else found
+    """A verdict; of what the class builds and cannot run, exact parameters are ``idle``, and a refusal is ``unrun``."""
+    return {"exact": "idle", "refused": "unrun"}.get(found, found) if row["passes"] is None else found
 
 
 def report(specs: list[str]) -> int:
@@ -90,12 +91,12 @@ def report(specs: list[str]) -> int:
         total += counts
         total["wrong"] += still["wrong"]
         small += edges
-        shown = ", ".join(f"{counts[name]} {name}" for name in ("exact", "refused", "wrong", "unrun", "data") if name in ("exact", "refused", "wrong") or counts[name])
+        shown = ", ".join(f"{counts[name]} {name}" for name in SHOWN if name in SHOWN[:3] or counts[name])
         print(f"{spec:<24} {shown}; without effect: {dict(still)}; 0 to 3 and odd numbers: {dict(edges)}")
-    whole = sum(total.values())
-    share, of_all = (100 * total["exact"] / max(1, count) for count in (whole - total["unrun"], whole))
+    whole, idle = sum(total.values()), total["idle"] + total["unrun"]
+    runs, of_all = 100 * total["exact"] / max(1, whole - idle), 100 * (total["exact"] + total["idle"]) / max(1, whole)
     print(
-        f"{len(specs)} specs, variations that change the real class: {dict(total)}, {share:.1f} % exact of those that run, "
+        f"{len(specs)} specs, variations that change the real class: {dict(total)}, {runs:.1f} % exact of those that run, "
         f"{of_all:.1f} % of all; 0 to 3 and odd numbers: {dict(small)}"
     )
     return total["wrong"] + small["wrong"]

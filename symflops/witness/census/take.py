@@ -23,7 +23,7 @@ from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNRUN, WRONG, R
 from symflops.witness.classes import class_of
 from symflops.witness.live import reference_of
 
-COMPARED, IDLE = (EXACT, NONE, WRONG), (REFUSED, UNRUN)
+COMPARED = (EXACT, NONE, WRONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,15 @@ def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, A
     for reference, one in found.items():
         bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
         own = {base.number: base.seen.parameters for base in one.survey.bases}
-        told = (row for row in one.rows if row.verdict in COMPARED or (row.verdict in IDLE and row.tells(own[row.base])))
+        told = (row for row in one.rows if row.verdict in COMPARED or (is_answerable(row) and row.tells(own[row.base])))
         rows = [of_row(row, bases[row.base]) for row in told]
         classes[reference] = {"bases": bases, "rows": rows}
     return {"spec": model.spec.name, "seed": seed, "classes": classes}
+
+
+def is_answerable(row: Row) -> bool:
+    """Whether a variation is refused, or nothing runs that is answered; not if the class fails to run since sizes do not fit."""
+    return row.verdict == REFUSED or (row.verdict == UNRUN and not row.why)
 
 
 def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
