@@ -85,7 +85,7 @@ def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, A
 
 
 def is_answerable(row: Row) -> bool:
-    """Whether a variation is refused, or nothing runs that is answered; not if the class fails to run since sizes do not fit."""
+    """Whether a variation is refused, or answered though nothing runs; not if the class fails to run as sizes do not fit."""
     return row.verdict == REFUSED or (row.verdict == UNRUN and not row.why)
 
 
