@@ -13,7 +13,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.records.census import census_path, spec_digest, stale
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
 from symflops.witness.census.list_lengths import parts_of
-from symflops.witness.census.summary import guard, is_of_other_length
+from symflops.witness.census.summary import guard, is_of_other_length, open_to_words
 from symflops.witness.census.survey import Row
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
 from symflops.witness.census.take import recorded as figures_of
@@ -400,3 +400,11 @@ def test_no_census_is_taken_of_a_class_that_no_case_shows(tmp_path):
     (tmp_path / "toy.cases.yaml").write_text(CASES)
     with pytest.raises(SymflopsError, match="none of the 1 cases of toy:Toy is exact"):
         taken(load(tmp_path / "toy.yaml"), 18)
+
+
+def test_words_are_open_only_where_each_base_accepts_an_unheard_one():
+    def row(base, verdict):
+        return Row(base, "norm", {"norm": UNHEARD}, verdict)
+
+    assert open_to_words([row(0, "none"), row(1, "none")])
+    assert not open_to_words([row(0, "none"), row(1, "unbuilt")]) and not open_to_words([])

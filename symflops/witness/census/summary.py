@@ -118,9 +118,10 @@ def follows(values: Sequence[Any]) -> bool:
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
-    """Whether a field holds any text, without effect: the class accepts an unheard-of word, and no word matters."""
-    accepted = any(UNHEARD in texts_in(row.changes[row.path]) and row.verdict == NONE for row in rows)
-    return accepted and not any(row.verdict in (EXACT, WRONG, REFUSED) for row in rows if row.changes[row.path] is not None)
+    """Whether a field holds any text, without effect: each base accepts an unheard-of word, and no word matters."""
+    unheard = [row.verdict for row in rows if UNHEARD in texts_in(row.changes[row.path])]
+    matters = any(row.verdict in (EXACT, WRONG, REFUSED) for row in rows if row.changes[row.path] is not None)
+    return set(unheard) == {NONE} and not matters
 
 
 def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
