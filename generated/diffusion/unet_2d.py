@@ -11,7 +11,7 @@
 # sha256 e69d6d1d03aff00f9f72ce7eb51b295d3a14ebc9cd8f312856338f57d5575969  specs/blocks/self_attention.yaml
 # sha256 a27ed9ffdf2c4baded7f08f013e64d90450ab96252c55d5a826d0f773ae06811  specs/blocks/timestep_mlp.yaml
 # sha256 26c2770c2b9091036b5dfbc39553f3680f878c59015a3e34abc7c284c7ec0434  specs/blocks/transformer_2d.yaml
-# sha256 5be54c895ebc35b8d4fed22e9f44aed24aba83ef61129505975a4e46b9380277  specs/blocks/unet_attention.yaml
+# sha256 1bcc0f5732780447c19ce0fe9569de4651b9d69e0659b87a31d1239c7ad2b48a  specs/blocks/unet_attention.yaml
 # sha256 69cacd8df8af0794a88f5a0063118d7f973e4d7449e84b88862cabebd2ff3763  specs/blocks/unet_resnet.yaml
 # fmt: off
 # ruff: noqa: B002, E702, E741, F841, RUF100
