@@ -143,7 +143,7 @@ def _by_libyaml(source: Source) -> Node | None:
         document = reader.document(yaml.parse(text, Loader=loader))
     except (yaml.YAMLError, SpecError, RecursionError, ValueError):
         return None
-    return None if report.diagnostics or reader.blank else document
+    return None if report.diagnostics or reader.odd else document
 
 
 def _syntax(error: Any, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
@@ -195,7 +195,7 @@ class _Reader:
         self.source = source
         self.report = report
         self.count = 0
-        self.blank = False  # whether an item of a list, or the document, is empty: parsers say different places of it
+        self.odd = False  # whether parsers read or place something differently: an empty item or document, a text in a block
 
     def span(self, start: Any, end: Any) -> Span:
         last = end.column + 1 if end.line == start.line else len(self.source.line(start.line + 1)) + 1
@@ -210,6 +210,7 @@ class _Reader:
             kind = type(event).__name__
             if kind == "ScalarEvent":
                 place = self.span(event.start_mark, event.end_mark)
+                self.odd |= event.style in ("|", ">")
                 node = Scalar(event.value, place, event.style in (None, ""), _extent(event, event))
             elif kind in ("SequenceStartEvent", "MappingStartEvent"):
                 stack.append((event, []))
@@ -228,13 +229,13 @@ class _Reader:
                     stack[-1][1].append(node)
                 else:
                     root = node
-        self.blank |= root is None or _is_empty(root)
+        self.odd |= root is None or _is_empty(root)
         return root if root is not None else Mapping((), _start(self.source))
 
     def collection(self, opening: Any, children: list[Node], extent: Extent) -> Node:
         span = self.span(opening.start_mark, opening.end_mark)
         if type(opening).__name__ == "SequenceStartEvent":
-            self.blank |= any(_is_empty(child) for child in children)
+            self.odd |= any(_is_empty(child) for child in children)
             return Sequence(tuple(children), span, extent)
         entries: list[tuple[Scalar, Node]] = []
         seen: dict[str, Scalar] = {}

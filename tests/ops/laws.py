@@ -197,6 +197,7 @@ CONVOLUTIONS = (
     conv("kernel: 3, stride: 3", "[x]", lambda x: positions(x, 3, 3), 4 * 6 * 3, lengths={"x": (5, 3)}),
     conv("kernel: 3, padding: 1, groups: 2", "[x]", lambda x: x, 4 * 3 * 3),
     conv("kernel: 3, padding: 1, weight_norm: 0", "[x]", lambda x: x, 4 * 6 * 3),
+    conv("kernel: 3, padding: 1, bias: false, fixed: true", "[x]", lambda x: x, 4 * 6 * 3, gradients=1),
     conv('kernel: "[3, 2]", stride: "[2, 1]", padding: "[1, 0]", dilation: "[1, 2]"', "[h, w]",
          lambda h, w: positions(h, 3, 2, 1) * positions(w, 2, 1, 0, 2), 4 * 6 * 6, lengths={"h": (1, 2), "w": (3, 1)}),
     conv('kernel: "[2, 2]", stride: 2', "[f, h, w]", lambda f, h, w: f * positions(h, 2, 2) * positions(w, 2, 2), 4 * 6 * 4,

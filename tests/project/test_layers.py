@@ -128,7 +128,11 @@ def test_nothing_executes_text(path):
             assert getattr(node.func, "attr", "") not in ("sympify", "parse_expr"), f"{path.name}:{node.lineno}"
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
-            assert not any(name.split(".")[0] == "yaml" for name in names), f"{path.name} uses PyYAML"
+            uses = any(name.split(".")[0] == "yaml" for name in names)
+            assert not uses or path.name == "yaml_nodes.py", f"{path.name} uses PyYAML"
+    if path.name == "yaml_nodes.py":  # its events alone, from which nothing is made
+        used = [node.attr for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "yaml"]
+        assert sorted(used) == ["CSafeLoader", "YAMLError", "parse"]
 
 
 def test_no_model_is_known_by_name_in_code():
