@@ -33,8 +33,8 @@ SYNTAX = (
 )
 """The likely cause, by words of ruamel.yaml's own message."""
 
-OTHERWISE = frozenset("\t\r\x85\u2028\u2029\ufeff")
-"""Characters that libyaml and ruamel.yaml take for spaces and ends of lines in different places."""
+OTHERWISE = frozenset("?\t\r\x85\u2028\u2029\ufeff")
+"""Characters that libyaml and ruamel.yaml take for keys, spaces and ends of lines in different places."""
 
 
 Extent = tuple[int, int]
@@ -195,7 +195,7 @@ class _Reader:
         self.source = source
         self.report = report
         self.count = 0
-        self.odd = False  # whether parsers read or place something differently: an empty item or document, a text in a block
+        self.odd = False  # whether parsers may differ: an empty item or document, a text in a block, a tag, a written end
 
     def span(self, start: Any, end: Any) -> Span:
         last = end.column + 1 if end.line == start.line else len(self.source.line(start.line + 1)) + 1
@@ -260,6 +260,7 @@ class _Reader:
             self.count += 1
             if self.count > MAX_NODES:
                 _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source), BLOCKS)
+            self.odd |= bool(getattr(event, "tag", None)) or (kind == "DocumentEndEvent" and bool(event.explicit))
             if kind == "DocumentStartEvent":
                 documents += 1
                 if documents > 1:

@@ -61,3 +61,8 @@ def test_what_is_written_otherwise_is_read_alike_or_left(data: st.DataObject) ->
         with pytest.MonkeyPatch.context() as patch:
             other = by_ruamel(source, patch)
         assert other is not None and told(quick) == told(other)
+
+
+@pytest.mark.parametrize("text", ["|# a\n# b\n", "a: b\n...\n...\n", "a: [? ]\n", "a: [b, ? ]\n", "a: [!!*b :10]\n", "a: !!str b\n", "- a\n-\n", "a: b"])
+def test_what_both_read_differently_is_left_to_ruamel(text: str) -> None:
+    assert yaml_nodes._by_libyaml(Source("spec.yaml", text)) is None
