@@ -120,12 +120,12 @@ class Draft:
             yield "its tape differs from PyTorch's counter"
         if self.unsolved:
             yield f"{len(self.unsolved)} dimensions have no formula"
+        yield from (f"differs at {one.label}: {one.differences[0]}" for one in self.proofs if one.differences)
         for name in self.names:
             drawn = sum(one.of == name and one.kind == DRAWN for one in self.proofs)
             if drawn < HOLD_OUTS or not self.moved.get(name, ([], []))[0]:
                 which = f"{name}: " if name else ""
                 yield f"{which}{drawn} configurations could be drawn that the fit never saw, of {HOLD_OUTS}"
-        yield from (f"differs at {one.label}: {one.differences[0]}" for one in self.proofs if one.differences)
         yield from self.reasons
 
 

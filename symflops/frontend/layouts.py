@@ -56,8 +56,8 @@ def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter)
                 message = f"the layout '{' '.join(words)}' has two widths, '{width}' and '{word}'"
                 report.error("duplicate-name", message, span, f"{WIDTHS} '1*{given}'")
             width = word
-        elif given in found and "=" not in given and not given.isdigit() and word not in scope.axes:
-            report.error("duplicate-name", f"the layout '{' '.join(words)}' names two dimensions '{word}'", span)
+        elif given == ITEMS in found:
+            report.error("duplicate-name", f"the layout '{' '.join(words)}' names two dimensions '{ITEMS}'", span)
         found.append(given)
     return tuple(found)
 

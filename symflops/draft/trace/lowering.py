@@ -32,7 +32,7 @@ def steps_of(tape: Tape) -> Plan:
     inputs = [node for node in tape.nodes if node.kind == "input"]
     shapes, dtypes = {node.path: node.shape for node in inputs}, {node.path: node.word for node in inputs}
     outputs = tuple(references[value] for value in tape.outputs)
-    return Plan(tuple(rerolled(list(steps.values()))), outputs, tape.parameters, shapes, dtypes)
+    return Plan(tuple(rerolled(list(steps.values()))), outputs, tape.parameters, shapes, dtypes, tape.tied)
 
 
 def constant(node: Node, place: int) -> Ref:

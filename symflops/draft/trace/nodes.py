@@ -53,6 +53,7 @@ class Node:
 class Tape:
     """All nodes of a run in their order, the values that the loss sums, and the shapes of parameters.
 
+    ``tied`` are the further names of parameters that have several, each with the first one.
     ``by_value`` names the operators whose shape or answer depends on the values of a tensor, each with the tensor's device.
     """
 
@@ -61,6 +62,7 @@ class Tape:
     parameters: dict[str, tuple[int, ...]]
     frozen: frozenset[str]
     by_value: frozenset[tuple[str, str]] = frozenset()
+    tied: Mapping[str, str] = field(default_factory=dict)
 
     def readers(self) -> dict[int, list[int]]:
         """For each value, the nodes that read it."""

@@ -75,13 +75,17 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A module as steps and loops: its outputs, shapes of its parameters and inputs, and dtypes (``words``) of its inputs."""
+    """A module as steps and loops: its outputs, shapes of its parameters and inputs, and dtypes (``words``) of its inputs.
+
+    ``tied`` are the further names of parameters that have several, each with the first one.
+    """
 
     entries: tuple[Any, ...]
     outputs: tuple[Ref, ...]
     parameters: Mapping[str, tuple[int, ...]]
     inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    tied: Mapping[str, str] = field(default_factory=dict)
 
 
 def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:

@@ -35,7 +35,9 @@ def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], lis
             depends on them alone would look like a constant otherwise.
         summed: Picks the tensors of the output that the loss sums.
     """
-    names = {id(tensor): name for name, tensor in reversed(list(model.named_parameters(remove_duplicate=False)))}
+    every = dict(model.named_parameters(remove_duplicate=False))
+    names = {id(tensor): name for name, tensor in reversed(every.items())}
+    tied = {name: names[id(tensor)] for name, tensor in every.items() if names[id(tensor)] != name}
     frozen = frozenset(name for name, tensor in model.named_parameters() if not tensor.requires_grad)
     recorder = Recorder(names)
     given = dict(named_tensors(arguments, ""))
@@ -52,7 +54,7 @@ def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], lis
             output = model(**arguments)
         outputs = tuple(dict.fromkeys(value for tensor in summed(output) if (value := recorder.used(tensor)) is not None))
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
-    return Tape(recorder.nodes, outputs, shapes, frozen, frozenset(by_value))
+    return Tape(recorder.nodes, outputs, shapes, frozen, frozenset(by_value), tied)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
     """The fields of an input: its stream, its width if it has one, and its layout if that is known."""
     value = values.inputs.get(name)
     width = {"width": values.dims.text(value.width, name)} if value is not None and value.width else {}
-    layout = layout_of(name, values.dims.family, values.dims.names)
+    layout = layout_of(name, values.dims.family, values.dims.names, width.get("width", ""))
     return {"stream": stream, **width, **({"layout": layout} if layout else {})}
 
 
@@ -82,9 +82,9 @@ def usual_name(name: str, dtype: str) -> str:
     return "audio" if "audio" in name or name.startswith("input_") else "latent"
 
 
-def layout_of(name: str, family: Family, names: Names) -> str:
-    """The dimensions of an input as words: items, lengths, numbers; nothing if a dimension has no word."""
-    words = []
+def layout_of(name: str, family: Family, names: Names, width: str) -> str:
+    """The dimensions of an input as words: items, lengths, the width, numbers and sizes; nothing if one has no word."""
+    words: list[str] = []
     shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
     for place, sizes in enumerate(zip(*shapes, strict=False)):
         known = next((one for one, vector in names.vectors.items() if vector == sizes), "")
@@ -94,6 +94,6 @@ def layout_of(name: str, family: Family, names: Names) -> str:
             words.append(str(sizes[0]))
         elif not known or "[" in known:
             return ""
-        else:
-            words.append(known)
+        else:  # one word is the width; a size that is another dimension is written as a product
+            words.append(known if known in names.lengths or (known == width and known not in words) else f"1*{known}")
     return " ".join(words)

@@ -82,9 +82,21 @@ class Paths:
         return here[len(parent) + 1 :] if here.startswith(f"{parent}.") else f"/{name}" if not scope.prefix else None
 
     def parameters(self, names: tuple[str, ...], key: str, scope: Scope) -> Fields:
-        """Fields that name a weight and a bias."""
-        pairs = zip(FIELDS.items(), names, strict=False)
-        return {field: text for (usual, field), name in pairs if (text := self.parameter(name, key, scope, usual)) is not None}
+        """Fields that name a weight and a bias; a weight that a module has under its usual name, too, is tied."""
+        found: Fields = {}
+        for (usual, field), name in zip(FIELDS.items(), names, strict=False):
+            text = self.parameter(name, key, scope, usual)
+            if text is not None and usual == "weight" and self.is_tied(name, key, scope):
+                words = name.split(".")
+                found["tie"] = ".".join(self.index(words, place) for place in range(len(words)))
+            elif text is not None:
+                found[field] = text
+        return found
+
+    def is_tied(self, name: str, key: str, scope: Scope) -> bool:
+        """Whether a parameter is also the weight of the module at ``key``."""
+        also = [other for other, first in self.dims.family.samples[0].plan.tied.items() if first == name]
+        return any(self.relative(other, scope) == f"{key}.weight" for other in also)
 
     def use(self, key: str, fields: Fields, scope: Scope, names: tuple[str, ...]) -> None:
         """Note the path and the parameters of an entry; the entry is marked as shared if another one uses them."""

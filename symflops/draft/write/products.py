@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
-from symflops.draft.write.dimensions import Dimensions, constant
+from symflops.draft.write.dimensions import Dimensions, constant, quotient
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.values import Values
 
@@ -155,6 +155,7 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
     dims, paths = values.dims, values.paths
     value = values.source(step.operands[0], dims.slice(step, 0, step.words[1][0]), scope)
     weight = step.parameters[0]
+    value = divided(value, dims.family.shape(weight), scope, values)
     path = weight.rpartition(".")[0]
     key = paths.relative(path, scope)
     fields: Fields = {"op": step.words[0], "from": value.name, **normalised(weight, value.width, dims)}
@@ -163,6 +164,14 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
         fields["bias"] = str(biased).lower()
     fields |= paths.parameters(step.parameters, key, scope)
     values.put(step, replace(value, name=path), key, fields, scope, step.parameters)
+
+
+def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
+    """A value in rows as long as a weight, or the part of it that is as wide, if its own width is no multiple of that."""
+    if len(shape) != 1 or quotient(value.width, shape[0]) is not None:
+        return value
+    rows = quotient(values.dims.times(value.rows, value.width), shape[0])
+    return values.fitted(value, rows or value.rows, shape[0], scope, value.once)
 
 
 def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
