@@ -108,6 +108,8 @@ def norm_parameters(own: Sequence[Ref], node: Node) -> tuple[str, ...]:
     last = {ref.name.rpartition(".")[2]: ref.name for ref in own}
     if node.word not in NORMALISING and node.path and any(not ref.name.startswith(node.path) for ref in own):
         return ()
+    if len(own) == 1 and node.word in ("add", "cat", "stack"):
+        return ()  # such as a learned place, which is added
     known = [last[word] for word in ("weight", "bias") if word in last]
     return tuple(known) if "weight" in last and len(known) == len(last) else ()
 

@@ -1,0 +1,62 @@
+"""Modules that use what a spec is checked for: a tied head, norms of a part and of heads together, pictures of a fixed size."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Tied(nn.Module):
+    """A head whose weight is the table, a norm of a part of a projection, and a norm over all heads together."""
+
+    def __init__(self, words=31, width=24, heads=3, size=8, part=10, rest=6, depth=2):
+        super().__init__()
+        self.table = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(Block(width, heads, size, part, rest) for _ in range(depth))
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, tokens):
+        """Logits."""
+        x = self.table(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+class Block(nn.Module):
+    """A latent of which a part is normalised, and products of each head that are normalised together."""
+
+    def __init__(self, width, heads, size, part, rest):
+        super().__init__()
+        self.part, self.rest, self.heads, self.size = part, rest, heads, size
+        self.down = nn.Linear(width, part + rest)
+        self.latent = nn.LayerNorm(part)
+        self.up = nn.Linear(part, heads * size)
+        self.mixer = nn.Parameter(torch.ones(heads, size, size))
+        self.norm = nn.LayerNorm(heads * size)
+        self.out = nn.Linear(heads * size, width)
+
+    def forward(self, x):
+        """Residual."""
+        latent, _ = self.down(x).split([self.part, self.rest], -1)
+        found = self.up(self.latent(latent)).unflatten(-1, (self.heads, self.size)).transpose(1, 2)
+        found = torch.matmul(found, self.mixer).transpose(1, 2).flatten(2)
+        return x + self.out(self.norm(found))
+
+
+class Picture(nn.Module):
+    """Patches of pictures whose side a config gives, with a learned place for each."""
+
+    def __init__(self, side=8, patch=4, channels=3, width=16, classes=5):
+        super().__init__()
+        self.side = side
+        self.proj = nn.Conv2d(channels, width, patch, patch)
+        self.places = nn.Embedding((side // patch) ** 2, width)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, pixels):
+        """A value for every patch and class."""
+        assert pixels.shape[2:] == (self.side, self.side)
+        found = self.proj(pixels).flatten(2).transpose(1, 2)
+        return self.head(found + self.places.weight)

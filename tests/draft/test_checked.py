@@ -1,0 +1,39 @@
+"""Drafts write what the reader checks: what is tied, what a norm is of, and the dimensions of a layout."""
+
+from pathlib import Path
+
+import pytest
+
+from symflops.draft.draft import draft
+from symflops.draft.trace.subject import Subject
+
+MODULE = Path(__file__).parent / "checked_models.py"
+
+
+def drafted(name, config, inputs):
+    found = draft(Subject(f"{MODULE}:{name}", config, inputs), 600.0)
+    assert found.exact, list(found.partial)
+    return found
+
+
+@pytest.fixture(scope="module")
+def tied():
+    config = {"words": 31, "width": 24, "heads": 3, "size": 8, "part": 10, "rest": 6, "depth": 2}
+    return drafted("Tied", config, {"tokens": {"shape": [2, 7], "dtype": "int64"}})
+
+
+def test_a_head_that_is_called_ties_its_weight_and_takes_adapters(tied):
+    assert "tie: table.weight" in tied.text
+    assert any(proof.kind == "drawn" and proof.checks > 8 for proof in tied.proofs)  # one regime has adapters
+
+
+def test_norms_of_a_part_and_of_heads_together_stand_on_values_of_their_width(tied):
+    assert {"latent", "norm"} <= {line.split(":")[0].strip(" -") for line in tied.text.splitlines()}
+    assert {"part", "rest", "heads", "size"} <= set(tied.varied)
+
+
+def test_a_picture_of_a_size_has_a_layout_that_reads():
+    config = {"side": 8, "patch": 4, "channels": 3, "width": 16, "classes": 5}
+    found = drafted("Picture", config, {"pixels": {"shape": [2, 3, 8, 8], "dtype": "float32"}})
+    layout = next(line for line in found.text.splitlines() if "layout" in line)
+    assert layout.count("1*") == 2, layout
