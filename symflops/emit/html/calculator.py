@@ -81,6 +81,7 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
     return {
         "data": embedded(data),
         "unit": next(iter(words.values())) if len(set(words.values())) == 1 else "Work",
+        "sizes": "this configuration" if len(program.fixed) == len(program.fields) > 0 else "default sizes",
         "presets": [(preset.label, preset.label) for preset in setting.presets],
         "regimes": regimes,
         "conventions": conventions,

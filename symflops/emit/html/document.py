@@ -43,7 +43,7 @@ class Resources:
 
 def render(program: Program, shown: Document, version: str, setting: Setting, resources: Resources) -> str:
     """The page of ``program`` with the derivation ``shown``; the calculator offers all regimes of the program."""
-    asked = {"program": program, "code": code, "text": escape, "drawing": setting.drawing} | calculator(program, setting)
+    asked = {"program": program, "code": code, "text": escape, "broken": broken, "drawing": setting.drawing} | calculator(program, setting)
     figures = {
         part.id: template(f"html/{part.id}.html.jinja").render(figure=part, **asked)
         for part in figures_of(shown)
@@ -76,10 +76,14 @@ def escape(text: object) -> str:
     return html.escape(re.sub(r"\s+", " ", str(text)))
 
 
+def broken(text: str) -> str:
+    """``text`` escaped, which may break after separators within a name."""
+    return re.sub(r"(?<=\w)(?:[._]|//)(?=\w)", r"\g<0><wbr>", escape(text))
+
+
 def code(text: str) -> str:
     """A name in the typewriter face; it may break after separators."""
-    broken = escape(text).replace(".", ".<wbr>").replace("_", "_<wbr>")
-    return f"<code>{broken}</code>"
+    return f"<code>{broken(text)}</code>"
 
 
 def tex(text: str) -> str:

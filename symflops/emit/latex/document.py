@@ -10,7 +10,7 @@ from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import LIMITS
 from symflops.emit.page.alignments import math_text
 from symflops.emit.page.page import page
-from symflops.emit.page.printing import PagePrinter
+from symflops.emit.page.printing import MINUS_SIGN, PagePrinter
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Bar, Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
 from symflops.emit.page.worked_figures import worked
@@ -96,8 +96,8 @@ class LatexPage(PagePrinter):
         return LIMITS.sub(lambda found: found[0] + self.thin, text).replace(r" \, ", f" {self.thin} ")
 
     def number(self, node: Number) -> str:
-        text = super().number(node)
-        return f"${text}$".replace(",", "{,}") if node.signed else text
+        text = super().number(node).replace(MINUS_SIGN, "-")
+        return f"${text}$".replace(",", "{,}") if node.signed or text.startswith("-") else text
 
     def emphasis(self, words: str) -> str:
         return rf"\emph{{{words}}}"

@@ -6,12 +6,13 @@ An operator counts 1; a condition or a sum over iterations interrupts a reader, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from symflops.algebra.sparse import extracted, ratio
 from symflops.emit.math.cases import Rows, by_cases, multiplied_out
 from symflops.model.formula import MINUS, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, operators, parts, symbols, walk
 from symflops.model.formula_writer import is_negative
-from symflops.model.polynomials import Monomial, Poly, ShortWriter
+from symflops.model.polynomials import Monomial, Poly, ShortWriter, expanded
 from symflops.model.program import Program
 from symflops.model.rewriting import Rewriting
 from symflops.model.terms import times
@@ -95,6 +96,14 @@ def measured(formula: Formula) -> int:
     found = list(outside_tallies(formula))
     conditions, tallies = (sum(isinstance(part, kind) for part in found) for kind in (Bracket, TallyOf))
     return operators(formula) + CONDITION * conditions + TALLY * tallies
+
+
+@cache
+def factored(formula: Formula) -> Formula:
+    """A sum in its shortest arrangement; any other formula as it is."""
+    if not isinstance(formula, Sum):
+        return formula
+    return min((plainer(ShortWriter(list(symbols(formula))).shortest(expanded(formula))), formula), key=measured)
 
 
 def outside_tallies(formula: Formula) -> Iterator[Formula]:

@@ -12,6 +12,7 @@ from symflops.emit.grouping import grouped
 from symflops.emit.math.definitions import in_letters
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
+from symflops.emit.math.shortest import PART, factored
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.inserted import inserted
@@ -73,12 +74,18 @@ def page(
         analysis=found,
         letters=(*unknown_letters(found), *levels.latex(letters(program)).items()),
         levels=levels,
-        worked=worked,
+        worked=worked and replace(worked, more=Rewriting(lambda work: counted(work, write))(worked.more)),
         fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
         inserted=inserted(program, verified),
     )
+
+
+def counted(formula: Formula, write: Callable[[Formula], Formula]) -> Formula:
+    """``formula`` with the letters of counts, not with those of parts, which may cancel in a difference."""
+    found = write(formula)
+    return formula if any(name.startswith(PART) for name in symbols(found)) else found
 
 
 MANY_TENSORS, MANY_ROWS = 24, 60
@@ -143,7 +150,7 @@ def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterab
     merged = shared(merged, rows) if len(merged) > MANY_TENSORS else merged
     for (_, places), place in zip(merged, blocks([name for name, _ in merged]), strict=True):
         (shape, copies, elements), count = rows[places[0]], number(len(places))
-        yield TensorRow(*place, shape, times(count, copies), times(count, elements))
+        yield TensorRow(*place, tuple(map(factored, shape)), times(count, copies), times(count, elements))
 
 
 def owner(tensor: Tensor) -> str:
@@ -226,7 +233,7 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
         return tuple(Cell(gradient.count, letters.get(gradient.reason, "")) for gradient in mine)
 
     group, module = located(line.module)
-    what = (line.contraction, line.amount.name, line.unit, line.forward)
+    what = (line.contraction, line.amount.name, factored(line.unit), line.forward)
     return OperatorRow(0, group, module, *what, cells("input"), cells("weight"), line.seen)
 
 

@@ -34,6 +34,7 @@ from symflops.emit.page.tree import (
     Words,
 )
 
+MINUS_SIGN = "\N{MINUS SIGN}"
 CELLS = 40
 """The characters of the longest bar."""
 
@@ -93,7 +94,7 @@ class PagePrinter(ABC):
         """A number."""
         if isinstance(node.value, Fraction):
             return f"{float(node.value):,.4f}" if node.value < 1000 else f"{float(node.value):,.1f}"
-        return f"{node.value:+,}" if node.signed else f"{node.value:,}"
+        return (f"{node.value:+,}" if node.signed else f"{node.value:,}").replace("-", MINUS_SIGN)
 
     @abstractmethod
     def emphasis(self, words: str) -> str:

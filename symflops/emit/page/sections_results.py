@@ -30,7 +30,7 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, names, plural, series
-from symflops.model.formula import Sym
+from symflops.model.formula import Formula, Sum, Sym
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.runtime.units import NAMES
@@ -65,7 +65,12 @@ def numbers(*titles: str) -> Iterator[Column]:
 def regimes(page: Page) -> Section:
     """What regimes and conventions mean, and the figures of a step by regime."""
     told: list[Words] = [("Regime ", Code(name), f": {doc}") for name, doc in page.offered if doc]
-    told += [("Regime ", Code(name), " leaves out the ", field.doc, ", ", Code(field.keys[0])) for name, field in page.left_out]
+    for field, names_of in grouped((field, name) for name, field in page.left_out).items():
+        every = len(names_of) == len(page.offered)
+        whose: Words = ("Every regime leaves",) if every else (
+            plural(len(names_of), "Regime ", "Regimes "), *names(names_of), plural(len(names_of), " leaves", " leave"),
+        )
+        told.append((*whose, " out the ", field.doc, ", ", Code(field.keys[0])))
     told += [("Convention ", Code(name), f": {convention_doc(page.program, name)}") for name in page.program.conventions]
     blocks: list[Block] = [Paragraph((CHANGES,)), Items(ended(told))]
     if page.worked and len(page.worked.regimes) > 1:
@@ -133,12 +138,17 @@ def parameters(page: Page) -> Section:
     columns = (Column(("Tensor",), 39), Column(("Shape",), 17), Column(("Copies",), 11), Column(("Elements",), 25))
     rows = by_group(
         (tensor.group, (
-            (Code(tensor.name),), series([(Math((size,)),) for size in tensor.shape], TIMES, TIMES) or (math("1"),),
+            (Code(tensor.name),), series([side(size) for size in tensor.shape], TIMES, TIMES) or (math("1"),),
             (Math((tensor.copies,)),), (Math((tensor.count,)),),
         ))
         for tensor in page.tensors
     )  # fmt: skip
     return Section("parameters", "Parameters", (*blocks, Paragraph(star), Table("Parameters", columns, tuple(rows))))
+
+
+def side(size: Formula) -> Words:
+    """A dimension of a shape; a sum has brackets."""
+    return (math("(", size, ")"),) if isinstance(size, Sum) else (Math((size,)),)
 
 
 def verification(page: Page) -> Section:

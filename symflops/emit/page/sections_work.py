@@ -31,19 +31,20 @@ from symflops.emit.page.types import LONG, Cell, Form, FormGroup, Note, Operator
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, numbered, plural, sentence, series
 from symflops.model.formula import ZERO, Formula, Sym, brackets, number
 from symflops.model.formula_writer import is_negative
+from symflops.model.polynomials import expanded
 from symflops.model.terms import times
 
 WIDEST = 1800.0
 """Points of the widest formula within a line."""
 
+STEP = "Step 1. A row of the table is one product. A linear layer of width "
 PASSES = (
-    "Step 1. A row of the table is one product. A linear layer of width a to b is a b multiply-adds per token, {each}. A"
-    " product has two operands. Its backward pass computes the gradient of an operand only if something trainable"
+    "A product has two operands. Its backward pass computes the gradient of an operand only if something trainable"
     " lies upstream of it, and only if the loss depends on the result. The gradient of one operand costs as much as the"
     " forward product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight"
     " are computed in one step; letters explain where that is less often than forward."
 )
-EACH = {"FLOPs": "hence 2 a b FLOPs", "MACs": "hence a b MACs"}
+EACH = {"FLOPs": ("hence ", Math(("2ab",)), " FLOPs"), "MACs": ("hence ", Math(("ab",)), " MACs")}
 ASSUMED = (
     "This convention assumes what a backward pass costs: a multiple of the forward one, whatever gradients are computed. The"
     " columns tell how often a product is computed forward in one step, and as how many of it the backward pass counts."
@@ -134,7 +135,9 @@ def counted_pairs(page: Page) -> Words:
 
 def passes(page: Page) -> Section:
     """How often each contraction runs, by regime."""
-    blocks: list[Block] = [Paragraph((ASSUMED if all_assumed(page) else PASSES.format(each=EACH[page.unit]),))]
+    a, b, product = (Math((text,)) for text in ("a", "b", "ab"))
+    one = (STEP, a, " to ", b, " is ", product, " multiply-adds per token, ", *EACH[page.unit], ". ", PASSES)
+    blocks: list[Block] = [Paragraph((ASSUMED,) if all_assumed(page) else one)]
     for regime in page.regimes:
         blocks += regime_passes(regime, page.unit, page.replaced)
     if page.unseen:
@@ -187,7 +190,7 @@ def over(amount: str, replaced: Mapping[str, Formula]) -> Words:
 
 def sum_row(row: SumRow, replaced: Mapping[str, Formula]) -> Row:
     """A sum: its number, what it is over, its rows, and the work of both passes per unit of that."""
-    twice = row.backward == times(number(2), row.forward)
+    twice = expanded(row.backward) == expanded(times(number(2), row.forward))
     backward: Words = ("twice forward",) if twice else (Math((row.backward,)),)
     return (f"S{row.number}",), over(row.amount, replaced), (numbered(row.rows),), (Math((row.forward,)),), backward
 

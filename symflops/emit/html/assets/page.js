@@ -116,7 +116,7 @@
     const titles = [...table.querySelectorAll("thead th")].map((title) => title.textContent);
     for (const row of table.tBodies ? [...table.tBodies].flatMap((body) => [...body.rows]) : []) {
       [...row.cells].forEach((cell, place) => {
-        if (cell.tagName !== "TD" || !titles[place]) return;
+        if ((cell.tagName !== "TD" && !cell.classList.contains("n")) || !titles[place]) return;
         cell.dataset.of = titles[place];
         if (cell.childNodes.length > 1) { const whole = document.createElement("span"); whole.append(...cell.childNodes); cell.append(whole); }  // words stay together
       });

@@ -5,9 +5,9 @@
   if (!box || !globalThis.symflopsPage) return;
   const axis = document.getElementById("axis"), scale = document.getElementById("scale"), caption = document.getElementById("plot-caption");
   const STEPS = [1n, 2n, 4n, 8n, 14n, 16n, 28n, 32n, 48n, 56n, 64n, 96n, 112n, 128n, 192n, 224n];
-  const POINTS = 72, WIDTH = 760, HEIGHT = 340, LEFT = 68, RIGHT = 14, TOP = 14, BOTTOM = 46;
-  const COLOURS = ["linears", "convolutions", "experts", "head", "modulation", "first and last projections", "recurrence", "routing"];
-  const colour = (part) => (part === "attention" ? part : Math.max(0, COLOURS.indexOf(part)) % 7);
+  const POINTS = 72, WIDEST = 760, NARROWEST = 300, HEIGHT = 340, LEFT = 68, RIGHT = 14, TOP = 14, BOTTOM = 46;
+  const COLOURS = ["linears", "convolutions", "experts", "head", "modulation", "first and last projections", "recurrence", "routing", "products of two values"];
+  const colour = (part) => (part === "attention" ? part : Math.max(0, COLOURS.indexOf(part)));
   let last;
 
   const make = (name, attributes, ...children) => {
@@ -64,6 +64,7 @@
 
   const draw = () => {
     if (!last) return;
+    const WIDTH = Math.min(WIDEST, Math.max(NARROWEST, box.clientWidth || WIDEST));
     const [stream, place] = axis.value.split("/").map((word, i) => (i ? Number(word) : word));
     const { found, batch, partName, digits, percent, rounded } = last;
     const work = worker(last, [stream, place]), step = stepOf(work), cross = crossing(work, step);
@@ -108,7 +109,7 @@
     const ticks = [];
     if (log) for (let power = 0; power < 60; power++) { const x = 1n << BigInt(power); if (x >= good[0] && x <= good.at(-1)) ticks.push(x); }
     else { const unit = 10n ** BigInt(String(most).length - 1), by = most / unit > 4n ? unit : unit / 2n || 1n; for (let x = by; x <= good.at(-1); x += by) if (x >= good[0]) ticks.push(x); }
-    const every = Math.ceil(ticks.length / 8);
+    const every = Math.ceil(ticks.length / (WIDTH / 95));
     ticks.forEach((x, i) => {
       if (i % every) return;
       svg.append(make("line", { x1: px(x), x2: px(x), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 5, class: "axis" }), make("text", { x: px(x), y: HEIGHT - BOTTOM + 19, class: "tick middle" }, nice(x)));
@@ -154,4 +155,6 @@
     if (options.length) draw();
   });
   for (const select of [axis, scale]) select.addEventListener("change", draw);
+  let width = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
 })();
