@@ -16,10 +16,11 @@ from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.page import page, regime_notes
 from symflops.emit.page.parts import of_parts
 from symflops.emit.page.plots import sweep
+from symflops.emit.page.sections_work import sum_row
 from symflops.emit.page.step import Step
 from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.emit.page.worked_figures import worked
-from symflops.model.formula import ZERO, Formula, evaluate
+from symflops.model.formula import ZERO, Formula, Sum, TallyOf, evaluate, parts, symbols, walk
 from symflops.records.published import published
 from symflops.records.verified import verifications
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -201,3 +202,42 @@ def test_lengths_of_levels_have_letters() -> None:
     assert short != [moment.formula for moment in program.moments]
     assert [evaluate(formula, values) for formula in short] == [evaluate(moment.formula, values) for moment in program.moments]
     assert not LevelLengths(load("llama").typical(["full"], ["symflops"])).rows
+
+
+@pytest.mark.parametrize("name", ["deepseek_v3", "qwen3_next", "flux"])
+def test_sums_in_units_and_shapes_are_factored_and_shapes_have_brackets(name: str) -> None:
+    text = markdown.render(load(name).typical(["full"], ["symflops"]), "0")
+    shapes = re.findall(r"^\| `[^`]+` \| ([^|]*\$[^|]*) \|", text.partition("# Parameters")[2], re.MULTILINE)
+    sums = [part for shape in shapes for part in re.findall(r"\$([^$]+)\$", shape) if re.search(r"[+-]", re.sub(r"\\left\(.*?\\right\)|\(.*?\)", "", part))]
+    assert shapes and not sums, sums
+    program = abbreviated(load(name).typical(["full"], ["symflops"]))
+    for row in page(program).regimes[0].rows:
+        if isinstance(row.unit, Sum):
+            assert len(set.intersection(*(set(parts(term)) for term in row.unit.terms))) == 0, row.unit
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sum_that_is_twice_forward_says_so(name: str) -> None:
+    program = abbreviated(load(name).typical(["full"], ["symflops"]))
+    shown, sizes = page(program), default_sizes(program)
+    assert sizes is not None
+    twice = 0
+    for made in shown.regimes[0].sums:
+        forward, backward = (evaluate(formula, sizes) for formula in (made.forward, made.backward))
+        said = sum_row(made, {})[-1] == ("twice forward",)
+        assert not said or backward == 2 * forward
+        twice += said
+    assert twice
+
+
+def test_what_every_regime_leaves_out_is_told_once() -> None:
+    text = markdown.render(load("deepseek_v3").typical(["full", "forward"], ["symflops"]), "0")
+    assert len(re.findall(r"leaves? out", text)) == 1 and "Every regime leaves out" in text
+
+
+def test_one_more_expert_is_told_in_counts() -> None:
+    program = load("qwen3_next").typical(["full"], ["symflops"])
+    shown = page(abbreviated(program), (), worked(program))
+    assert shown.worked
+    works = {one.field.letter: one.work for one in shown.worked.more}
+    assert not any(isinstance(part, TallyOf) for part in walk(works["E"])) and any(name.startswith("count@") for name in symbols(works["E"]))

@@ -43,7 +43,8 @@ class Resources:
 
 def render(program: Program, shown: Document, version: str, setting: Setting, resources: Resources) -> str:
     """The page of ``program`` with the derivation ``shown``; the calculator offers all regimes of the program."""
-    asked = {"program": program, "code": code, "text": escape, "broken": broken, "drawing": setting.drawing} | calculator(program, setting)
+    words = {"code": code, "text": escape, "broken": broken}
+    asked = {"program": program, "drawing": setting.drawing, **words, **calculator(program, setting)}
     figures = {
         part.id: template(f"html/{part.id}.html.jinja").render(figure=part, **asked)
         for part in figures_of(shown)
