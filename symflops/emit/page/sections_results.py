@@ -67,8 +67,14 @@ def regimes(page: Page) -> Section:
     told: list[Words] = [("Regime ", Code(name), f": {doc}") for name, doc in page.offered if doc]
     for field, names_of in grouped((field, name) for name, field in page.left_out).items():
         every = len(names_of) == len(page.offered)
-        whose: Words = ("Every regime leaves",) if every else (
-            plural(len(names_of), "Regime ", "Regimes "), *names(names_of), plural(len(names_of), " leaves", " leave"),
+        whose: Words = (
+            ("Every regime leaves",)
+            if every
+            else (
+                plural(len(names_of), "Regime ", "Regimes "),
+                *names(names_of),
+                plural(len(names_of), " leaves", " leave"),
+            )
         )
         told.append((*whose, " out the ", field.doc, ", ", Code(field.keys[0])))
     told += [("Convention ", Code(name), f": {convention_doc(page.program, name)}") for name in page.program.conventions]
