@@ -1,10 +1,10 @@
 """Drafts every class with measured records in a folder, one process each, and writes a table of the results.
 
     python benchmarks/draft_zoo.py --records DIR [--only NAME ...] [--jobs 2] [--timeout 120] [--out results.json] [--specs DIR]
-    python benchmarks/draft_zoo.py --records DIR --out results.json --keep --page docs/drafted.md
+    python benchmarks/draft_zoo.py --records DIR --out results.json --keep
 
 Each class is drafted from its first small record; the proof includes a published record of the class with the same inputs.
-The classes of ``draft_outside.json`` have no records and were chosen before any of them was tried; they have their own table.
+The classes of ``draft_outside.json`` have no records and were chosen before any of them was tried; they have their own summary.
 With ``--keep``, classes that are in the file of ``--out`` are not drafted again.
 """
 
@@ -140,27 +140,6 @@ def summary(results: dict[str, dict[str, Any]]) -> str:
     return f"{count} classes: {text}."
 
 
-def page(results: dict[str, dict[str, Any]], others: dict[str, dict[str, Any]]) -> str:
-    """The page of the documentation."""
-    parts = [
-        "# How drafts go",
-        "`benchmarks/draft_zoo.py` wrote this page. It ran `symflops draft` on every class with measured records, from one "
-        "small config each. A draft is *exact* if nothing is unsolved, if every field of the config is followed, without "
-        "effect, or guarded by the draft's census, and if these agree with PyTorch's counter: parameters by name, shape and "
-        "number, the forward pass, and the backward pass under full training, LoRA and two random choices of frozen parts. "
-        "They are compared at the given config, at five or more that the fit never saw, at the class's own defaults, and at a "
-        "published size if a record of it has the same inputs. Everything else is *partial*, with the difference.",
-        summary(results),
-        "\n".join(table(results)),
-        "## Classes without records",
-        "This list was written down before any class on it was tried. It shows whether drafting works beyond the classes "
-        "that it was built with.",
-        summary(others),
-        "\n".join(table(others)),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
 def arguments() -> argparse.Namespace:
     """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -171,7 +150,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--specs", type=Path)
-    parser.add_argument("--page", type=Path)
     return parser.parse_args()
 
 
@@ -205,8 +183,6 @@ def main() -> None:
     ordered = [{name: results[name] for name in names if name in results} for names in (measured, others)]
     for some in filter(None, ordered):
         print(f"\n{summary(some)}")
-    if args.page:
-        args.page.write_text(page(*ordered), "utf-8")
 
 
 if __name__ == "__main__":
