@@ -49,6 +49,7 @@ CASES = [
     (LINE, "b x c", {"line": [7, 7]}, (2, 7, 6)), (LINE, "x b c", {"line": [7, 7]}, (7, 2, 6)), (LINE, "b*x c", {"line": [7, 7]}, (14, 6)),
     (LINE, "b x//2 c", {"line": [8]}, (1, 4, 6)), (LINE, "b 1*K x c", {"line": [7]}, (1, 3, 7, 6)), (LINE, "b E*1 x 2 c", {"line": [7]}, (1, 4, 7, 2, 6)),
     (LINE, "b x+1 c", {"line": [7]}, (1, 8, 6)), (HALVES, "b h c", {"line": [9]}, (1, 4, 6)), (GRID, "b h w c", {"grid": [[2, 3]]}, (1, 2, 3, 6)),
+    (LINE, "b 1*K x 1*K c", {"line": [7]}, (1, 3, 7, 3, 6)), (LINE, "b x//2 x//2 c", {"line": [8]}, (1, 4, 4, 6)),
     (PATCHES, "b m v w", {"image": [5]}, (1, 5, 3, 6)), (SIZES, "b m v u w", {"image": [5]}, (1, 5, 3, 3, 6)),
 ]  # fmt: skip
 
