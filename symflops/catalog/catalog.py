@@ -7,6 +7,7 @@ import os
 from functools import lru_cache
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.model.format import unpacked
 from symflops.runtime.classes import check_class, class_in, class_name
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored, has
@@ -32,6 +33,13 @@ def _parsed(path: str, _changed: int) -> Any:
     """The JSON of a file, parsed once as long as it has not changed."""
     with open(path, "rb") as file:
         return json.loads(file.read())
+
+
+@lru_cache(maxsize=4)
+def _program(path: str, changed: int) -> Any:
+    """The stored program of a file, unpacked once."""
+    found = _parsed(path, changed)
+    return unpacked(found) if isinstance(found, dict) else found
 
 
 class Catalog:
@@ -79,10 +87,10 @@ class Catalog:
         group, stem = self.stem(name, variant)
         path = os.path.join(self.folder, "generated", group, f"{stem}.json")
         try:
-            found = _parsed(path, os.stat(path).st_mtime_ns)
+            found = _program(path, os.stat(path).st_mtime_ns)
         except FileNotFoundError:
             raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'") from None
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
             found = None
         if not isinstance(found, dict):
             raise SymflopsError(f"{path} is damaged: run 'symflops generate {name}'")

@@ -69,7 +69,7 @@ def _in_runs(value: Any) -> Any:
 def _out_of_runs(value: Any, limit: int) -> Any:
     """The inverse of :func:`_in_runs`; no run has more than ``limit`` positions."""
     if isinstance(value, list):
-        return [_out_of_runs(item, limit) for item in value]
+        return [item if type(item) is int else _out_of_runs(item, limit) for item in value]
     if not (isinstance(value, dict) and value.keys() == {"runs"}):
         return value
     ends = value["runs"]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from symflops.model.format import leading, line_of
-from symflops.runtime.module_sizes import settled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+
+def share(whole: Any, parts: int) -> Any:
+    """A part of a number, as a fraction if it is not whole."""
+    found, rest = divmod(whole, parts)
+    if not rest:
+        return found
+    from fractions import Fraction  # an estimate with whole FLOPs starts faster without it
+
+    return Fraction(whole, parts)
 
 
 class Line:
@@ -31,7 +38,7 @@ class Line:
         work = document["work"][shared]
         self._within: Sequence[str] = rest[0]["within"] if rest else ()
         self.contraction: str = work["contraction"]
-        self.unit = value(work["unit"]) if shares == 1 else settled(Fraction(value(work["unit"]), shares))
+        self.unit = value(work["unit"]) if shares == 1 else share(value(work["unit"]), shares)
         self.forward = value(work["forward"])
         self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
         self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0

@@ -28,6 +28,15 @@ class Module:
         """Forward and backward."""
         return self.forward + self.backward
 
+    def add_up(self) -> None:
+        """Add what everything below holds and costs to each node, which has only its own."""
+        for child in self.children.values():
+            child.add_up()
+            self.parameters += child.parameters
+            self.forward += child.forward
+            self.backward += child.backward
+            self.recomputed += child.recomputed
+
     def child(self, name: str) -> Module:
         """The module ``name`` in this one."""
         if name not in self.children:
@@ -37,7 +46,9 @@ class Module:
 
 def tree_of(estimator: Any, m: Moments) -> Module:
     """The modules of a model with the work of a batch, in a tree."""
-    return _filled(estimator, m, nodes_to)
+    root = _filled(estimator, m, lambda root, path: [node_at(root, path)])
+    root.add_up()
+    return root
 
 
 def largest(estimator: Any, m: Moments, most: int) -> Module:
@@ -68,18 +79,17 @@ def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Modu
     return root
 
 
-def nodes_to(root: Module, path: str) -> list[Module]:
-    """The nodes from the root to ``path``; an index of a repeat belongs to the name before it."""
+def node_at(root: Module, path: str) -> Module:
+    """The node of ``path``; an index of a repeat belongs to the name before it."""
     words: list[str] = []
     for word in path.split(".") if path else []:
         if word == "*" and words:
             words[-1] += ".*"
         else:
             words.append(word)
-    found = [root]
     for word in words:
-        found.append(found[-1].child(word))
-    return found
+        root = root.child(word)
+    return root
 
 
 def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]]:
