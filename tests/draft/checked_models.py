@@ -60,3 +60,24 @@ class Picture(nn.Module):
         assert pixels.shape[2:] == (self.side, self.side)
         found = self.proj(pixels).flatten(2).transpose(1, 2)
         return self.head(found + self.places.weight)
+
+
+class Mixed(nn.Module):
+    """Tokens, some of which stand for features."""
+
+    MARK = 3
+
+    def __init__(self, words=31, width=16, features=6, hidden=20):
+        super().__init__()
+        self.table = nn.Embedding(words, width)
+        self.proj = nn.Linear(features, width)
+        self.up = nn.Linear(width, hidden)
+        self.head = nn.Linear(hidden, words)
+
+    def forward(self, tokens, features):
+        """Logits."""
+        x = self.table(tokens)
+        marked = tokens == self.MARK
+        assert int(marked.sum()) == features.shape[0] * features.shape[1]
+        x = x.masked_scatter(marked[..., None], self.proj(features))
+        return self.head(self.up(x).relu())

@@ -10,8 +10,8 @@ from symflops.draft.trace.subject import Subject
 MODULE = Path(__file__).parent / "checked_models.py"
 
 
-def drafted(name, config, inputs):
-    found = draft(Subject(f"{MODULE}:{name}", config, inputs), 600.0)
+def drafted(name, config, inputs, device="meta"):
+    found = draft(Subject(f"{MODULE}:{name}", config, inputs, device=device), 600.0)
     assert found.exact, list(found.partial)
     return found
 
@@ -37,3 +37,10 @@ def test_a_picture_of_a_size_has_a_layout_that_reads():
     found = drafted("Picture", config, {"pixels": {"shape": [2, 3, 8, 8], "dtype": "float32"}})
     layout = next(line for line in found.text.splitlines() if "layout" in line)
     assert layout.count("1*") == 2, layout
+
+
+def test_a_length_is_the_number_of_all_tokens_not_of_those_that_are_equal():
+    config = {"words": 31, "width": 16, "features": 6, "hidden": 20}
+    inputs = {"tokens": {"value": [[1, 3, 3, 3, 3, 5, 5, 5, 5, 5, 5]] * 2}, "features": {"shape": [2, 4, 6], "dtype": "float32"}}
+    found = drafted("Mixed", config, inputs, "cpu")
+    assert "tokens: {stream: text, layout: b x}" in found.text and "text: [x]" in found.text

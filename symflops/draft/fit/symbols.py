@@ -105,6 +105,8 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
 def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
     """The symbol of a slot, an equal or a new one; None if it does not move, or only follows others."""
     vector = tuple(value_in(sample, slot) for sample in family.samples)
+    if slot.of_run:  # what a run changes is the number of all tokens of the argument
+        vector = tuple(sample.plan.inputs[str(slot.key[0])][1] for sample in family.samples)
     name = next((name for name, values in names.vectors.items() if values == vector), None)
     if len(set(vector)) == 1 or (name is None and not slot.of_config and not lead and is_made_of(names, vector)):
         return None

@@ -14,7 +14,7 @@ from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, Paramet
 from symflops.draft.sample.family import starred
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import Subject, class_of, completed, full_config
-from symflops.draft.vary.sequences import number_at
+from symflops.draft.vary.sequences import described, number_at
 from symflops.draft.vary.slots import Slot, applied, is_whole
 from symflops.draft.vary.variables import State, Variable
 from symflops.draft.write.document import Document
@@ -22,9 +22,14 @@ from symflops.draft.write.document import Document
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 
 
-def batch_of(document: Document, study: Study, state: Mapping[Slot, int]) -> tuple[dict[str, int], int]:
-    """The lengths of a document, and the number of items, in a state."""
-    own = {slot.label: slot.within(state) for slot in study.names.lengths.values()}
+def batch_of(
+    document: Document, study: Study, state: Mapping[Slot, int], inputs: Mapping[str, Any] | None = None
+) -> tuple[dict[str, int], int]:
+    """The lengths of a document, and the number of items, in a state, or with ``inputs``; a run tells all tokens."""
+    given = study.runner.at(state).inputs if inputs is None else inputs
+    tokens = {name: len(rows[0]) for name, rows in described(given).items()}
+    slots = study.names.lengths.values()
+    own = {slot.label: tokens[str(slot.key[0])] if slot.of_run else slot.within(state) for slot in slots}
     lengths = {name: own[label] for name, label in document.lengths.items() if label in own}
     return lengths, study.batch.lead.within(state) if study.batch else 1
 
@@ -49,7 +54,7 @@ def published_proof(prover: Prover, document: Document, study: Study, label: str
     """The proof at a published config of a study."""
     slots = [*study.names.lengths.values(), *([study.batch.lead] if study.batch else [])]
     state = {slot: dimension(one.inputs, slot.key, slot.value) for slot in slots}
-    return replace(within_time(prover, label, one, *batch_of(document, study, state)), kind=PUBLISHED)
+    return replace(within_time(prover, label, one, *batch_of(document, study, state, one.inputs)), kind=PUBLISHED)
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:

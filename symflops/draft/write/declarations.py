@@ -36,6 +36,10 @@ def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
             by_axes[key] = stream_name(identifier(name), streams, plan.words.get(name, ""), axes)
             streams[by_axes[key]] = list(axes) if all(axis == text for axis, text in axes.items()) else axes
         inputs[identifier(name)] = input_fields(name, by_axes[key], values)
+    lacking = names.lengths.keys() - words_of(map(quoted, streams.values()))  # what no stream has is no length of a layout
+    for fields in inputs.values():
+        if lacking & set(fields.get("layout", "").split()):
+            del fields["layout"]
     return streams, inputs
 
 
