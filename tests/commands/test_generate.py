@@ -163,7 +163,7 @@ def test_what_was_verified_is_a_table_and_stands_on_the_pages(copy):
     table = (copy / "generated/verified.md").read_text()
     rows = [line for line in table.splitlines() if line.startswith("| `LlamaForCausalLM`")]
     assert len(rows) == len(llama["cases"]) + 1
-    figures = f"{case['parameters']:,} | {case['forward']:,} | {case['backward']:,} | -6 forward, +0 backward"
+    figures = f"{case['parameters']:,} | {case['forward']:,} | {case['backward']:,} | \N{MINUS SIGN}6 forward, +0 backward"
     assert f"| `LlamaForCausalLM` | [llama](language/llama.md) | `odd` | {figures} | transformers {llama['version']}, torch {llama['torch']} |" in rows
     assert r"| `transformers/LlamaForCausalLM/odd` | -6 | +0 | `lm_head` -6 | 12 \| 13 bits |" in table
     assert r"12 \| 13 bits" in (copy / "generated/language/llama.md").read_text()

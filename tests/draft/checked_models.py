@@ -81,3 +81,22 @@ class Mixed(nn.Module):
         assert int(marked.sum()) == features.shape[0] * features.shape[1]
         x = x.masked_scatter(marked[..., None], self.proj(features))
         return self.head(self.up(x).relu())
+
+
+class Optional(nn.Module):
+    """A norm that a word asks for, and that is not there by default."""
+
+    def __init__(self, width=16, hidden=20, norm_type: str | None = None):  # layer
+        super().__init__()
+        if norm_type == "layer":
+            self.norm = nn.LayerNorm(width)
+        elif norm_type is None:
+            self.norm = nn.Identity()
+        else:
+            raise ValueError(f"unsupported norm_type: {norm_type}")
+        self.up = nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, width)
+
+    def forward(self, x):
+        """Residual."""
+        return x + self.down(self.up(self.norm(x)))

@@ -44,3 +44,8 @@ def test_a_length_is_the_number_of_all_tokens_not_of_those_that_are_equal():
     inputs = {"tokens": {"value": [[1, 3, 3, 3, 3, 5, 5, 5, 5, 5, 5]] * 2}, "features": {"shape": [2, 4, 6], "dtype": "float32"}}
     found = drafted("Mixed", config, inputs, "cpu")
     assert "tokens: {stream: text, layout: b x}" in found.text and "text: [x]" in found.text
+
+
+def test_a_word_where_the_default_is_none_is_refused():
+    found = drafted("Optional", {"width": 16, "hidden": 20}, {"x": {"shape": [2, 5, 16], "dtype": "float32"}})
+    assert found.fields["words"]["norm_type"] == [], found.fields

@@ -35,6 +35,7 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
     rows = [row for row in every if row.path == path]
     good, bad = values_of(rows, values)
     texts = sorted({word for value in good for word in texts_in(value)})
+    strange = bool(set(texts_in(bad)) - set(texts))
     bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
     verdicts = {row.verdict for row in rows}
     if bad or not (read or verdicts & {EXACT, NONE, REFUSED, WRONG}):
@@ -44,7 +45,7 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
         found["guarded"][path] = guard(good, bad) | known
     else:
         found["described" if read or verdicts & {EXACT, REFUSED, WRONG} else "free"].append(path)
-    if texts and not open_to_words(rows):
+    if (texts or strange) and not open_to_words(rows):
         found["words"][path] = texts
 
 

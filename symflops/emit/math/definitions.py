@@ -169,6 +169,16 @@ def in_letters(program: Program) -> Callable[[Formula], Formula]:
     return written
 
 
+def in_counts(write: Callable[[Formula], Formula]) -> Callable[[Formula], Formula]:
+    """As ``write`` of :func:`in_letters`, but without the letters of parts, which may cancel in a difference."""
+
+    def written(formula: Formula) -> Formula:
+        found = write(formula)
+        return formula if any(name.startswith(PART) for name in symbols(found)) else found
+
+    return written
+
+
 def identities(poly: Poly) -> Iterator[Poly]:
     """``max(0, a - b) + min(a, b) - a`` for what stands in ``poly``, which is 0."""
     found = atoms(poly)

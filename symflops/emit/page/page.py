@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.emit.grouping import grouped
-from symflops.emit.math.definitions import in_letters
+from symflops.emit.math.definitions import in_counts, in_letters
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
-from symflops.emit.math.shortest import PART, factored
+from symflops.emit.math.shortest import factored
 from symflops.emit.page.analysis import Analysis
 from symflops.emit.page.growth import analysis
 from symflops.emit.page.inserted import inserted
@@ -74,18 +74,12 @@ def page(
         analysis=found,
         letters=(*unknown_letters(found), *levels.latex(letters(program)).items()),
         levels=levels,
-        worked=worked and replace(worked, more=Rewriting(lambda work: counted(work, write))(worked.more)),
+        worked=worked and replace(worked, more=Rewriting(in_counts(write))(worked.more)),
         fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
         inserted=inserted(program, verified),
     )
-
-
-def counted(formula: Formula, write: Callable[[Formula], Formula]) -> Formula:
-    """``formula`` with the letters of counts, not with those of parts, which may cancel in a difference."""
-    found = write(formula)
-    return formula if any(name.startswith(PART) for name in symbols(found)) else found
 
 
 MANY_TENSORS, MANY_ROWS = 24, 60
