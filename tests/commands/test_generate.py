@@ -165,7 +165,7 @@ def test_what_was_verified_is_a_table_and_stands_on_the_pages(copy):
     assert len(rows) == len(llama["cases"]) + 1
     figures = f"{case['parameters']:,} | {case['forward']:,} | {case['backward']:,} | \N{MINUS SIGN}6 forward, +0 backward"
     assert f"| `LlamaForCausalLM` | [llama](language/llama.md) | `odd` | {figures} | transformers {llama['version']}, torch {llama['torch']} |" in rows
-    assert r"| `transformers/LlamaForCausalLM/odd` | -6 | +0 | `lm_head` -6 | 12 \| 13 bits |" in table
+    assert "| `transformers/LlamaForCausalLM/odd` | \N{MINUS SIGN}6 | +0 | `lm_head` \N{MINUS SIGN}6 | 12 \\| 13 bits |" in table
     assert r"12 \| 13 bits" in (copy / "generated/language/llama.md").read_text()
     assert "odd: 12" in (copy / "generated/language/llama.tex").read_text().replace(r"\texttt{odd}", "odd")
     assert symflops("generate", "--check", cwd=copy).returncode == 0
