@@ -255,9 +255,10 @@ LINE = re.compile(r"(\w+): (exact|partial|none)(?:: (.*))?; ?([^;]*)")
 
 
 def page(lines: list[str]) -> str:
-    """The page of the documentation: a row for each printed line of a class."""
+    """The page of the documentation: a row for the last printed line of each class."""
     rows, exact, wrong = [], 0, 0
-    for name, verdict, why, counts in sorted((found.groups() for line in lines if (found := LINE.fullmatch(line.rstrip()))), key=str):
+    last = {found[1]: found.groups() for line in lines if (found := LINE.fullmatch(line.rstrip()))}
+    for name, verdict, why, counts in map(last.get, sorted(last)):
         told = Counter({key: int(number) for key, _, number in (one.rpartition(" ") for one in filter(None, counts.split(", ")))})
         exact += verdict == "exact"
         wrong += any(key.endswith("wrong") for key in told)
