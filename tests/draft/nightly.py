@@ -123,8 +123,15 @@ def shapes_in(inputs: Any, name: str) -> Any:
         path = f"{name}.{key}" if name else str(key)
         if isinstance(value, dict) and "shape" in value:
             yield path, value["shape"]
+        elif isinstance(value, dict) and "value" in value:
+            yield path, shape_of(value["value"])
         else:
             yield from shapes_in(value, path)
+
+
+def shape_of(value: Any) -> list[int]:
+    """The shape of nested lists."""
+    return [len(value), *shape_of(value[0])] if isinstance(value, list) and value else []
 
 
 def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any]) -> Any:
