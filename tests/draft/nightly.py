@@ -249,10 +249,9 @@ def records_by_class() -> dict[str, list[dict[str, Any]]]:
 HEAD = """# How drafts go
 
 `python -m tests.draft.nightly` wrote this page. It ran `symflops draft` on every class with measured records, and on eight without, which were chosen before any of
-them was tried, from one small config each. A draft is *exact* if
-nothing is unsolved, if every field of the full config is followed, without effect or guarded by the draft's census, and if it agrees with PyTorch's counter
-at five or more configs that the fit never saw and at the class's own defaults: parameters by name, shape and number, the forward pass, and the backward pass
-under full training, LoRA and two random choices of frozen parts. Everything else is *partial*, with the reason.
+them was tried, from one small config each. A draft is *exact* if nothing is unsolved, if every field of the full config is followed, without effect or guarded by the
+draft's census, and if it agrees with PyTorch's counter at five or more configs that the fit never saw and at the class's own defaults: parameters by name, shape and
+number, the forward pass, and the backward pass under full training, LoRA and two random choices of frozen parts. Everything else is *partial*, with the reason.
 
 A draft that says exact was then saved and read back, as any spec is. It was compared with each measured record of its class, with the class's defaults, and with
 the class under variations of its fields that its own proof had not drawn. It may refuse a config, and it may not be wrong.
@@ -275,7 +274,7 @@ def page(lines: list[str]) -> str:
         reason = re.sub(r"[|<]", "/", why or "")
         rows.append((name, verdict, *figures, reason if len(reason) < 120 else f"{reason[:118]}..."))
     table = "\n".join(f"| {' | '.join(map(str, row))} |" for row in (COLUMNS, ["---"] * len(COLUMNS), *rows))
-    return f"{HEAD}\nOf {len(rows)} classes {exact} are exact, and {wrong} of these are wrong somewhere.\n\n{table}\n"
+    return f"{HEAD}\nOf {len(rows)} classes {exact} say exact; {wrong or "none"} of these {"is" if wrong < 2 else "are"} wrong anywhere.\n\n{table}\n"
 
 
 def main() -> int:
