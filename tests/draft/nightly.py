@@ -274,7 +274,7 @@ def page(lines: list[str]) -> str:
         reason = re.sub(r"[|<]", "/", why or "")
         rows.append((name, verdict, *figures, reason if len(reason) < 120 else f"{reason[:118]}..."))
     table = "\n".join(f"| {' | '.join(map(str, row))} |" for row in (COLUMNS, ["---"] * len(COLUMNS), *rows))
-    return f"{HEAD}\nOf {len(rows)} classes {exact} say exact; {wrong or "none"} of these {"is" if wrong < 2 else "are"} wrong anywhere.\n\n{table}\n"
+    return f"{HEAD}\nOf {len(rows)} classes {exact} say exact; {wrong or 'none'} of these {'is' if wrong < 2 else 'are'} wrong anywhere.\n\n{table}\n"
 
 
 def main() -> int:
