@@ -1,6 +1,6 @@
 """Arguments with values: the numbers that may move, and what moves along."""
 
-from symflops.draft.vary.sequences import number_at
+from symflops.draft.vary.sequences import number_at, tokens_in
 from symflops.draft.vary.slots import Slot, applied, slots_of
 from symflops.draft.vary.variables import Variable, moved
 
@@ -44,3 +44,8 @@ def test_powers() -> None:
     assert state is not None
     assert {slot.label: value for slot, value in state.items()} == {"patch": 4, "tokens like input_ids[1]": 1, "pixels[1]": 48}
     assert moved({}, [(variable, 3)]) is None
+
+
+def test_tokens_are_those_of_a_row() -> None:
+    assert tokens_in(INPUTS, "input_ids") == tokens_in(INPUTS, "attention_mask") == 7
+    assert tokens_in({"x": {"shape": [3]}, "y": 4}, "x") is tokens_in({"x": {"shape": [3]}, "y": 4}, "y") is tokens_in({}, "z") is None

@@ -14,7 +14,7 @@ from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, Paramet
 from symflops.draft.sample.family import starred
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import Subject, class_of, completed, full_config
-from symflops.draft.vary.sequences import described, number_at
+from symflops.draft.vary.sequences import number_at, tokens_in
 from symflops.draft.vary.slots import Slot, applied, is_whole
 from symflops.draft.vary.variables import State, Variable
 from symflops.draft.write.document import Document
@@ -27,9 +27,8 @@ def batch_of(
 ) -> tuple[dict[str, int], int]:
     """The lengths of a document, and the number of items, in a state, or with ``inputs``; a run tells all tokens."""
     given = study.runner.at(state).inputs if inputs is None else inputs
-    tokens = {name: len(rows[0]) for name, rows in described(given).items()}
-    slots = study.names.lengths.values()
-    own = {slot.label: tokens[str(slot.key[0])] if slot.of_run else slot.within(state) for slot in slots}
+    tokens = {slot: tokens_in(given, str(slot.key[0])) for slot in study.names.lengths.values() if slot.of_run}
+    own = {slot.label: tokens.get(slot) or slot.within(state) for slot in study.names.lengths.values()}
     lengths = {name: own[label] for name, label in document.lengths.items() if label in own}
     return lengths, study.batch.lead.within(state) if study.batch else 1
 

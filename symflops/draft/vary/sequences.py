@@ -20,6 +20,13 @@ def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
     return {name: [list(row) for row in rows] for name, rows in values.items() if are_equal_rows(rows)}
 
 
+def tokens_in(inputs: Mapping[str, Any], name: str) -> int | None:
+    """The number of tokens in a row of an argument, which has values or a shape; None if it has neither."""
+    rows, value = described(inputs).get(name), inputs.get(name)
+    shape: list[int] = value.get("shape", []) if isinstance(value, Mapping) else []
+    return len(rows[0]) if rows else shape[1] if len(shape) > 1 else None
+
+
 def are_equal_rows(value: Any) -> bool:
     """Whether a value is equal rows of whole numbers."""
     if not value or not isinstance(value, (list, tuple)) or not all(isinstance(row, (list, tuple)) and row for row in value):

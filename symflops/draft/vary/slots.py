@@ -47,7 +47,7 @@ class Slot:
     @property
     def of_run(self) -> bool:
         """Whether it is the length of a run of tokens."""
-        return RUN in self.key
+        return not self.of_config and self.key[1:2] == (RUN,)
 
     @property
     def first(self) -> bool:
