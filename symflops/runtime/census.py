@@ -4,7 +4,7 @@ A stored program carries the census of its classes, which ``symflops census`` ta
 the words (``words``) of fields that hold words, and those (``unrun``) with which the class is built as described, and fails
 to run: there only the parameters are known. A guarded field may hold listed ``values``, any value of certain ``kinds``,
 a list of certain ``lengths`` or from the ``shortest`` on, a number from ``least`` on, or one that is ``related`` to another
-field: there the derivation is known to be exact.
+field: there the derivation is known to be exact. The ``default`` of a related one is checked where a config leaves it out.
 
 Modules that stand alone hold the text below the line.
 """
@@ -30,10 +30,11 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
     entry = entry_of(document, config)
     if entry is None:
         return
-    for path, known in entry.get("guarded", {}).items():
-        for value in values_at(config, path):
+    guarded = ((path, values_at(config, path), known) for path, known in entry.get("guarded", {}).items())
+    for path, given, known in sorted(guarded, key=lambda one: not one[1]):  # what is left out is told last
+        for value in given or known.get("default", ()):
             if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known))
+                raise ConfigError(refusal(document["name"], path, value, known, "" if given else " by default"))
     for path, words in entry.get("words", {}).items():
         for word in texts_in(values_at(config, path)):
             if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
@@ -91,7 +92,7 @@ def admitted(value: Any, known: Mapping[str, Any]) -> bool:
 
 
 def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a multiple of another field, a part of it, equal to it, or its length.
+    """Whether a number is as all exact ones are: a (larger) multiple of another field, a part of it, equal, or its length.
 
     A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
     """
@@ -104,8 +105,8 @@ def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> 
                 rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
                 fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
             else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word, value - other)
-                fits = rest == 0 and bool(value and other)
+                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word.split()[-1], value - other)
+                fits = rest == 0 and bool(value and other) and (word != "larger multiple" or value > other)
             if fits:
                 return True
     return False
@@ -118,9 +119,10 @@ def texts_in(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
+def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any], how: str = "") -> str:
     """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
-    words = {"multiple": "multiples of", "part": "parts of", "equal": "as", "long": "as long as", "indices": "rising, below"}
+    words = {"multiple": "multiples of", "larger multiple": "larger multiples of", "part": "parts of", "equal": "as"}
+    words |= {"long": "as long as", "indices": "rising, below"}
     shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
     shown += [f"any {kind}" for kind in known.get("kinds", ())]
     shown += [f"lists of {length}" for length in known.get("lengths", ())]
@@ -129,4 +131,4 @@ def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any]) -> str:
     shown += [f"{words[word]} '{other}'" for word, other, *_ in known.get("related", ())]
     told = f"known: {', '.join(shown)}" if shown else "leave it out for its default"
     way = f"describe it in a spec of your own ('symflops new NAME --like {spec}')"
-    return f"the config's '{path}' is {value!r}, whose effect '{spec}' does not describe ({told}); {way}"
+    return f"the config's '{path}' is {value!r}{how}, whose effect '{spec}' does not describe ({told}); {way}"

@@ -100,3 +100,44 @@ class Optional(nn.Module):
     def forward(self, x):
         """Residual."""
         return x + self.down(self.up(self.norm(x)))
+
+
+class Rotary(nn.Module):
+    """Heads whose first half turns with the second; of heads of one number each is broadcast to two."""
+
+    def __init__(self, words=31, width=24, heads=3, depth=2):
+        super().__init__()
+        self.table = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(Turned(width, heads) for _ in range(depth))
+
+    def forward(self, tokens):
+        """Hidden states."""
+        x = self.table(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class Turned(nn.Module):
+    """Attention with rotary positions, without a width of a head."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def turned(self, x):
+        """By the angle of each position."""
+        x = x.unflatten(-1, (self.heads, self.size)).transpose(1, 2)
+        rates = 1.0 / 10000 ** (torch.arange(0, self.size, 2) / self.size)
+        angles = torch.outer(torch.arange(x.shape[2]), rates)
+        angles = torch.cat((angles, angles), -1).to(x)
+        first, second = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+        return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
+
+    def forward(self, x):
+        """Residual."""
+        scores = self.turned(self.query(x)) @ self.turned(self.key(x)).transpose(-1, -2)
+        values = x.unflatten(-1, (self.heads, self.size)).transpose(1, 2)
+        return x + self.out((scores.softmax(-1) @ values).transpose(1, 2).flatten(2))

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from symflops.api import load
+from symflops.cli.draft import save
+from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.draft import draft
 from symflops.draft.trace.subject import Subject
 
@@ -49,3 +52,15 @@ def test_a_length_is_the_number_of_all_tokens_not_of_those_that_are_equal():
 def test_a_word_where_the_default_is_none_is_refused():
     found = drafted("Optional", {"width": 16, "hidden": 20}, {"x": {"shape": [2, 5, 16], "dtype": "float32"}})
     assert found.fields["words"]["norm_type"] == [], found.fields
+
+
+def test_heads_of_one_number_are_refused_where_a_draft_has_rotated_larger_ones(tmp_path):
+    """One number of a head is broadcast to the two of its rotation: a width as large as its heads is outside, and a larger one is not."""
+    found = drafted("Rotary", {"words": 31, "width": 24, "heads": 3, "depth": 2}, {"tokens": {"shape": [2, 7], "dtype": "int64"}})
+    assert found.fields["guarded"] == {"width": {"values": [], "related": [["larger multiple", "heads", 3]], "default": [24]}}
+    save(tmp_path / "rotary.yaml", found.text, found.census)
+    model = load(tmp_path / "rotary.yaml")
+    for config in ({"width": 8, "heads": 8}, {"heads": 24}, {"width": 3}):
+        with pytest.raises(SymflopsError, match="larger multiples of 'heads'"):
+            model.estimator(config, "full", "torch")
+    assert model.estimator({"width": 16, "heads": 8}, "full", "torch").parameters > 0

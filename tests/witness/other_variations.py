@@ -1,7 +1,7 @@
-"""Other variations of configs than the fixed ones: several fields at once, and every number at small values and beside its own.
+"""Other variations of configs than the fixed ones: several fields at once, fields left out, small numbers, and those of others.
 
-Each is answered as a user's config is, census included, and compared with the real class, built and run:
-``python -m tests.witness.other_variations --seed 7 --joint 40 --sweep``. Exit 1 if any answer is wrong.
+Each is answered as a user's config is, as written and complete, census included, and compared with the real class, built and
+run: ``python -m tests.witness.other_variations --seed 7 --joint 40 --short 20 --sweep --alike``. Exit 1 if an answer is wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from random import Random
@@ -23,15 +24,18 @@ from symflops.catalog.lookup import by_name, interpreted
 from symflops.diagnostics.errors import SymflopsError
 from symflops.records.inexact import known_inexact
 from symflops.runtime.classes import class_name
-from symflops.witness.cases import cases_of
+from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.census.fields import ConfigField, value_at
-from symflops.witness.census.observation import Derived, TooSlowError, changed, observed
+from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, observed
 from symflops.witness.census.survey import Base, Survey, difference, plain_lists, widths
 from symflops.witness.census.take import of_each_config, quiet
 from symflops.witness.census.variations import Changes, edges, variations
 from symflops.witness.live import reference_of
 from symflops.witness.modes import in_evaluation
 from tests.witness.variations import variations as fixed
+
+LEFT_OUT = "(left out)"
+"""What a change writes of a field that a config does not have."""
 
 
 class Others:
@@ -64,21 +68,57 @@ class Others:
 
     def sweep(self) -> list[tuple[Base, Changes]]:
         """Every whole number at small values and beside its own, alone and in lists, in any order."""
+        return self.each(lambda path, value, config: swept(value))
+
+    def level(self) -> list[tuple[Base, Changes]]:
+        """Every whole number, alone and in lists, at each number beside it that divides it, and 1, in any order."""
+        return self.each(leveled)
+
+    def each(self, others: Callable[[str, Any, Mapping[str, Any]], Iterable[Any]]) -> list[tuple[Base, Changes]]:
+        """Other values of each field at each base, in any order."""
         pairs = [(item.path, base) for item in self.survey.fields for base in self.survey.bases]
-        found = [(base, {path: other}) for path, base in pairs for other in swept(plain_lists(value_at(base.json, path)))]
+        values = [(path, base, plain_lists(value_at(base.json, path))) for path, base in pairs]
+        found: list[tuple[Base, Changes]] = [
+            (base, {path: other}) for path, base, value in values for other in others(path, value, base.json)
+        ]
         self.random.shuffle(found)
         return found
 
+    def short(self, count: int) -> Iterator[tuple[Base, Changes]]:
+        """``count`` configs that leave out one to three fields of a case."""
+        for _ in range(count if self.survey.bases else 0):
+            base = self.random.choice(self.survey.bases)
+            parts = {name: value for name, value in base.case.config.items() if isinstance(value, Mapping)}
+            paths = [*base.case.config, *(f"{name}.{key}" for name, part in parts.items() for key in part)]
+            yield base, dict.fromkeys(self.random.sample(paths, min(len(paths), self.random.randint(1, 3))), LEFT_OUT)
+
+    def case(self, base: Base, changes: Changes) -> LiveCase:
+        """The case of a base with changes; what is left out may be large by default, and is built on the meta device."""
+        case = changed(base.case, {path: value for path, value in changes.items() if value != LEFT_OUT}, self.survey.aliases)
+        for path in (path for path, value in changes.items() if value == LEFT_OUT):
+            part, _, last = path.rpartition(".")
+            inner = value_at(case.config, part) if part else case.config
+            if isinstance(inner, dict):
+                inner.pop(last, None)
+            case = replace(case, device="meta")
+        return case
+
     def verdict(self, base: Base, changes: Changes) -> tuple[str, str]:
-        """``exact``, ``refused``, ``wrong``, or why nothing can be said, and what differs."""
-        case = changed(base.case, changes, self.survey.aliases)
+        """``exact``, ``refused``, ``wrong``, or why nothing can be said, and what differs: of the complete config, and as written."""
+        case = self.case(base, changes)
         try:
             seen = observed(self.survey.reference, case, self.survey.folder)
         except TooSlowError:
             return "slow", ""
         except SymflopsError:
             return "unbuilt", ""
-        config = in_evaluation(self.survey.model.spec, seen.config)
+        named = {name: seen.config[name] for name in ("architectures", "_class_name") if name in seen.config}
+        told = [self.answer(base, changes, seen, case, config) for config in (seen.config, {**case.config, **named})]
+        return min(told, key=lambda one: ("wrong", "exact", "unrun", "refused").index(one[0]))
+
+    def answer(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, config: Mapping[str, Any]) -> tuple[str, str]:
+        """The verdict on the answer for one reading of a config."""
+        config = in_evaluation(self.survey.model.spec, config)
         try:
             estimator = interpreted(by_name(self.name), self.name, config, "full", "torch", tell=lambda text: None)
             derived = Derived(estimator.program, estimator)
@@ -102,7 +142,21 @@ def swept(value: Any) -> Iterator[Any]:
             yield from ([*value[:place], other, *value[place + 1 :]] for other in swept(item))
 
 
-def of_spec(name: str, seed: int, joint: int, sweep: bool, seconds: float) -> tuple[str, Counter[str], list[dict[str, Any]]]:
+def leveled(path: str, value: Any, config: Mapping[str, Any]) -> Iterator[Any]:
+    """The numbers of a config that divide a number, or an item of a list, as large as it or not, items of lists beside it included."""
+    part = path.rpartition(".")[0]
+    beside = [plain_lists(other) for other in ((value_at(config, part) if part else config) or {}).values()]
+    numbers = {item for other in beside for item in (other if isinstance(other, list) else [other]) if type(item) is int and item > 0}
+    if type(value) is int:
+        yield from (other for other in sorted(numbers | {1}) if other < value and value % other == 0)
+    elif isinstance(value, list) and value and all(type(item) is int for item in value):
+        for other in sorted(numbers | {1}):
+            yield from ([*value[:place], other, *value[place + 1 :]] for place, item in enumerate(value) if other < item and item % other == 0)
+            if all(other < item and item % other == 0 for item in value):
+                yield [other] * len(value)
+
+
+def of_spec(name: str, seed: int, joint: int, short: int, sweep: bool, alike: bool, seconds: float) -> tuple[str, Counter[str], list[dict[str, Any]]]:
     """The verdicts for one spec, and the answers that are wrong."""
     file = find_spec(name)
     model = load(file)
@@ -116,7 +170,7 @@ def of_spec(name: str, seed: int, joint: int, sweep: bool, seconds: float) -> tu
         for reference in of_each_config(by_class, file.path.parent):
             others = Others(name, Survey(model, reference, by_class[reference]), f"{seed}/{reference}")
             started = time.monotonic()
-            for base, changes in (*others.joint(joint), *(others.sweep() if sweep else ())):
+            for base, changes in (*others.joint(joint), *others.short(short), *(others.sweep() if sweep else ()), *(others.level() if alike else ())):
                 if time.monotonic() - started > seconds:
                     counts["left"] += 1
                     continue
@@ -140,13 +194,15 @@ def main() -> int:
     parser.add_argument("specs", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--joint", type=int, default=12, metavar="N", help="variations of several fields for each class")
+    parser.add_argument("--short", type=int, default=0, metavar="N", help="configs that leave out one to three fields, for each class")
     parser.add_argument("--sweep", action="store_true", help="every number at small values and beside its own")
+    parser.add_argument("--alike", action="store_true", help="every number at the numbers beside it that divide it")
     parser.add_argument("--seconds", type=float, default=120, help="of one class; what is left after them is counted")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     total: Counter[str] = Counter()
     started = time.monotonic()
-    work = partial(of_spec, seed=given.seed, joint=given.joint, sweep=given.sweep, seconds=given.seconds)
+    work = partial(of_spec, seed=given.seed, joint=given.joint, short=given.short, sweep=given.sweep, alike=given.alike, seconds=given.seconds)
     with get_context("spawn").Pool(given.jobs, maxtasksperchild=4) as pool:
         for name, counts, wrong in pool.imap_unordered(work, given.specs or fixed()):
             total += counts

@@ -7,18 +7,24 @@ import textwrap
 from types import SimpleNamespace
 
 import pytest
+import torch
+import transformers
 
+import symflops
 from symflops.api import load
+from symflops.cli.main import main
 from symflops.diagnostics.findings import SymflopsError
 from symflops.records.census import census_path, spec_digest, stale
+from symflops.witness.cases import cases_of
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
 from symflops.witness.census.list_lengths import parts_of
 from symflops.witness.census.summary import guard, is_of_other_length, open_to_words
-from symflops.witness.census.survey import Row
+from symflops.witness.census.survey import Row, Survey
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
 from symflops.witness.census.take import recorded as figures_of
-from symflops.witness.census.variations import partnered, variations
+from symflops.witness.census.variations import alike, partnered, variations
 from symflops.witness.census.words import UNHEARD, Words, words_in
+from symflops.witness.live import reference_of
 from tests.sampling import NIGHTLY, sampled
 from tests.shipped import FILES, NAMES
 from tests.shipped import load as shipped
@@ -85,6 +91,21 @@ def test_the_verdicts_are_those_of_the_class(census):
     assert rows["width", "null"] == "unbuilt" and {verdict for (path, _), verdict in rows.items() if path == "width"} == {"exact", "unbuilt"}
 
 
+def test_a_census_is_compared_with_its_file_but_for_counts(toy, census, tmp_path, monkeypatch, capsys):
+    for name, text in (("toy.py", textwrap.dedent(MODULE)), ("toy.yaml", SPEC), ("toy.cases.yaml", CASES)):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    document = document_of(toy, census)
+    document["classes"]["toy:Toy"]["variations"] = {"exact": 1}
+    path = census_path(tmp_path / "toy.yaml")
+    path.write_text(text_of(document))
+    assert main(["census", "--compare", str(tmp_path / "toy.yaml")]) == 0
+    document["classes"]["toy:Toy"]["guarded"]["extra"]["values"] = [False]
+    path.write_text(text_of(document))
+    assert main(["census", "--compare", str(tmp_path / "toy.yaml")]) == 1
+    assert "toy.census.json is not what comes out" in capsys.readouterr().out
+
+
 LEVELS = """
     import torch
 
@@ -136,7 +157,7 @@ def test_lengths_that_tell_exact_lists_from_wrong_ones_are_a_rule(tmp_path):
     assert guarded["depths"]["related"] == [["long", "widths", 2]]
     assert guarded["widths"]["related"] == [["long", "depths", 2]]
     assert guarded["count"]["related"][0][0] == "long"
-    assert guarded["marked"] == {"values": [], "related": [["indices", "known", 3]]}
+    assert guarded["marked"] == {"values": [], "related": [["indices", "known", 3]], "default": [[0]]}
     assert guarded["kernel"] == {"values": [], "kinds": ["number"], "lengths": [1]}
     census_path(spec).write_text(text_of(found))
     model = load(spec)
@@ -274,8 +295,40 @@ def test_a_number_that_must_divide_another_is_told_so():
         return Row(0, "groups", {"groups": groups}, verdict, config={"heads": heads, "groups": groups, "width": 5})
 
     survey = SimpleNamespace(kind=Grouped, bases=[SimpleNamespace(json={"heads": 4, "groups": 2, "width": 5})])
-    assert parts_of("groups", [row(4, "exact"), row(1, "none"), row(6, "wrong")], survey) == {"related": [["part", "heads", 24]]}
+    assert parts_of("groups", [row(4, "exact"), row(1, "none"), row(6, "wrong")], survey) == {"related": [["part", "heads", 24]], "default": [12]}
     assert parts_of("groups", [row(6, "exact"), row(1, "none"), row(4, "wrong")], survey) == {}
+
+
+def test_what_a_config_leaves_out_is_checked_where_a_relation_guards_it():
+    """Layers that a Qwen3-VL image encoder has by default, 8, 16 and 24, are too many for one of 8 layers."""
+    config = {"architectures": ["Qwen3VLForConditionalGeneration"], "model_type": "qwen3_vl", "vision_config": {"depth": 8}}
+    batch = {"text": [64], "images": [(1, 4, 4)]}
+    with pytest.raises(SymflopsError, match=r"deepstack_visual_indexes' is \[8, 16, 24\] by default"):
+        symflops.estimate(config, batch)
+    shown = {**config, "vision_config": {"depth": 8, "deepstack_visual_indexes": [1, 2, 3]}}
+    with torch.device("meta"):
+        real = transformers.Qwen3VLForConditionalGeneration(transformers.Qwen3VLConfig.from_dict(shown))
+    assert symflops.estimate(shown, batch)["parameters"] == sum(weight.numel() for weight in real.parameters())
+
+
+def test_a_number_is_tried_at_those_beside_it_that_divide_it():
+    config = {"width": 64, "heads": 4, "groups": 2, "layers": 3, "flag": True, "text": {"width": 6, "heads": 3}}
+    assert alike("width", 64, config) == [2, 4]
+    assert alike("text.width", 6, config) == [3]
+    assert alike("layers", 3, config) == [] == alike("flag", True, config)
+
+
+@pytest.mark.parametrize("name", ["bitnet", "falcon", "modernbert_masked_lm", "olmoe"])
+def test_heads_of_one_number_are_refused_where_they_rotate(name):
+    """A width as large as its heads leaves one number to a head, whose rotation has two: the class broadcasts, and does more."""
+    model = shipped(name)
+    cases = [case for case in cases_of(model.file) if not case.config.get("alibi")]
+    survey = Survey(model, reference_of(model, cases[0]), cases[:1])
+    item = next(item for item in survey.fields if item.path == "hidden_size")
+    base = survey.bases[0]
+    row = survey.judged("hidden_size", {"hidden_size": base.json["num_attention_heads"]}, base)
+    assert row.verdict == "refused" and "rotate in pairs" in row.why and row.passes is not None
+    assert row.changes in [one.changes for one in survey.of_field(item, base)]
 
 
 EDGES = """

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from symflops.draft.limits import attempt
 from symflops.draft.prove.fields import FieldSurvey
 from symflops.model.spec import Spec
 from symflops.records.census import SCHEMA, spec_digest
 from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
 from symflops.witness.census.fields import value_at
+from symflops.witness.census.list_lengths import beside
 from symflops.witness.census.summary import guard, made_from, open_to_words, values_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
 from symflops.witness.census.take import text_of
 
 Entry = dict[str, Any]
 SHOWN = 6
-WORDS = {"multiple": "a multiple of", "part": "a part of", "equal": "equal to"}
+WORDS = {"larger multiple": "a larger multiple of", "multiple": "a multiple of", "part": "a part of", "equal": "equal to"}
 
 
 def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
@@ -26,12 +29,12 @@ def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
     read = {key for size in spec.sizes for key in size.keys}
     for path in dict.fromkeys(item.path for survey in surveys for item in survey.fields):
         values = [json.loads(json.dumps(value, default=str)) for survey in surveys for value in values_at(survey.config, path)]
-        place(found, path, [row for survey in surveys for row in survey.rows], values, path in read)
+        place(found, path, [row for survey in surveys for row in survey.rows], values, path in read, surveys[0].kind)
     return found
 
 
-def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool) -> None:
-    """Add one field to a census; ``every`` are the variations of all fields."""
+def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool, kind: Any) -> None:
+    """Add one field of a class (``kind``) to a census; ``every`` are the variations of all fields."""
     rows = [row for row in every if row.path == path]
     good, bad = values_of(rows, values)
     texts = sorted({word for value in good for word in texts_in(value)})
@@ -39,7 +42,7 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
     bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
     verdicts = {row.verdict for row in rows}
     if bad or not (read or verdicts & {EXACT, NONE, REFUSED, WRONG}):
-        known = relation(path, every)
+        known = relation(path, every, kind)
         if known:  # any number must be related so
             good = [value for value in good if kind_of(value) != "number"]
         found["guarded"][path] = guard(good, bad) | known
@@ -49,10 +52,11 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
         found["words"][path] = texts
 
 
-def relation(path: str, every: Sequence[Row]) -> Entry:
+def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
     """The other field that a number must divide, be a part of, or equal, if that tells exact variations from wrong ones.
 
-    Exact variations of the other field must be of that kind, too.
+    Exact variations of the other field must be of that kind, too. A multiple must be larger where the number itself is wrong:
+    a head of one number has no halves to rotate.
     """
     numbers = [row for row in every if kind_of(row.changes[row.path]) == "number"]
     exact = [row for row in numbers if row.verdict in (EXACT, NONE)]
@@ -62,14 +66,15 @@ def relation(path: str, every: Sequence[Row]) -> Entry:
         return {}
     part = path.rpartition(".")[0]
     inner = value_at(right[0].config, part) if part else right[0].config
-    for name in inner if isinstance(inner, Mapping) else ():
-        other = f"{part}.{name}" if part else name
-        for word in WORDS if other != path else ():
-            known = {"related": [[word, other]]}
-            likewise = [*right, *(row for row in exact if row.path == other)]
-            tells = [related(value_at(row.config, path), known, row.config) for row in (*likewise, *wrong)]
-            if tells == [True] * len(likewise) + [False] * len(wrong):
-                return known
+    others = [f"{part}.{name}" if part else name for name in (inner if isinstance(inner, Mapping) else ())]
+    for word, other in ((word, other) for word in WORDS for other in others if other != path):
+        known = {"related": [[word, other]]}
+        likewise = [*right, *(row for row in exact if row.path == other)]
+        if word == "larger multiple" and not any(value_at(row.config, path) == value_at(row.config, other) for row in wrong):
+            continue
+        tells = [related(value_at(row.config, path), known, row.config) for row in (*likewise, *wrong)]
+        if tells == [True] * len(likewise) + [False] * len(wrong):
+            return attempt(partial(beside, kind, path, word, other)) or known
     return {}
 
 
@@ -111,7 +116,7 @@ def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
         kinds = [f"any {kind}" for kind in known.get("kinds", ())]
         sizes = [f"{length} items" for length in known.get("lengths", ())]
         kinds += [f"{known['least']} and more"] if "least" in known else []
-        kinds += [f"{WORDS[word]} {other}" for word, other in known.get("related", ())]
+        kinds += [f"{WORDS[word]} {other}" for word, other, *_ in known.get("related", ())]
         yield f"{path}: {', '.join([*kinds, *sizes, *values]) or 'none'}"
     for path, words in entry.get("words", {}).items():
         if path not in entry["guarded"]:

@@ -29,7 +29,7 @@ from symflops.draft.vary.variables import State, moved
 from symflops.draft.write.document import Document
 from symflops.witness.census.fields import ConfigField, fields_of, value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
-from symflops.witness.census.variations import Changes, partnered, variations
+from symflops.witness.census.variations import Changes, alike, partnered, variations
 from symflops.witness.census.words import Words
 
 MOST_SECONDS = 20.0  # for one variation
@@ -151,7 +151,8 @@ class FieldSurvey:
             built += number and row.verdict not in (UNBUILT, UNRUN)
             yield row
         if is_whole(value) and value > 0:  # a prime number shows what must divide what, a multiple what must be less than what
-            yield from (self.judged(item, value, other) for other in (prime_after(value), FAR * value))
+            telling = (prime_after(value), FAR * value, *alike(item.path, value, self.config))
+            yield from (self.judged(item, value, other) for other in telling)
 
     def judged(self, item: ConfigField, value: Any, other: Any) -> Row:
         """The verdict on one value of a field: alone, with the inputs that depend on it, or with a related field."""

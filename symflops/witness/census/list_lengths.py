@@ -31,16 +31,16 @@ def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequenc
     number = any(kind_of(value) == "number" for value in good)  # which stands for all items
     if listed and not number and max(wrong) < min(right):
         return {"shortest": min(right)}
-    found = [[word, other, *default(survey.kind, other)] for word, other in relations(path, rows, survey)] if bad else []
+    found = next(relations(path, rows, survey), None) if bad else None
     if found and not (listed and number):
-        return {"related": found[:1]}
+        return beside(survey.kind, path, *found)
     return {"lengths": sorted(right)} if listed else {}
 
 
 def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
     """The number that all exact variations of a field divide, and no wrong one does; empty if there is none."""
-    found = [[word, other, *default(survey.kind, other)] for word, other in relations(path, rows, survey, {"number": "part"})]
-    return {"related": found[:1]} if found else {}
+    found = next(relations(path, rows, survey, {"number": "part"}), None)
+    return beside(survey.kind, path, *found) if found else {}
 
 
 BESIDE = {"list": "long", "number": "indices"}
@@ -69,12 +69,19 @@ def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain_lists_in(value) if isinstance(value, Mapping) else plain_lists(value) for name, value in config.items()}
 
 
-def default(kind: Any, path: str) -> list[int]:
-    """The number that a config leaves out, or the length of a list that it leaves out; empty if that is unknown."""
+def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
+    """The guard of a field that has a relation to another one, with what both are where a config leaves them out."""
+    own, known = default(kind, path), default(kind, other)
+    sizes = [value if kind_of(value) == "number" else len(value) for value in known]
+    return {"related": [[word, other, *sizes]]} | ({"default": own} if own else {})
+
+
+def default(kind: Any, path: str) -> list[Any]:
+    """The number or the list that a class takes where a config leaves it out; empty if that is unknown, or none."""
     config_class: Any = getattr(kind, "config_class", None)
     if hasattr(config_class, "to_dict"):
         value = value_at(config_class().to_dict(), path)
     else:
         given = inspect.signature(kind.__init__).parameters.get(path)
         value = given.default if given is not None else None
-    return [value if kind_of(value) == "number" else len(value)] if kind_of(value) in MEASURES else []
+    return [plain_lists(value)] if kind_of(value) in MEASURES else []

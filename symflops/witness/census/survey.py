@@ -20,7 +20,7 @@ from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
-from symflops.witness.census.variations import Changes, edges, partnered, variations
+from symflops.witness.census.variations import Changes, alike, edges, partnered, variations
 from symflops.witness.census.words import Words
 from symflops.witness.classes import class_of
 from symflops.witness.live import outputs_of
@@ -176,7 +176,8 @@ class Survey:
             built += number and found.verdict not in (UNBUILT, UNRUN)
             tried.append(other)
             yield found
-        for other in edges(item, value) if base is self.bases[0] else ():
+        near = [*edges(item, value), *alike(item.path, value, base.json)]
+        for other in dict.fromkeys(near) if base is self.bases[0] else ():
             if not any(type(known) is int and known == other for known in tried):
                 yield replace(self.judged(item.path, {item.path: other}, base), edge=True)
 

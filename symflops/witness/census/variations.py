@@ -59,6 +59,15 @@ def edges(field: ConfigField, value: Any) -> list[Any]:
     return [other for other in dict.fromkeys(found) if other != value]
 
 
+def alike(path: str, value: Any, config: Mapping[str, Any]) -> list[int]:
+    """The numbers beside one that divide it: of equal numbers the quotient is one, along which a class may broadcast."""
+    if not (_number(value) and value > 1):
+        return []
+    part = path.rpartition(".")[0]
+    beside = (value_at(config, part) if part else config).values()
+    return sorted({other for other in beside if _number(other) and 0 < other < value and value % other == 0})
+
+
 def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[Any]:
     """Lists with other items, one more, one less."""
     if not value:
