@@ -32,7 +32,9 @@ OUTSIDE = ROOT / "benchmarks" / "draft_outside.json"
 SKIPPED = ("sdpa", "grouped", "cpu-eager")
 SEED = 2026
 TOGETHER = 20
+SHORTER = 8
 WORDS = 4
+LEFT_OUT = "(left out)"
 GRACE = 600.0
 
 
@@ -135,12 +137,12 @@ def shape_of(value: Any) -> list[int]:
 
 
 def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any]) -> Any:
-    """Other configs: each field varied alone, then several together."""
+    """Other configs: each field varied alone, then several together, then without some."""
     from symflops.draft.prove.fields import every_field, renamed, with_values
     from symflops.draft.trace.subject import class_of, completed
     from symflops.witness.census.fields import value_at
     from symflops.witness.census.survey import plain_lists, widths
-    from symflops.witness.census.variations import variations
+    from symflops.witness.census.variations import alike, variations
     from symflops.witness.census.words import Words
 
     kind, random = class_of(reference), Random(SEED)
@@ -153,12 +155,15 @@ def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any])
         value = plain_lists(value_at(base, item.path))
         known = words.of(item)
         known = random.sample(known, min(len(known), WORDS))
-        every[item.path] = list(variations(item, value, known, widths(base, part), random))
+        every[item.path] = [*variations(item, value, known, widths(base, part), random), *alike(item.path, value, base)]
         for other in every[item.path]:
             yield {item.path: other}, with_values(config, {item.path: other}, base, renamed(kind))
     for _ in range(TOGETHER):
         some = {path: random.choice(values) for path, values in every.items() if values and random.random() < 0.2}
         yield some, with_values(config, some, base, renamed(kind))
+    for _ in range(SHORTER if len(config) > 1 else 0):
+        left = random.sample(sorted(config), random.randint(1, 2))
+        yield dict.fromkeys(left, LEFT_OUT), {name: value for name, value in config.items() if name not in left}
 
 
 def checked(path: Path, records: list[dict[str, Any]], first: dict[str, Any], tell: Any) -> None:
@@ -184,7 +189,8 @@ def checked(path: Path, records: list[dict[str, Any]], first: dict[str, Any], te
     tell("base", first["tag"], reader.verdict(dict(first["config"]), first["inputs"], "cpu"))
     base = reader.real(dict(first["config"]), first["inputs"])
     for changes, config in changes_of(reader.reference, dict(first["config"]), base[0]) if base else ():
-        tell("field", json.dumps(changes, default=str)[:120], reader.verdict(config, first["inputs"], "cpu"))
+        device = "meta" if LEFT_OUT in changes.values() else "cpu"  # what is left out may be large
+        tell("field", json.dumps(changes, default=str)[:120], reader.verdict(config, first["inputs"], device))
 
 
 def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
