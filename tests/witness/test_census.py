@@ -313,7 +313,7 @@ def test_what_a_config_leaves_out_is_checked_where_a_relation_guards_it():
 
 def test_a_number_is_tried_at_those_beside_it_that_divide_it():
     config = {"width": 64, "heads": 4, "groups": 2, "layers": 3, "flag": True, "text": {"width": 6, "heads": 3}}
-    assert alike("width", 64, config) == [2, 4]
+    assert alike("width", 64, config) == [2, 4] and alike("width", 64, config, (1, 2)) == [2, 4, 8]
     assert alike("text.width", 6, config) == [3]
     assert alike("layers", 3, config) == [] == alike("flag", True, config)
 

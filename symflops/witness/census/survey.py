@@ -176,7 +176,7 @@ class Survey:
             built += number and found.verdict not in (UNBUILT, UNRUN)
             tried.append(other)
             yield found
-        near = [*edges(item, value), *alike(item.path, value, base.json)]
+        near = [*edges(item, value), *alike(item.path, value, base.json, (1, 2))]
         for other in dict.fromkeys(near) if base is self.bases[0] else ():
             if not any(type(known) is int and known == other for known in tried):
                 yield replace(self.judged(item.path, {item.path: other}, base), edge=True)

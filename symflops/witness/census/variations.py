@@ -59,13 +59,18 @@ def edges(field: ConfigField, value: Any) -> list[Any]:
     return [other for other in dict.fromkeys(found) if other != value]
 
 
-def alike(path: str, value: Any, config: Mapping[str, Any]) -> list[int]:
-    """The numbers beside one that divide it: of equal numbers the quotient is one, along which a class may broadcast."""
+def alike(path: str, value: Any, config: Mapping[str, Any], times: Sequence[int] = (1,)) -> list[int]:
+    """The numbers beside one, taken so many ``times``, that divide it.
+
+    Where a class divides the one by the other, one number is left of each head, or one pair, along which it may broadcast.
+    """
     if not (_number(value) and value > 1):
         return []
     part = path.rpartition(".")[0]
-    beside = (value_at(config, part) if part else config).values()
-    return sorted({other for other in beside if _number(other) and 0 < other < value and value % other == 0})
+    beside = [other for other in (value_at(config, part) if part else config).values() if _number(other) and other > 0]
+    return sorted(
+        {other for factor in times for other in (factor * one for one in beside) if other < value and value % other == 0}
+    )
 
 
 def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[Any]:
