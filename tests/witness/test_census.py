@@ -318,16 +318,16 @@ def test_a_number_is_tried_at_those_beside_it_that_divide_it():
     assert alike("layers", 3, config) == [] == alike("flag", True, config)
 
 
-@pytest.mark.parametrize("name", ["bitnet", "falcon", "modernbert_masked_lm", "olmoe"])
-def test_heads_of_one_number_are_refused_where_they_rotate(name):
+@pytest.mark.parametrize(("name", "size"), [("bitnet", 1), ("falcon", 1), ("modernbert_masked_lm", 1), ("olmoe", 1), ("lumina2", 2)])
+def test_heads_of_one_number_or_pair_are_refused_where_they_are_broadcast(name: str, size: int):
     """A width as large as its heads leaves one number to a head, whose rotation has two: the class broadcasts, and does more."""
     model = shipped(name)
     cases = [case for case in cases_of(model.file) if not case.config.get("alibi")]
     survey = Survey(model, reference_of(model, cases[0]), cases[:1])
     item = next(item for item in survey.fields if item.path == "hidden_size")
     base = survey.bases[0]
-    row = survey.judged("hidden_size", {"hidden_size": base.json["num_attention_heads"]}, base)
-    assert row.verdict == "refused" and "rotate in pairs" in row.why and row.passes is not None
+    row = survey.judged("hidden_size", {"hidden_size": size * base.json["num_attention_heads"]}, base)
+    assert row.verdict == "refused" and "heads rotate in" in row.why and row.passes is not None
     assert row.changes in [one.changes for one in survey.of_field(item, base)]
 
 
