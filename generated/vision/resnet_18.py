@@ -73,7 +73,7 @@ class Sizes(ModelSizes):
         ("downsample_in_first_stage", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "ResNetForImageClassification": {'guarded': {'depths': {'values': [], 'related': [['long', 'hidden_sizes', 4]], 'default': [[3, 4, 6, 3]]}}, 'words': {'layer_type': ['basic', 'bottleneck'], 'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "ResNetForImageClassification": {'guarded': {'depths': {'values': [], 'related': [['long', 'hidden_sizes', 4]]}}, 'words': {'layer_type': ['basic', 'bottleneck'], 'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(

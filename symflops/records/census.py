@@ -21,7 +21,7 @@ from symflops.system.reading import parse_json, read_bytes, read_text
 
 SCHEMA, MISSING = 1, "has no census"
 PROSE = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name", "baseline")
-SHOWN = ("described", "free", "guarded", "words", "unrun")
+SHOWN = ("described", "free", "guarded", "words", "unrun", "left_out")
 """What a stored program carries of the census of a class."""
 
 

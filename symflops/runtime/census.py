@@ -4,7 +4,8 @@ A stored program carries the census of its classes, which ``symflops census`` ta
 the words (``words``) of fields that hold words, and those (``unrun``) with which the class is built as described, and fails
 to run: there only the parameters are known. A guarded field may hold listed ``values``, any value of certain ``kinds``,
 a list of certain ``lengths`` or from the ``shortest`` on, a number from ``least`` on, or one that is ``related`` to another
-field: there the derivation is known to be exact. The ``default`` of a related one is checked where a config leaves it out.
+field: there the derivation is known to be exact. Where a config leaves a field out, what the class takes (``left_out``) is
+checked, unless it is exact in any case.
 
 Modules that stand alone hold the text below the line.
 """
@@ -30,15 +31,23 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
     entry = entry_of(document, config)
     if entry is None:
         return
-    guarded = ((path, values_at(config, path), known) for path, known in entry.get("guarded", {}).items())
-    for path, given, known in sorted(guarded, key=lambda one: not one[1]):  # what is left out is told last
-        for value in given or known.get("default", ()):
-            if not admitted(value, known) and not related(value, known, config):
-                raise ConfigError(refusal(document["name"], path, value, known, "" if given else " by default"))
+    guarded = entry.get("guarded", {})
+    for path in sorted(guarded, key=lambda path: not values_at(config, path)):  # what is left out is told last
+        for value, how in held(config, path, entry):
+            if not admitted(value, guarded[path]) and not related(value, guarded[path], config):
+                raise ConfigError(refusal(document["name"], path, value, guarded[path], how))
     for path, words in entry.get("words", {}).items():
-        for word in texts_in(values_at(config, path)):
-            if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
-                raise ConfigError(refusal(document["name"], path, word, {"values": words}))
+        for value, how in held(config, path, entry):
+            for word in texts_in(value):
+                if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
+                    raise ConfigError(refusal(document["name"], path, word, {"values": words}, how))
+
+
+def held(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """The value of a field, or what the class takes where a config leaves it out, and how a message says so."""
+    absent = entry.get("left_out", {})
+    found = [(value, "") for value in values_at(config, path)]
+    return found or ([(absent[path], " by default")] if path in absent else [])
 
 
 def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:

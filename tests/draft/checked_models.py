@@ -141,3 +141,21 @@ class Turned(nn.Module):
         scores = self.turned(self.query(x)) @ self.turned(self.key(x)).transpose(-1, -2)
         values = x.unflatten(-1, (self.heads, self.size)).transpose(1, 2)
         return x + self.out((scores.softmax(-1) @ values).transpose(1, 2).flatten(2))
+
+
+class Unfit(nn.Module):
+    """A module that does not run with its own defaults: its width must be that of its heads together."""
+
+    def __init__(self, width=10, heads=3, size=8, extra=True):
+        super().__init__()
+        self.heads = heads
+        self.up = nn.Linear(width, heads * size)
+        self.mixer = nn.Parameter(torch.ones(heads, size, size))
+        self.out = nn.Linear(heads * size, width, bias=extra)
+        if width != heads * size:
+            raise ValueError("the width is not that of all heads")
+
+    def forward(self, x):
+        """Residual."""
+        found = self.up(x).unflatten(-1, (self.heads, self.mixer.shape[1])).transpose(1, 2)
+        return x + self.out((found @ self.mixer).transpose(1, 2).flatten(2))

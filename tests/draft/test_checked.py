@@ -57,10 +57,22 @@ def test_a_word_where_the_default_is_none_is_refused():
 def test_heads_of_one_number_are_refused_where_a_draft_has_rotated_larger_ones(tmp_path):
     """One number of a head is broadcast to the two of its rotation: a width as large as its heads is outside, and a larger one is not."""
     found = drafted("Rotary", {"words": 31, "width": 24, "heads": 3, "depth": 2}, {"tokens": {"shape": [2, 7], "dtype": "int64"}})
-    assert found.fields["guarded"] == {"width": {"values": [], "related": [["larger multiple", "heads", 3]], "default": [24]}}
+    assert found.fields["guarded"] == {"width": {"values": [], "related": [["larger multiple", "heads", 3]]}}
     save(tmp_path / "rotary.yaml", found.text, found.census)
     model = load(tmp_path / "rotary.yaml")
     for config in ({"width": 8, "heads": 8}, {"heads": 24}, {"width": 3}):
         with pytest.raises(SymflopsError, match="larger multiples of 'heads'"):
             model.estimator(config, "full", "torch")
     assert model.estimator({"width": 16, "heads": 8}, "full", "torch").parameters > 0
+
+
+def test_a_default_that_a_draft_has_not_seen_is_refused_where_a_config_leaves_it_out(tmp_path):
+    """The class cannot be built with its own defaults, and nothing is known about them."""
+    config = {"width": 24, "heads": 3, "size": 8, "extra": False}
+    found = drafted("Unfit", config, {"x": {"shape": [2, 5, 24], "dtype": "float32"}})
+    assert found.fields["guarded"]["extra"]["values"] == [False, None]
+    save(tmp_path / "unfit.yaml", found.text, found.census)
+    model = load(tmp_path / "unfit.yaml")
+    assert model.estimator(config, "full", "torch").parameters == 24 * 24 + 24 + 3 * 8 * 8 + 24 * 24
+    with pytest.raises(SymflopsError, match="'extra' is True by default"):
+        model.estimator({"width": 24, "heads": 3, "size": 8}, "full", "torch")

@@ -157,7 +157,7 @@ def test_lengths_that_tell_exact_lists_from_wrong_ones_are_a_rule(tmp_path):
     assert guarded["depths"]["related"] == [["long", "widths", 2]]
     assert guarded["widths"]["related"] == [["long", "depths", 2]]
     assert guarded["count"]["related"][0][0] == "long"
-    assert guarded["marked"] == {"values": [], "related": [["indices", "known", 3]], "default": [[0]]}
+    assert guarded["marked"] == {"values": [], "related": [["indices", "known", 3]]}
     assert guarded["kernel"] == {"values": [], "kinds": ["number"], "lengths": [1]}
     census_path(spec).write_text(text_of(found))
     model = load(spec)
@@ -295,7 +295,7 @@ def test_a_number_that_must_divide_another_is_told_so():
         return Row(0, "groups", {"groups": groups}, verdict, config={"heads": heads, "groups": groups, "width": 5})
 
     survey = SimpleNamespace(kind=Grouped, bases=[SimpleNamespace(json={"heads": 4, "groups": 2, "width": 5})])
-    assert parts_of("groups", [row(4, "exact"), row(1, "none"), row(6, "wrong")], survey) == {"related": [["part", "heads", 24]], "default": [12]}
+    assert parts_of("groups", [row(4, "exact"), row(1, "none"), row(6, "wrong")], survey) == {"related": [["part", "heads", 24]]}
     assert parts_of("groups", [row(6, "exact"), row(1, "none"), row(4, "wrong")], survey) == {}
 
 

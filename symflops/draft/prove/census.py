@@ -13,7 +13,7 @@ from symflops.model.spec import Spec
 from symflops.records.census import SCHEMA, spec_digest
 from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
 from symflops.witness.census.fields import value_at
-from symflops.witness.census.list_lengths import beside
+from symflops.witness.census.list_lengths import beside, left_out
 from symflops.witness.census.summary import guard, made_from, open_to_words, values_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
 from symflops.witness.census.take import text_of
@@ -125,8 +125,9 @@ def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any) -> str:
     """The text of the file that stands beside a draft."""
-    made = made_from(kind, reference)
-    return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: {**entry, "made_from": made}}})
+    absent = attempt(lambda: left_out(kind, entry["guarded"], entry["words"])) or {}
+    told = {**entry, **({"left_out": absent} if absent else {}), "made_from": made_from(kind, reference)}
+    return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: told}})
 
 
 def described_numbers(rows: Sequence[Row]) -> dict[str, tuple[list[Row], list[Row]]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from symflops.runtime.census import kind_of, related, texts_in
+from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
 from symflops.witness.census.fields import value_at
 from symflops.witness.census.survey import EXACT, NONE, WRONG, Row, Survey, plain_lists
 
@@ -70,18 +71,33 @@ def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
-    """The guard of a field that has a relation to another one, with what both are where a config leaves them out."""
-    own, known = default(kind, path), default(kind, other)
-    sizes = [value if kind_of(value) == "number" else len(value) for value in known]
-    return {"related": [[word, other, *sizes]]} | ({"default": own} if own else {})
+    """The guard of a field that has a relation to another one, with what that is where a config leaves it out."""
+    known = [value for value in default(kind, other) if kind_of(value) in MEASURES]
+    return {"related": [[word, other, *(value if kind_of(value) == "number" else len(value) for value in known)]]}
+
+
+def left_out(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What a class takes where a config leaves fields out, unless that is exact whatever else the config holds.
+
+    Where small numbers are guarded, null stands for a number that other sizes make, which is checked as a size.
+    """
+    found = {}
+    for path in dict.fromkeys((*guarded, *words)):
+        known = guarded.get(path, {})
+        for value in default(kind, path):
+            unknown = path in guarded and ("related" in known or not admitted(value, known))
+            strange = path in words and not set(texts_in(value)) <= set(words[path])
+            if (unknown or strange) and not (value is None and "least" in known):
+                found[path] = value
+    return found
 
 
 def default(kind: Any, path: str) -> list[Any]:
-    """The number or the list that a class takes where a config leaves it out; empty if that is unknown, or none."""
+    """What a class takes where a config leaves a field out; empty if that is unknown."""
     config_class: Any = getattr(kind, "config_class", None)
     if hasattr(config_class, "to_dict"):
-        value = value_at(config_class().to_dict(), path)
+        found = values_at(config_class().to_dict(), path)
     else:
         given = inspect.signature(kind.__init__).parameters.get(path)
-        value = given.default if given is not None else None
-    return [plain_lists(value)] if kind_of(value) in MEASURES else []
+        found = [] if given is None or given.default is given.empty else [given.default]
+    return list(json.loads(json.dumps(found, default=str)))

@@ -15,7 +15,7 @@ from symflops.records.inexact import known_inexact
 from symflops.runtime.census import kind_of, texts_in
 from symflops.runtime.classes import class_name
 from symflops.witness.census.fields import value_at
-from symflops.witness.census.list_lengths import lengths_of, parts_of
+from symflops.witness.census.list_lengths import left_out, lengths_of, parts_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.words import UNHEARD
 
@@ -71,8 +71,9 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             words[item.path] = texts
             if idle := sorted(unrun_words(found) - set(texts)):
                 unrun[item.path] = idle
+    absent = left_out(survey.kind, guarded, words)
     return {
-        "described": described, "free": free, "guarded": guarded, "words": words,
+        "described": described, "free": free, "guarded": guarded, "words": words, **({"left_out": absent} if absent else {}),
         **({"unrun": unrun} if unrun else {}), **({"differs": differs} if differs else {}),
         "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
         "made_from": made_from(survey.kind, survey.reference),
