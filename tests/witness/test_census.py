@@ -14,10 +14,12 @@ import symflops
 from symflops.api import load
 from symflops.cli.main import main
 from symflops.diagnostics.findings import SymflopsError
+from symflops.model.evaluate import ConfigError
 from symflops.records.census import census_path, spec_digest, stale
+from symflops.runtime.census import check_census
 from symflops.witness.cases import cases_of
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
-from symflops.witness.census.list_lengths import parts_of
+from symflops.witness.census.list_lengths import left_out, parts_of
 from symflops.witness.census.summary import guard, is_of_other_length, open_to_words
 from symflops.witness.census.survey import Row, Survey
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
@@ -309,6 +311,21 @@ def test_what_a_config_leaves_out_is_checked_where_a_relation_guards_it():
     with torch.device("meta"):
         real = transformers.Qwen3VLForConditionalGeneration(transformers.Qwen3VLConfig.from_dict(shown))
     assert symflops.estimate(shown, batch)["parameters"] == sum(weight.numel() for weight in real.parameters())
+
+
+def test_what_a_class_takes_for_what_is_left_out_is_told_unless_it_is_exact():
+    class Left:
+        def __init__(self, must, width: int = 8, kind: str = "odd", head: int | None = None, depth: int = 3, flag: bool = True): ...
+
+    related = {"values": [], "related": [["part", "width", 8]]}
+    guarded = {"must": {"values": [1]}, "width": {"values": [4]}, "head": {"values": [], "least": 2}, "depth": related, "flag": {"values": [True]}}
+    absent = left_out(Left, guarded, {"kind": ["even"]})
+    assert absent == {"width": 8, "depth": 3, "kind": "odd"}  # 'head' is made of other sizes
+    document = {"name": "left", "census": {"Left": {"guarded": guarded, "words": {"kind": ["even"]}, "left_out": absent}}}
+    check_census(document, {"must": 1, "width": 4, "kind": "even", "depth": 2})
+    for config, told in (({"kind": "even", "depth": 2}, "'width' is 8 by default"), ({"width": 4, "depth": 2}, "'kind' is 'odd' by default"), ({"width": 4, "kind": "even"}, "'depth' is 3 by default")):
+        with pytest.raises(ConfigError, match=told):
+            check_census(document, config)
 
 
 def test_a_number_is_tried_at_those_beside_it_that_divide_it():
