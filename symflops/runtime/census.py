@@ -101,7 +101,7 @@ def admitted(value: Any, known: Mapping[str, Any]) -> bool:
 
 
 def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a (larger) multiple of another field, a part of it, equal, or its length.
+    """Whether a number is as all exact ones are: a (larger) multiple of another field, larger, a part, equal, or its length.
 
     A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
     """
@@ -114,8 +114,9 @@ def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> 
                 rising = word == "indices" and {type(item) for item in value} <= {int} and list(value) == sorted(set(value))
                 fits = all(item < other for item in value) if rising else word == "long" and len(value) == other
             else:
-                rest = {"multiple": value % (other or 1), "part": other % (value or 1)}.get(word.split()[-1], value - other)
-                fits = rest == 0 and bool(value and other) and (word != "larger multiple" or value > other)
+                rests = {"multiple": value % (other or 1), "part": other % (value or 1), "larger": 0}
+                fits = rests.get(word.split()[-1], value - other) == 0 and bool(value and other)
+                fits = fits and (value > other or "larger" not in word)
             if fits:
                 return True
     return False
@@ -131,7 +132,7 @@ def texts_in(value: Any) -> list[str]:
 def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any], how: str = "") -> str:
     """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
     words = {"multiple": "multiples of", "larger multiple": "larger multiples of", "part": "parts of", "equal": "as"}
-    words |= {"long": "as long as", "indices": "rising, below"}
+    words |= {"larger": "larger than", "long": "as long as", "indices": "rising, below"}
     shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)
     shown += [f"any {kind}" for kind in known.get("kinds", ())]
     shown += [f"lists of {length}" for length in known.get("lengths", ())]

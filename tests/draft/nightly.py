@@ -260,7 +260,7 @@ draft's census, and if it agrees with PyTorch's counter at five or more configs 
 number, the forward pass, and the backward pass under full training, LoRA and two random choices of frozen parts. Everything else is *partial*, with the reason.
 
 A draft that says exact was then saved and read back, as any spec is. It was compared with each measured record of its class, with the class's defaults, and with
-the class under variations of its fields that its own proof had not drawn. It may refuse a config, and it may not be wrong.
+the class under variations of its fields that its own proof had not drawn, fields left out among them. It may refuse a config, and it may not be wrong.
 """
 COLUMNS = ("class", "draft", "records", "variations", "of them refused", "do not run", "why it is partial")
 LINE = re.compile(r"(\w+): (exact|partial|none)(?:: (.*))?; ?([^;]*)")

@@ -20,7 +20,8 @@ from symflops.witness.census.take import text_of
 
 Entry = dict[str, Any]
 SHOWN = 6
-WORDS = {"larger multiple": "a larger multiple of", "multiple": "a multiple of", "part": "a part of", "equal": "equal to"}
+LARGER = {"larger multiple": "a larger multiple of", "larger": "larger than"}
+WORDS = LARGER | {"multiple": "a multiple of", "part": "a part of", "equal": "equal to"}
 
 
 def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
@@ -55,8 +56,8 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
 def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
     """The other field that a number must divide, be a part of, or equal, if that tells exact variations from wrong ones.
 
-    Exact variations of the other field must be of that kind, too. A multiple must be larger where the number itself is wrong:
-    a head of one number has no halves to rotate.
+    Exact variations of the other field must be of that kind, too. A number must be larger than the other where it is wrong at
+    the other itself: a head of one number has no halves to rotate.
     """
     numbers = [row for row in every if kind_of(row.changes[row.path]) == "number"]
     exact = [row for row in numbers if row.verdict in (EXACT, NONE)]
@@ -70,7 +71,7 @@ def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
     for word, other in ((word, other) for word in WORDS for other in others if other != path):
         known = {"related": [[word, other]]}
         likewise = [*right, *(row for row in exact if row.path == other)]
-        if word == "larger multiple" and not any(value_at(row.config, path) == value_at(row.config, other) for row in wrong):
+        if word in LARGER and not any(value_at(row.config, path) == value_at(row.config, other) for row in wrong):
             continue
         tells = [related(value_at(row.config, path), known, row.config) for row in (*likewise, *wrong)]
         if tells == [True] * len(likewise) + [False] * len(wrong):

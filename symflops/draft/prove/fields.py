@@ -151,8 +151,13 @@ class FieldSurvey:
             built += number and row.verdict not in (UNBUILT, UNRUN)
             yield row
         if is_whole(value) and value > 0:  # a prime number shows what must divide what, a multiple what must be less than what
-            telling = (prime_after(value), FAR * value, *alike(item.path, value, self.config))
-            yield from (self.judged(item, value, other) for other in telling)
+            near = () if self.is_of_inputs(item.path) else alike(item.path, value, self.config)
+            yield from (self.judged(item, value, other) for other in (prime_after(value), FAR * value, *near))
+
+    def is_of_inputs(self, path: str) -> bool:
+        """Whether dimensions of inputs follow a field: one of 1 is broadcast along inputs that stay as they are."""
+        tied = (variable.slots for variable in self.study.moves.variables if path in map(path_of, variable.named))
+        return any(not slot.of_config for slots in tied for slot in slots)
 
     def judged(self, item: ConfigField, value: Any, other: Any) -> Row:
         """The verdict on one value of a field: alone, with the inputs that depend on it, or with a related field."""
