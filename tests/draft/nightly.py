@@ -67,6 +67,16 @@ class Reader:
         moments = estimator.moments(**batch_of(estimator.program, inputs))
         return names, estimator.parameters, (estimator.forward(moments), estimator.backward(moments))
 
+    def takes(self, config: dict[str, Any], inputs: dict[str, Any]) -> bool:
+        """Whether inputs have the shapes of the draft's layouts: a class may broadcast a picture's places along another picture."""
+        from symflops.draft.write.names import identifier
+        from symflops.witness.tensors import arguments_of
+
+        estimator = self.model.estimator(config, "full", "torch")
+        shapes = {identifier(name): shape for name, shape in shapes_in(inputs, "")}
+        own = arguments_of(estimator.program, batch_of(estimator.program, inputs), estimator.sizes, {})
+        return all(list(tensor.shape) == shapes.get(name, list(tensor.shape)) for name, tensor in own.items())
+
     def verdict(self, config: dict[str, Any], inputs: dict[str, Any], device: str = "meta") -> str:
         """Whether the draft equals the class at a config, as written and complete: equal, refused, wrong: why; unbuilt."""
         real = self.real(config, inputs, device)
@@ -84,7 +94,7 @@ class Reader:
             if total != elements or not names >= set(shapes):
                 return f"wrong: {elements:,} parameters real, {total:,} drafted"
             if passes is not None and own != passes:
-                return f"wrong: FLOPs {passes} real, {own} drafted"
+                return f"wrong: FLOPs {passes} real, {own} drafted" if self.takes(one, inputs) else "other: inputs that it does not take"
             told.append("equal")
         return "equal" if "equal" in told else told[0]
 
