@@ -48,6 +48,7 @@ REASONS = {
     ("live/proof.py", "main"): "what the process that started this one sends",
     ("specialise/assumed.py", "_value"): "parses a word of the command line",
     ("witness/verified_specs.py", "_known"): "parses an entry of the user's own, whose digest is right",
+    ("witness/census/list_lengths.py", "default"): "copies what is in memory",
     ("witness/census/take.py", "saved"): "copies what is in memory",
     ("witness/census/take.py", "quiet"): "opens the null device",
 }
