@@ -80,7 +80,7 @@ class Entries:
             return None
         sizes: dict[str, Any] | None = None
         for structure, program in filter(None, found):
-            sizes = sizes_of(Stored(program), config, False) if sizes is None else sizes  # the same for each structure
+            sizes = sizes_of(Stored(program), config) if sizes is None else sizes  # the same for each structure
             if has(sizes, structure):
                 return program
         return None

@@ -207,5 +207,5 @@ def by_name(name: str) -> Catalog:
 
 def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The sizes that a config has, by the long names that estimators and catalogs use."""
-    sizes = sizes_of(program, config, False)
+    sizes = sizes_of(program, config)
     return {row["attribute"]: sizes[row["letter"]] for row in program.document["fields"]}

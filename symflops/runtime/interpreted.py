@@ -68,7 +68,7 @@ class InterpretedEstimator:
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit = stored.of_convention("units", convention)
         self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
-        self.sizes = sizes_of(stored, config, False)
+        self.sizes = sizes_of(stored, config)
         for letter, value in stored.fixed:
             if plain(self.sizes[letter]) != value:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")

@@ -81,15 +81,14 @@ def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
         return Unsaid(str(error))
 
 
-def sizes_of(program: Stored, config: Mapping[str, Any], structured: bool = True) -> dict[str, Any]:
+def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
 
-    A size of which the spec does not say what null makes is :class:`Unsaid`. Whether sizes fit each other is asked only if the
-    config has the structure of the program (``structured``).
+    A size of which the spec does not say what null makes is :class:`Unsaid`. Whether sizes fit each other is not asked, since
+    only the program of their structure can tell (:func:`check_fit`).
 
     Raises:
-        ConfigError: a field that has no default is missing, one is not of its type, the census refuses its value, or
-            sizes do not fit each other.
+        ConfigError: a field that has no default is missing, one is not of its type, or the census refuses its value.
     """
     config = as_read(program.document, config)
     check_census(program.document, config, idle=True)
@@ -103,13 +102,11 @@ def sizes_of(program: Stored, config: Mapping[str, Any], structured: bool = True
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
     for row in program.document["definitions"]:
         known[row["letter"]] = _said(program, row["formula"], known)
-    if structured:
-        check_fit(program, known)
     return known
 
 
 def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
-    """Check that sizes fit each other, as a program demands of those of its structure.
+    """Check that sizes fit each other, as a program demands of those that have its structure.
 
     Raises:
         ConfigError: they do not.

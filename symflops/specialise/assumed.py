@@ -13,7 +13,7 @@ from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.evaluate import ConfigError
 from symflops.model.program import Program
 from symflops.runtime.config import as_json, as_read, checked, is_null, look_up
-from symflops.runtime.sizes import sizes_of
+from symflops.runtime.sizes import check_fit, sizes_of
 from symflops.runtime.stored import Stored, stored_of
 from symflops.specialise.specialise import specialise
 
@@ -55,6 +55,8 @@ class Known:
             return program
         stored, config = stored_of(program), self.config or {}
         values = sizes_of(stored, config) if self.whole else dict(_alone(stored, config, self.letters))
+        if self.whole:
+            check_fit(stored, values)
         return specialise(program, values, tuple(values) if self.numeric else self.letters)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from symflops.catalog.library import find_spec
 from symflops.diagnostics.findings import SymflopsError
 from symflops.live.leaves import makes_leaf
 from symflops.live.regime import is_layer_share, is_share
+from symflops.runtime.classes import class_name, of_class
 from symflops.witness.cases import cases_of
 from symflops.witness.live import build, outputs_of, reference_of, run
 from symflops.witness.tensors import arguments_of, moved
@@ -126,3 +128,19 @@ def test_a_family(name, kind):
         return
     moments = model.moments(**case.batch)
     assert (model.forward(moments), model.backward(moments) + model.recomputed(moments)) == (forward.total, backward.total)
+
+
+def of_own_structure():
+    """The first case, of every spec whose sizes must fit each other, of another structure than any that is stored."""
+    for name in SPECS:
+        catalog = next(found for found in CATALOGS if name in found.specs)
+        if catalog.program(name).get("requirements"):
+            found = (case for case in cases_of(find_spec(name)) if catalog.of_structure(name, of_class(case.config, class_name(case.reference or catalog.specs[name]["references"][0])))[0] is None)
+            yield from ((name, case) for case in islice(found, 1))
+
+
+@pytest.mark.parametrize(("name", "case"), [pytest.param(*row, id=row[0]) for row in of_own_structure()])
+def test_sizes_fit_as_their_own_structure_demands(name, case):
+    """A live module is not held against a program that is stored for another structure."""
+    module = in_regime(load(find_spec(name)), case, name, bare)
+    assert symflops.of_model(module).parameters == sum(parameter.numel() for parameter in module.parameters())

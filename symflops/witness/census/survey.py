@@ -99,7 +99,7 @@ class Derivations:
 def fits(program: Program, config: Mapping[str, Any]) -> bool:
     """Whether a config has the structure of a program."""
     stored = stored_of(program)
-    sizes = sizes_of(stored, config, False)
+    sizes = sizes_of(stored, config)
     return all(plain(sizes[letter]) == value for letter, value in stored.fixed)
 
 
