@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from multiprocessing import get_context
 from random import Random
 from typing import Any
@@ -73,6 +74,16 @@ class Others:
     def level(self) -> list[tuple[Base, Changes]]:
         """Every whole number, alone and in lists, at 1, each number beside it and each double of one, in any order."""
         return self.each(leveled)
+
+    def ragged(self) -> list[tuple[Base, Changes]]:
+        """Lists of one length, and the number of their items, grown and shortened: two of them, and all but one, in any order."""
+        found: list[tuple[Base, Changes]] = []
+        for base in self.survey.bases:
+            for longer in grown(base.json):
+                sets = [*combinations(longer, 2), *combinations(longer, len(longer) - 1)]
+                found += [(base, {path: longer[path] for path in chosen}) for chosen in dict.fromkeys(sets)]
+        self.random.shuffle(found)
+        return found
 
     def each(self, others: Callable[[str, Any, Mapping[str, Any]], Iterable[Any]]) -> list[tuple[Base, Changes]]:
         """Other values of each field at each base, in any order."""
@@ -143,6 +154,19 @@ def swept(value: Any) -> Iterator[Any]:
             yield from ([*value[:place], other, *value[place + 1 :]] for other in swept(item))
 
 
+def grown(config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """For each length of two lists of a config or more: those lists, and the numbers equal to it, one longer and one shorter."""
+    parts = {f"{name}.": value for name, value in config.items() if isinstance(value, Mapping)}
+    values = {f"{part}{key}": plain_lists(value) for part, inner in {"": config, **parts}.items() for key, value in inner.items()}
+    lists = {path: value for path, value in values.items() if isinstance(value, list)}
+    lengths = Counter(len(value) for value in lists.values() if value)
+    for length in (length for length, lists_of_it in lengths.items() if lists_of_it > 1):
+        same = {path: value for path, value in lists.items() if len(value) == length}
+        numbers = {path: value for path, value in values.items() if type(value) is int and value == length}
+        yield {path: [*value, value[-1]] for path, value in same.items()} | {path: value + 1 for path, value in numbers.items()}
+        yield {path: value[:-1] for path, value in same.items()} | {path: value - 1 for path, value in numbers.items()}
+
+
 def leveled(path: str, value: Any, config: Mapping[str, Any]) -> Iterator[Any]:
     """The numbers beside a number or a list, items of lists included, and their doubles, that divide it or an item of it."""
     part = path.rpartition(".")[0]
@@ -158,7 +182,7 @@ def leveled(path: str, value: Any, config: Mapping[str, Any]) -> Iterator[Any]:
                 yield [other] * len(value)
 
 
-def of_spec(name: str, seed: int, joint: int, short: int, sweep: bool, alike: bool, seconds: float) -> tuple[str, Counter[str], list[dict[str, Any]]]:
+def of_spec(name: str, seed: int, joint: int, short: int, sweep: bool, alike: bool, ragged: bool, seconds: float) -> tuple[str, Counter[str], list[dict[str, Any]]]:
     """The verdicts for one spec, and the answers that are wrong."""
     file = find_spec(name)
     model = load(file)
@@ -172,7 +196,8 @@ def of_spec(name: str, seed: int, joint: int, short: int, sweep: bool, alike: bo
         for reference in of_each_config(by_class, file.path.parent):
             others = Others(name, Survey(model, reference, by_class[reference]), f"{seed}/{reference}")
             started = time.monotonic()
-            for base, changes in (*others.joint(joint), *others.short(short), *(others.sweep() if sweep else ()), *(others.level() if alike else ())):
+            several = (*others.joint(joint), *others.short(short), *(others.ragged() if ragged else ()))
+            for base, changes in (*several, *(others.sweep() if sweep else ()), *(others.level() if alike else ())):
                 if time.monotonic() - started > seconds:
                     counts["left"] += 1
                     continue
@@ -199,12 +224,13 @@ def main() -> int:
     parser.add_argument("--short", type=int, default=0, metavar="N", help="configs that leave out one to three fields, for each class")
     parser.add_argument("--sweep", action="store_true", help="every number at small values and beside its own")
     parser.add_argument("--alike", action="store_true", help="every number at the numbers beside it that divide it")
+    parser.add_argument("--ragged", action="store_true", help="lists of one length, and their number, changed but for some")
     parser.add_argument("--seconds", type=float, default=120, help="of one class; what is left after them is counted")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     total: Counter[str] = Counter()
     started = time.monotonic()
-    work = partial(of_spec, seed=given.seed, joint=given.joint, short=given.short, sweep=given.sweep, alike=given.alike, seconds=given.seconds)
+    work = partial(of_spec, seed=given.seed, joint=given.joint, short=given.short, sweep=given.sweep, alike=given.alike, ragged=given.ragged, seconds=given.seconds)
     with get_context("spawn").Pool(given.jobs, maxtasksperchild=4) as pool:
         for name, counts, wrong in pool.imap_unordered(work, given.specs or fixed()):
             total += counts

@@ -17,9 +17,10 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.evaluate import ConfigError
 from symflops.records.census import census_path, spec_digest, stale
 from symflops.runtime.census import check_census
-from symflops.witness.cases import cases_of
+from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
 from symflops.witness.census.list_lengths import left_out, parts_of
+from symflops.witness.census.observation import fitting
 from symflops.witness.census.summary import guard, is_of_other_length, open_to_words
 from symflops.witness.census.survey import Row, Survey
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
@@ -478,3 +479,12 @@ def test_words_are_open_only_where_each_base_accepts_an_unheard_one():
 
     assert open_to_words([row(0, "none"), row(1, "none")])
     assert not open_to_words([row(0, "none"), row(1, "unbuilt")]) and not open_to_words([])
+
+
+def test_arguments_of_a_longer_batch_are_longer() -> None:
+    """A case whose arguments stay as they are would hand the class other inputs than the batch says."""
+    arguments = {"states": {"shape": [2, 1, 3, 24]}, "ids": {"value": [[3, 8]]}, "height": 8, "grid": [[1, 8]], "causal": True}
+    case = LiveCase({"patch": 2}, {"latent": [[8, 12]], "text": [3]}, arguments=arguments)
+    *_, last = fitting(case, {"patch": 2}, {"patch": 3})
+    assert last.batch == {"latent": [[24, 36]], "text": [9]}
+    assert last.arguments == {"states": {"shape": [2, 1, 9, 24]}, "ids": {"value": [[3, 8]]}, "height": 24, "grid": [[1, 24]], "causal": True}

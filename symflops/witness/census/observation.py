@@ -143,7 +143,9 @@ def fitting(case: LiveCase, base: Mapping[str, Any], changes: Changes) -> Iterat
         yield replace(case, arguments=_renumbered(case.arguments, pairs))
     sizes = [axis for items in case.batch.values() for item in items for axis in (item if isinstance(item, list) else [item])]
     for factor in dict.fromkeys((2, *(new for new in pairs.values() if 2 < new < 5 and max(sizes, default=0) <= 32))):
-        yield replace(case, batch={name: [_times(item, factor) for item in items] for name, items in case.batch.items()})
+        batch = {name: [_times(item, factor) for item in items] for name, items in case.batch.items()}
+        longer = {axis: factor * axis for axis in sizes if axis > 1}
+        yield replace(case, batch=batch, arguments={name: _lengthened(value, longer) for name, value in case.arguments.items()})
 
 
 def _pairs(old: Any, new: Any) -> Iterator[tuple[int, int]]:
@@ -160,6 +162,13 @@ def _renumbered(value: Any, pairs: Mapping[int, int]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_renumbered(item, pairs) for item in value]
     return pairs.get(value, value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _lengthened(value: Any, longer: Mapping[int, int]) -> Any:
+    """An argument whose shapes and numbers are those of longer items; values of a tensor stay."""
+    if isinstance(value, Mapping):
+        return {name: item if name == "value" else _lengthened(item, longer) for name, item in value.items()}
+    return [_lengthened(item, longer) for item in value] if isinstance(value, list) else _renumbered(value, longer)
 
 
 def _times(item: Any, factor: int) -> Any:
