@@ -61,7 +61,7 @@ class Sizes(ModelSizes):
 
     _name = NAME
     _classes = ("WhisperForCausalLM",)
-    _reading = {'tables': {'WhisperConfig': {'names': {'d_model': {'hidden_size': [], 'd_model': []}}, 'never': ['decoder_layers', 'd_model', 'decoder_attention_heads', 'decoder_ffn_dim', 'max_target_positions', 'vocab_size', 'activation_function', 'tie_word_embeddings']}}}
+    _reading = {'tables': {'WhisperConfig': {'names': {'d_model': {'hidden_size': [], 'd_model': []}, 'encoder_attention_heads': {'num_attention_heads': [], 'num_key_value_heads': [], 'encoder_attention_heads': []}, 'encoder_layers': {'num_hidden_layers': [], 'encoder_layers': []}}, 'never': ['decoder_layers', 'd_model', 'decoder_attention_heads', 'decoder_ffn_dim', 'max_target_positions', 'vocab_size', 'activation_function', 'tie_word_embeddings']}}}
     _fields = (
         ("decoder_layers", "count"), ("d_model", "number"), ("decoder_attention_heads", "number"),
         ("decoder_ffn_dim", "number"), ("max_target_positions", "number"), ("vocab_size", "number"),

@@ -61,7 +61,7 @@ class Sizes(ModelSizes):
 
     _name = NAME
     _classes = ("BartForCausalLM",)
-    _reading = {'tables': {'BartConfig': {'names': {'d_model': {'hidden_size': [], 'd_model': []}}, 'never': ['vocab_size', 'max_position_embeddings', 'tie_word_embeddings']}}}
+    _reading = {'tables': {'BartConfig': {'names': {'d_model': {'hidden_size': [], 'd_model': []}, 'encoder_attention_heads': {'num_attention_heads': [], 'encoder_attention_heads': []}, 'encoder_layers': {'num_hidden_layers': [], 'encoder_layers': []}}, 'never': ['vocab_size', 'max_position_embeddings', 'tie_word_embeddings']}}}
     _fields = (
         ("decoder_layers", "count"), ("d_model", "number"), ("decoder_attention_heads", "number"),
         ("decoder_ffn_dim", "number"), ("vocab_size", "number"), ("max_position_embeddings", "number"),

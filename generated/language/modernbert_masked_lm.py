@@ -78,7 +78,7 @@ class Sizes(ModelSizes):
     _classes = ("ModernBertForMaskedLM",)
     _model_types = ("modernbert",)
     _nullable = ("layer_types",)
-    _reading = {'tables': {'ModernBertConfig': {'absent': ['layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'local_attention', 'vocab_size', 'tie_word_embeddings', 'norm_bias', 'attention_bias', 'mlp_bias', 'classifier_bias', 'decoder_bias', 'hidden_activation', 'classifier_activation', 'num_labels']}}}
+    _reading = {'tables': {'ModernBertConfig': {'undescribed': {'sliding_window': None}, 'absent': ['layer_types', 'id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'local_attention', 'vocab_size', 'tie_word_embeddings', 'norm_bias', 'attention_bias', 'mlp_bias', 'classifier_bias', 'decoder_bias', 'hidden_activation', 'classifier_activation', 'num_labels']}}}
     _fields = (
         ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
         ("intermediate_size", "number"), ("local_attention", "number"), ("global_attn_every_n_layers", "number"),

@@ -65,7 +65,7 @@ class Sizes(ModelSizes):
     _name = NAME
     _classes = ("ConvNextForImageClassification",)
     _model_types = ("convnext",)
-    _reading = {'tables': {'ConvNextConfig': {'absent': ['id2label', 'out_indices', 'out_features'], 'never': ['depths', 'num_channels', 'patch_size', 'layer_scale_init_value', 'num_labels', 'hidden_act']}}}
+    _reading = {'tables': {'ConvNextConfig': {'names': {'num_stages': {'num_hidden_layers': [], 'num_stages': []}}, 'absent': ['id2label', 'out_indices', 'out_features'], 'never': ['depths', 'num_channels', 'patch_size', 'layer_scale_init_value', 'num_labels', 'hidden_act']}}}
     _fields = (
         ("depths", "list", (), "number"), ("hidden_sizes", "list", (), "number"), ("num_channels", "number"),
         ("patch_size", "number or list"), ("layer_scale_init_value", "rational"),

@@ -27,6 +27,8 @@ def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs
     near = did_you_mean(word, [*known, *specs])
     if same:
         near = f"of this model type there is {listed(same)}"
+    elif word in specs:
+        near = f"the spec '{word}' is of {listed([class_name(name) for name in specs[word]['references']])}"
     elif alike:
         near = f"a config like this one has {', '.join(alike)}"
     return f"no spec describes {word} ({field}); {near + '; ' if near else ''}{WAY}"

@@ -57,6 +57,13 @@ class Formulas:
         except ZeroDivisionError:
             zeros = " and ".join(name for name in sorted(self.letters(position)) if names.get(name, 1) == 0) or "what divides"
             raise ConfigError(f"the config does not fit the model: {zeros} is 0, which nothing divides by") from None
+        except IndexError:
+            lists = (
+                " or ".join(name for name in sorted(self.letters(position)) if isinstance(names.get(name), tuple)) or "a list"
+            )
+            raise ConfigError(
+                f"the config does not fit the model: {lists} has fewer items than the model reads of it"
+            ) from None
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(f"the config does not fit the model: {error}") from None
 

@@ -68,8 +68,8 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
             raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
     for name, default in table.get("undescribed", {}).items():
         if found.get(name) not in (None, default):
-            told = f"the class makes other fields of it, and the spec describes {default!r} alone"
-            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+            told = "leave it out" if default is None else f"the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: the class makes other fields of it, {told}")
     for name, (default, lists) in table.get("needed", {}).items():
         missing = [other for other in lists if found.get(other) is None]
         if found.get(name) not in (None, default) and missing:

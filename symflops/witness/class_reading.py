@@ -137,22 +137,27 @@ class Probe:
             others.sort(key=lambda name: name in kind.__dataclass_fields__)  # the fields are set first
             if len(others) > 1 and field not in found and not any(key in known for known in found.values()):
                 found[key] = {name: self.missed(place, name, field) for name in others}
+        known = {name for others in found.values() for name in others} | {*self.here(place)}
+        for name, field in written.items():  # of fields that a census may know
+            if not {name, field} & known and field in kind.__dataclass_fields__:
+                found[field] = {name: []} | found.get(field, {field: []})
         return found
 
     def legacy(self, place: str, field: str) -> list[str]:
         """Keyword arguments that set ``field`` alone."""
-        value = self.other(place, field)
+        value, plain = self.other(place, field), self.facts({})
         if value is None:
             return []
-        plain = self.facts({})
         wanted = self.facts(with_value({}, f"{place}{field}", value))
         return [word for word in self.words(place) if plain != wanted == self.facts(with_value({}, f"{place}{word}", value))]
 
     def words(self, place: str) -> list[str]:
-        """The keyword arguments that the class at ``place`` takes beside its fields."""
+        """The keyword arguments that the class at ``place`` takes beside its fields, and properties that set fields."""
         kind = self.class_at(place)
-        source = inspect.getsource(kind)
-        return [word for word in dict.fromkeys(LEGACY.findall(source)) if word not in GENERIC]
+        own = [base for base in kind.__mro__ if ".models." in base.__module__]
+        setters = [name for base in own for name, item in vars(base).items() if getattr(item, "fset", None)]
+        found = dict.fromkeys([*LEGACY.findall(inspect.getsource(kind)), *setters])
+        return [word for word in found if word not in GENERIC and word[:1] != "_"]
 
     def missed(self, place: str, name: str, field: str) -> list[str]:
         """The fields that the class works out before it knows ``name``, which stands for ``field``."""
@@ -192,8 +197,7 @@ class Probe:
         lists = [key for key in lists if key.rpartition(".")[0] == place[:-1] and look_up(base, [key]) is None]
         found = {}
         for key in self.here(place) if lists else ():
-            value = self.other(place, key)
-            changed = with_value(base, f"{place}{key}", value)
+            changed = with_value(base, f"{place}{key}", value := self.other(place, key))
             made = None if value is None or look_up(base, [f"{place}{key}"]) is not None else self.read(changed)
             moved = [name for name in lists if made is not None and unlike(look_up(plain, [name]), look_up(made, [name]))]
             if made is not None and moved and self.cost(changed) != self.cost(made):
@@ -273,9 +277,9 @@ class Probe:
     def replaced(self, place: str, name: str) -> bool:
         """Whether ``<name>_dict`` stands for the config ``name``."""
         key = next((key for key in self.here(f"{place}{name}.") if self.other(f"{place}{name}.", key) is not None), None)
-        if key is None or f"{name}_dict" not in self.words(place):
+        value = None if key is None else self.other(f"{place}{name}.", key)
+        if value is None or f"{name}_dict" not in self.words(place):
             return False
-        value = self.other(f"{place}{name}.", key)
         one, two = (self.facts(with_value({}, f"{place}{word}.{key}", value)) for word in (name, f"{name}_dict"))
         return one == two != self.facts({})
 

@@ -26,7 +26,7 @@ from symflops.witness.census.survey import Row, Survey
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
 from symflops.witness.census.take import recorded as figures_of
 from symflops.witness.census.variations import alike, partnered, variations
-from symflops.witness.census.words import UNHEARD, Words, words_in
+from symflops.witness.census.words import UNHEARD, Words, unlisted, words_in
 from symflops.witness.live import reference_of
 from tests.sampling import NIGHTLY, sampled
 from tests.shipped import FILES, NAMES
@@ -488,3 +488,30 @@ def test_arguments_of_a_longer_batch_are_longer() -> None:
     *_, last = fitting(case, {"patch": 2}, {"patch": 3})
     assert last.batch == {"latent": [[24, 36]], "text": [9]}
     assert last.arguments == {"states": {"shape": [2, 1, 9, 24]}, "ids": {"value": [[3, 8]]}, "height": 24, "grid": [[1, 24]], "causal": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("ViTModel", "head_dim"), ("JambaForCausalLM", "head_dim"), ("LongcatFlashForCausalLM", "router_bias"), ("Qwen2_5_VLForConditionalGeneration", "text_config.head_dim")],
+)
+def test_what_a_class_asks_a_config_for_is_varied(name: str, path: str) -> None:
+    """``getattr(config, "head_dim", ...)``: no config class declares it, and it has an effect."""
+    kind = getattr(transformers, name)
+    found = [item.path for item in unlisted(kind)]
+    assert path in found and not {item.path for item in fields_of(kind)} & set(found)
+
+
+def test_an_argument_that_no_constructor_names_is_not_asked_for(toy):
+    assert not list(unlisted(torch.nn.Linear))
+
+
+@pytest.mark.parametrize(("spec", "named", "value"), [("vit", "ViTModel", 4), ("dinov2", "Dinov2Model", 12), ("jamba", "JambaForCausalLM", 6), ("bamba", "BambaForCausalLM", 4)])
+def test_heads_of_a_width_that_no_config_declares(spec: str, named: str, value: int) -> None:
+    """The class takes it from a config all the same."""
+    kind = getattr(transformers, named)
+    config = {**next(case.config for case in cases_of(shipped(spec).file)), "head_dim": value}
+    with torch.device("meta"):
+        real = kind(kind.config_class.from_dict(dict(config)))
+    found = symflops.of_model(real)
+    assert found.parameters == sum(parameter.numel() for parameter in real.parameters())
+    assert found.parameters == shipped(spec).estimator({**config, "architectures": [named]}).parameters

@@ -13,7 +13,7 @@ from symflops.model.spec import SizeSpec
 
 ABOUT_FILES = {
     "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",
-    "return_dict", "model_type", "_name_or_path", "name_or_path",
+    "return_dict", "model_type", "_name_or_path", "name_or_path", "auto_map",
 }  # fmt: skip
 """Fields about files, types of numbers and labels: no closed form depends on them."""
 QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
@@ -64,6 +64,14 @@ def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
             yield from _of_config(part, f"{prefix}{item.name}.")
         elif item.init and item.name not in ABOUT_FILES and item.name[:1] != "_":
             yield ConfigField(prefix + item.name, text_of(item.type))
+
+
+def configs_of(kind: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """A config class and those of its parts, each with its place in the config: empty, or a path that ends with a dot."""
+    yield place, kind
+    for name, inner in (getattr(kind, "sub_configs", None) or {}).items():
+        if part := _part(kind, inner, name):
+            yield from configs_of(part, f"{place}{name}.")
 
 
 def _part(kind: Any, part: Any, name: str) -> Any:

@@ -65,7 +65,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             guarded[item.path] = guard(good, bad, lengths, idle_numbers(found))
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
-        else:
+        elif item not in survey.unlisted:
             free.append(item.path)
         if (texts or strange) and not open_to_words(found):
             words[item.path] = texts

@@ -21,7 +21,7 @@ from symflops.witness.cases import LiveCase
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
 from symflops.witness.census.variations import Changes, alike, edges, partnered, variations
-from symflops.witness.census.words import Words
+from symflops.witness.census.words import Words, unlisted
 from symflops.witness.classes import class_of
 from symflops.witness.live import outputs_of
 from symflops.witness.modes import in_evaluation
@@ -135,6 +135,9 @@ class Survey:
             raise SymflopsError(f"none of the {len(cases)} cases of {reference} is exact and runs: 'symflops verify' tells why")
         read = read_fields(model.spec.sizes, [*self.aliases, *(item.path for item in self.fields)])
         self.fields += further_fields(self.fields, [base.json for base in self.bases], read)
+        known = {item.path for item in self.fields}
+        self.unlisted = [item for item in unlisted(self.kind) if item.path not in known]
+        self.fields += self.unlisted
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
         """The cases at which the spec is exact; on the CPU, where small models run faster than on the meta device."""

@@ -11,7 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from symflops.witness.census.fields import ConfigField
+from symflops.witness.census.fields import ABOUT_FILES, ConfigField, configs_of
 
 DEPTH = 2
 ACTIVATIONS = ("ACT2FN", "ACT2CLS")
@@ -70,11 +70,53 @@ def _imported(name: str) -> tuple[str, ...]:
 @cache
 def words_in(module: ModuleType) -> tuple[tuple[str, str], ...]:
     """Pairs of a name and a word that a module's source compares it with, or that is a key of a table it looks up in."""
+    return tuple(pair for node in ast.walk(_tree(module)) for pair in _words_of(node, vars(module)))
+
+
+def _tree(module: ModuleType) -> ast.AST:
+    """The syntax tree of a module's source; an empty one if there is none."""
     try:
-        tree = ast.parse(inspect.getsource(module))
+        return ast.parse(inspect.getsource(module))
     except (OSError, TypeError, SyntaxError):
-        return ()
-    return tuple(pair for node in ast.walk(tree) for pair in _words_of(node, vars(module)))
+        return ast.Module([], [])
+
+
+def unlisted(kind: Any) -> Iterator[ConfigField]:
+    """Fields that a config class does not have, and that the source of its models asks it for (``getattr``, ``hasattr``).
+
+    Of a constructor's arguments there are none: what it does not name is dropped.
+    """
+    if not hasattr(getattr(kind, "config_class", None), "to_dict"):
+        return
+    own = [base.__module__ for base in kind.__mro__ if ".models." in base.__module__]
+    for place, config in configs_of(kind.config_class):
+        names = [config.__module__.replace(".configuration_", ".modeling_"), *([] if place else own)]
+        modules = [sys.modules[name] for name in dict.fromkeys(names) if ".modeling_" in name and name in sys.modules]
+        asked = dict.fromkeys(name for module in modules for name in asked_in(module))
+        made = _made(config)
+        lacking = (name for name in asked if name[:1] != "_" and name not in ABOUT_FILES and not hasattr(made, name))
+        yield from (ConfigField(f"{place}{name}") for name in lacking)
+
+
+def _made(config: Any) -> Any:
+    """A config of a class with its defaults; the class itself if it has none."""
+    try:
+        return config()
+    except Exception:  # a class may fail in any way on what it does not accept
+        return config
+
+
+@cache
+def asked_in(module: ModuleType) -> tuple[str, ...]:
+    """The fields that a module's source reads by ``getattr``, or looks for by ``hasattr``, of what is called a config."""
+    return tuple(name for node in ast.walk(_tree(module)) for name in _asked_of(node))
+
+
+def _asked_of(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[held, ast.Constant(value=str(name)), *_]):
+            if _name(held).endswith("config"):
+                yield name
 
 
 def _words_of(node: ast.AST, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

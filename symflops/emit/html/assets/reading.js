@@ -45,7 +45,7 @@ globalThis.symflopsReading = (() => {
     for (const [name, unset] of Object.entries(table.unset ?? {})) if (name in found && same(found[name], unset)) delete found[name];
     for (const name of table.never ?? []) if (found[name] === null) refuse(`the config's '${place}${name}' is null, which its class refuses`);
     for (const [name, standard] of Object.entries(table.undescribed ?? {})) {
-      if (there(found[name]) && !same(found[name], standard)) refuse(`the config's '${place}${name}' is ${text(found[name])}: the class makes other fields of it, and the spec describes ${text(standard)} alone`);
+      if (there(found[name]) && !same(found[name], standard)) refuse(`the config's '${place}${name}' is ${text(found[name])}: the class makes other fields of it, ${there(standard) ? `the spec describes ${text(standard)} alone` : 'leave it out'}`);
     }
     for (const [name, [standard, lists]] of Object.entries(table.needed ?? {})) {
       const missing = lists.filter((other) => !there(found[other]));
