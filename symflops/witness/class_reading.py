@@ -19,6 +19,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.classes import of_class
 from symflops.runtime.config import is_null, look_up
 from symflops.witness.cases import cases_of
+from symflops.witness.census.fields import setters_of
 from symflops.witness.classes import class_of
 from symflops.witness.defaults import signature_of
 from symflops.witness.modes import with_value
@@ -154,10 +155,8 @@ class Probe:
     def words(self, place: str) -> list[str]:
         """The keyword arguments that the class at ``place`` takes beside its fields, and properties that set fields."""
         kind = self.class_at(place)
-        own = [base for base in kind.__mro__ if ".models." in base.__module__]
-        setters = [name for base in own for name, item in vars(base).items() if getattr(item, "fset", None)]
-        found = dict.fromkeys([*LEGACY.findall(inspect.getsource(kind)), *setters])
-        return [word for word in found if word not in GENERIC and word[:1] != "_"]
+        found = dict.fromkeys([*LEGACY.findall(inspect.getsource(kind)), *setters_of(kind)])
+        return [word for word in found if word not in GENERIC]
 
     def missed(self, place: str, name: str, field: str) -> list[str]:
         """The fields that the class works out before it knows ``name``, which stands for ``field``."""

@@ -18,7 +18,7 @@ from symflops.model.evaluate import ConfigError
 from symflops.records.census import census_path, spec_digest, stale
 from symflops.runtime.census import check_census
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields
+from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, settable
 from symflops.witness.census.list_lengths import left_out, parts_of
 from symflops.witness.census.observation import fitting
 from symflops.witness.census.summary import guard, is_of_other_length, open_to_words
@@ -499,6 +499,35 @@ def test_what_a_class_asks_a_config_for_is_varied(name: str, path: str) -> None:
     kind = getattr(transformers, name)
     found = [item.path for item in unlisted(kind)]
     assert path in found and not {item.path for item in fields_of(kind)} & set(found)
+
+
+class AskingConfig(transformers.PretrainedConfig):
+    """A config of somebody's own, one field of which another one sets."""
+
+    width: int = 4
+
+    @property
+    def pairs(self) -> int:
+        return self.width // 2
+
+    @pairs.setter
+    def pairs(self, value: int) -> None:
+        self.width = 2 * value
+
+
+class Asking(torch.nn.Module):
+    """A class that asks for more than its config declares."""
+
+    config_class = AskingConfig
+
+    def __init__(self, config: AskingConfig) -> None:
+        super().__init__()
+        self.up = torch.nn.Linear(config.width, getattr(config, "inner_width", config.width), bias=hasattr(config, "biased"))
+
+
+def test_what_somebodys_own_class_asks_for_is_varied() -> None:
+    assert [item.path for item in unlisted(Asking)] == ["inner_width", "biased"]
+    assert [item.path for item in settable(Asking)] == ["pairs"]
 
 
 def test_an_argument_that_no_constructor_names_is_not_asked_for(toy):

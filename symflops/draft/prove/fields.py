@@ -27,7 +27,7 @@ from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import State, moved
 from symflops.draft.write.document import Document
-from symflops.witness.census.fields import ConfigField, fields_of, value_at
+from symflops.witness.census.fields import ConfigField, fields_of, settable, value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
 from symflops.witness.census.variations import Changes, alike, partnered, variations
 from symflops.witness.census.words import Words, unlisted
@@ -267,8 +267,8 @@ def renamed(kind: Any) -> Mapping[str, str]:
 
 
 def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
-    """The fields that the class takes, or asks a config for; of a module with one argument, those of the complete config."""
-    found = [item for item in [*fields_of(kind), *unlisted(kind)] if not item.path.startswith("_")]
+    """The fields that a class takes, sets others by, or asks for; of a module with one argument, those of its config."""
+    found = [item for item in [*fields_of(kind), *unlisted(kind), *settable(kind)] if not item.path.startswith("_")]
     known = {item.path for item in found}
     parts = [name for name in config if name in known and isinstance(config[name], Mapping)]
     inner = [ConfigField(f"{name}.{key}") for name in parts for key in config[name] if isinstance(key, str)]

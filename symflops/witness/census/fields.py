@@ -74,6 +74,26 @@ def configs_of(kind: Any, place: str = "") -> Iterator[tuple[str, Any]]:
             yield from configs_of(part, f"{place}{name}.")
 
 
+def is_of_model(module: str) -> bool:
+    """Whether a module holds a model, or its config, rather than the base classes of a library."""
+    library = module.partition(".")[0]
+    return library not in ("builtins", "torch") and (".models." in module or library not in ("transformers", "diffusers"))
+
+
+def setters_of(kind: Any) -> list[str]:
+    """The properties by which a config class sets other fields."""
+    own = [base for base in kind.__mro__ if is_of_model(base.__module__)]
+    found = [name for base in own for name, item in vars(base).items() if getattr(item, "fset", None)]
+    return [name for name in dict.fromkeys(found) if name[:1] != "_"]
+
+
+def settable(kind: Any) -> list[ConfigField]:
+    """Properties of a config class, and of those of its parts, that set other fields."""
+    config = getattr(kind, "config_class", None)
+    places = configs_of(config) if hasattr(config, "to_dict") else ()
+    return [ConfigField(f"{place}{name}") for place, own in places for name in setters_of(own)]
+
+
 def _part(kind: Any, part: Any, name: str) -> Any:
     """The config class of a part; of one that may be of any model, that of the default; None if it has none."""
     found = part if dataclasses.is_dataclass(part) else type(getattr(kind(), name))

@@ -11,7 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from symflops.witness.census.fields import ABOUT_FILES, ConfigField, configs_of
+from symflops.witness.census.fields import ABOUT_FILES, ConfigField, configs_of, is_of_model
 
 DEPTH = 2
 ACTIVATIONS = ("ACT2FN", "ACT2CLS")
@@ -82,19 +82,20 @@ def _tree(module: ModuleType) -> ast.AST:
 
 
 def unlisted(kind: Any) -> Iterator[ConfigField]:
-    """Fields that a config class does not have, and that the source of its models asks it for (``getattr``, ``hasattr``).
+    """Fields that the source of a class asks a config for (``getattr``, ``hasattr``), and its config class does not have.
 
-    Of a constructor's arguments there are none: what it does not name is dropped.
+    Of a constructor's arguments there is nothing else: what it does not name is dropped.
     """
     if not hasattr(getattr(kind, "config_class", None), "to_dict"):
         return
-    own = [base.__module__ for base in kind.__mro__ if ".models." in base.__module__]
+    own = [base.__module__ for base in kind.__mro__]
     for place, config in configs_of(kind.config_class):
-        names = [config.__module__.replace(".configuration_", ".modeling_"), *([] if place else own)]
-        modules = [sys.modules[name] for name in dict.fromkeys(names) if ".modeling_" in name and name in sys.modules]
-        asked = dict.fromkeys(name for module in modules for name in asked_in(module))
-        made = _made(config)
-        lacking = (name for name in asked if name[:1] != "_" and name not in ABOUT_FILES and not hasattr(made, name))
+        names = dict.fromkeys([config.__module__.replace(".configuration_", ".modeling_"), *([] if place else own)])
+        modules = [
+            sys.modules[name] for name in names if name in sys.modules and is_of_model(name) and ".generation_" not in name
+        ]
+        made, asked = _made(config), dict.fromkeys(name for module in modules for name in asked_in(module))
+        lacking = [name for name in asked if name[:1] != "_" and name not in ABOUT_FILES and not hasattr(made, name)]
         yield from (ConfigField(f"{place}{name}") for name in lacking)
 
 
