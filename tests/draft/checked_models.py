@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from transformers import PretrainedConfig, PreTrainedModel
 
 
 class Tied(nn.Module):
@@ -159,3 +160,35 @@ class Unfit(nn.Module):
         """Residual."""
         found = self.up(x).unflatten(-1, (self.heads, self.mixer.shape[1])).transpose(1, 2)
         return x + self.out((found @ self.mixer).transpose(1, 2).flatten(2))
+
+
+class AskingConfig(PretrainedConfig):
+    """A config that does not declare all that its class asks for, and a property of which sets another field."""
+
+    model_type = "asking"
+    width: int = 16
+
+    @property
+    def pairs(self):
+        """Half of the width."""
+        return self.width // 2
+
+    @pairs.setter
+    def pairs(self, value):
+        self.width = 2 * value
+
+
+class Asking(PreTrainedModel):
+    """A feed-forward whose inner width its config may have."""
+
+    config_class = AskingConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        inner = getattr(config, "inner_width", 24)
+        self.up, self.down = nn.Linear(config.width, inner), nn.Linear(inner, config.width)
+        self.post_init()
+
+    def forward(self, x):
+        """Residual."""
+        return x + self.down(torch.relu(self.up(x)))

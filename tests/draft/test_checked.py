@@ -76,3 +76,20 @@ def test_a_default_that_a_draft_has_not_seen_is_refused_where_a_config_leaves_it
     assert model.estimator(config, "full", "torch").parameters == 24 * 24 + 24 + 3 * 8 * 8 + 24 * 24
     with pytest.raises(SymflopsError, match="'extra' is True by default"):
         model.estimator({"width": 24, "heads": 3, "size": 8}, "full", "torch")
+
+
+@pytest.mark.parametrize("given", [{"inner_width": 32}, {"pairs": 10}])
+def test_what_a_class_asks_for_or_sets_by_a_property_is_refused(asking, given):
+    """No field of the config class has these names, and the class has other parameters with them."""
+    config = {"architectures": ["Asking"], "width": 16}
+    assert asking.estimator(config, "full", "torch").parameters == 2 * 16 * 24 + 16 + 24
+    with pytest.raises(SymflopsError, match=next(iter(given))):
+        asking.estimator(config | given, "full", "torch")
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory):
+    found = drafted("Asking", {"width": 16}, {"x": {"shape": [2, 5, 16], "dtype": "float32"}})
+    path = tmp_path_factory.mktemp("asking") / "asking.yaml"
+    save(path, found.text, found.census)
+    return load(path)
