@@ -78,7 +78,7 @@ def test_the_fields_are_named():
 
 @pytest.mark.parametrize(("name", "config"), [
     ("albert_masked_lm", {"hidden_size": 50, "num_attention_heads": 4}), ("z_image", {"dim": 3841}), ("llama", {"num_attention_heads": 32, "num_key_value_heads": 5}),
-    ("bitnet", {"hidden_size": 2559}), ("dinov2", {"hidden_size": 770}),
+    ("bitnet", {"hidden_size": 2559}), ("siglip_vision", {"hidden_size": 770}), ("falcon", {"hidden_size": 2048, "n_head": 32}),
 ])  # fmt: skip
 def test_published_models_refuse_sizes_that_their_class_cannot_run(name, config):
     with pytest.raises(SymflopsError, match="does not"):
