@@ -385,7 +385,7 @@ def test_a_pasted_config_is_read_as_python_reads_it(path: Path, site: Site, watc
     from symflops.catalog.lookup import by_config
     from symflops.diagnostics.errors import SymflopsError
     from symflops.runtime.classes import check_class
-    from symflops.runtime.sizes import Unsaid, sizes_of
+    from symflops.runtime.sizes import Unsaid, check_fit, sizes_of
     from symflops.runtime.stored import Stored
 
     given = json.loads(path.read_text("utf-8"))
@@ -398,6 +398,7 @@ def test_a_pasted_config_is_read_as_python_reads_it(path: Path, site: Site, watc
         try:
             check_class(name, entry["references"], entry["model_types"], config)
             sizes = sizes_of(program, config)
+            check_fit(program, sizes)
         except SymflopsError as error:
             assert "refused" in found, (config, str(error), found)
             continue
