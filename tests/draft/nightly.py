@@ -39,13 +39,16 @@ GRACE = 600.0
 
 
 class Reader:
-    """A draft as a user reads it, beside its class."""
+    """A draft as a user reads it, beside its class; ``runs_on`` is cpu where values of tensors decide what the class does."""
 
-    def __init__(self, path: Path, reference: str, inputs: dict[str, Any]) -> None:
-        self.model, self.reference, self.inputs = load(path), reference, inputs
+    def __init__(self, path: Path, reference: str, inputs: dict[str, Any], runs_on: str) -> None:
+        self.model, self.reference, self.inputs, self.runs_on = load(path), reference, inputs, runs_on
 
     def real(self, config: dict[str, Any], inputs: dict[str, Any], device: str = "meta") -> Any:
-        """The complete config, the parameters and the FLOPs of the class; None if it does not accept the config."""
+        """The complete config, the parameters and the FLOPs of the class; None if it does not accept the config.
+
+        FLOPs are None if the class does not run, or cannot be run on ``device``.
+        """
         from symflops.draft.limits import attempt
         from symflops.draft.prove.prove import measured
         from symflops.draft.trace.subject import Subject, full_config
@@ -55,7 +58,7 @@ class Reader:
         model = attempt(subject.build, 120.0)
         if model is None:
             return None
-        passes = attempt(lambda: measured(model, subject.arguments()), 120.0)
+        passes = attempt(lambda: measured(model, subject.arguments()), 120.0) if device in (self.runs_on, "cpu") else None
         return full_config(model, config), parameters_of(model)[0], passes
 
     def drafted(self, config: dict[str, Any], inputs: dict[str, Any], known: dict[str, Any] | None) -> tuple[Any, int, tuple[int, int]]:
@@ -178,7 +181,7 @@ def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any])
 
 def checked(path: Path, records: list[dict[str, Any]], first: dict[str, Any], tell: Any) -> None:
     """Compare a draft that says exact, and tell every verdict."""
-    reader = Reader(path, f"{first['package']}:{first['class']}", first["inputs"])
+    reader = Reader(path, f"{first['package']}:{first['class']}", first["inputs"], first["device"])
     for record in records:
         if any(word in record["tag"] for word in SKIPPED) or "fwd_flops" not in record:
             continue
@@ -199,7 +202,7 @@ def checked(path: Path, records: list[dict[str, Any]], first: dict[str, Any], te
     tell("base", first["tag"], reader.verdict(dict(first["config"]), first["inputs"], "cpu"))
     base = reader.real(dict(first["config"]), first["inputs"])
     for changes, config in changes_of(reader.reference, dict(first["config"]), base[0]) if base else ():
-        device = "meta" if LEFT_OUT in changes.values() else "cpu"  # what is left out may be large
+        device = reader.runs_on if LEFT_OUT in changes.values() else "cpu"  # what is left out may be large
         tell("field", json.dumps(changes, default=str)[:120], reader.verdict(config, first["inputs"], device))
 
 
