@@ -300,7 +300,7 @@ def main() -> int:
     """Draft, check, and print a line for each class."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--timeout", type=float, default=120.0)
+    parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--page", type=Path)
     parser.add_argument("logs", nargs="*", type=Path)
     given = parser.parse_args()
