@@ -32,7 +32,7 @@ from symflops.model.path import Path
 from symflops.model.spec import Repeat
 
 MAX_CUTS = 8
-MAX_SELECTORS = 3
+MAX_SELECTORS = 5
 MAX_PERIOD = 16
 MAX_SEGMENTS = 256
 
