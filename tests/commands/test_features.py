@@ -15,7 +15,7 @@ from tests.shipped import load
 
 
 @pytest.mark.parametrize("feature", features())
-@pytest.mark.parametrize("like", ["llama", "qwen3_moe"])
+@pytest.mark.parametrize("like", ["llama", "jamba"])
 def test_each_feature_changes_a_copy(tmp_path: Path, like: str, feature: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The copy is valid without a warning, and describes no class."""
     assert main(["new", "mine", "--like", like, "--with", feature, "-o", str(tmp_path)]) == 0

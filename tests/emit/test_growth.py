@@ -347,7 +347,7 @@ def test_a_model_without_attention_has_no_crossover() -> None:
 
 
 def test_a_window_makes_long_and_short_sequences_differ() -> None:
-    (items,) = derived("gemma3")[1].items
+    (items,) = derived("gemma2")[1].items
     assert [growth.reach for growth in items.growth] == [LONG, SHORT]
     relations = [[(one.relation, one.left, one.right) for one in growth.assumed] for growth in items.growth]
     assert relations == [[("at_least", Sym("x"), Sym("W"))], [("at_most", Sym("x"), Sym("W"))]]

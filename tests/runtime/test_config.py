@@ -135,7 +135,6 @@ def test_parameters_that_depend_on_a_null_are_refused() -> None:
         ("qwen3_next", {"full_attention_interval": 3}, "'full_attention_interval' is 3: the class makes other fields of it"),
         ("longcat_flash", {"num_layers": 4, "num_hidden_layers": 8}, "'num_hidden_layers' is 8: the class makes other fields of it, leave it out"),
         ("modernbert_masked_lm", {"sliding_window": 32}, "'sliding_window' is 32: the class makes other fields of it, leave it out"),
-        ("qwen2_moe", {"use_sliding_window": True}, "'use_sliding_window' is True: the class makes 'layer_types' of it"),
         ("llava", {"text_config": {"model_type": "opt"}}, "'text_config.model_type' is 'opt': the spec describes llama"),
         ("qwen2_vl", {"text_config": 3}, "'text_config' is 3, not an object"),
         ("llama", [1], "a config is a JSON object, not list"),
