@@ -250,36 +250,36 @@ def _parameters(sizes: Sizes) -> Counts:
     dI = sizes.index_head_dim
     kinds = _Null() if sizes.mlp_layer_types is None else sizes.mlp_layer_types
     has_kinds = sizes.mlp_layer_types is not None
-    layers_1 = sum((kinds[i] == "dense") for i in range(min(L, K)))
-    layers_2 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
+    layers_1 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
+    layers_2 = sum((kinds[i] == "dense") for i in range(min(L, K)))
     layers_3 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
     case_1 = act == "prelu"
-    part_1 = layers_2*case_1*has_kinds
+    part_1 = layers_1*case_1*has_kinds
     part_2 = layers_3*case_1*has_kinds
     case_2 = act == "xielu"
-    part_3 = layers_2*case_2*has_kinds
+    part_3 = layers_1*case_2*has_kinds
     part_4 = layers_3*case_2 - layers_3*case_2*has_kinds
-    part_5 = layers_4*case_2
-    part_6 = layers_3*case_2*has_kinds
-    part_7 = part_6 + layers_4*case_2*has_kinds + max(0, L - K)*case_2 - max(0, L - K)*case_2*has_kinds - layers_3*case_2 - layers_4*case_2
+    part_5 = layers_3*case_2*has_kinds
+    part_6 = part_5 + layers_4*case_2*has_kinds + max(0, L - K)*case_2 - max(0, L - K)*case_2*has_kinds - layers_3*case_2 - layers_4*case_2
+    part_7 = layers_4*case_2
     part_8 = max(0, L - K)*D
     part_9 = max(0, L - K)*dI
-    part_10 = layers_1*D*F
-    part_11 = layers_2*D*F - layers_2*D*F*has_kinds
-    part_12 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
+    part_10 = layers_1*D*F - layers_1*D*F*has_kinds
+    part_11 = layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_2*D*F - layers_1*D*F
+    part_12 = layers_2*D*F
     part_13 = layers_3*D*F*has_kinds
-    part_14 = layers_1*case_2
-    part_15 = layers_2*case_2 - layers_2*case_2*has_kinds
-    part_16 = layers_1*case_2*has_kinds + part_3 + min(L, K)*case_2 - min(L, K)*case_2*has_kinds - layers_1*case_2 - layers_2*case_2
-    part_17 = layers_2*D*M*S*has_kinds
+    part_14 = layers_1*case_2 - layers_1*case_2*has_kinds
+    part_15 = layers_2*case_2*has_kinds + part_3 + min(L, K)*case_2 - min(L, K)*case_2*has_kinds - layers_2*case_2 - layers_1*case_2
+    part_16 = layers_2*case_2
+    part_17 = layers_1*D*M*S*has_kinds
     part_18 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
-    part_19 = layers_4*D*M*S
-    part_20 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
+    part_19 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
+    part_20 = layers_4*D*M*S
     act_fn_1: Counts = [
-        ("weight",   part_1 + layers_3*case_1 - layers_3*case_1*has_kinds + layers_4*case_1 + part_2 + layers_4*case_1*has_kinds + max(0, L - K)*case_1 - max(0, L - K)*case_1*has_kinds - layers_3*case_1 - layers_4*case_1),
-        ("alpha_p",  part_3 + part_4 + part_5 + part_7),
-        ("alpha_n",  part_3 + part_4 + part_5 + part_7),
+        ("weight",   part_1 + layers_3*case_1 - layers_3*case_1*has_kinds + part_2 + layers_4*case_1*has_kinds + max(0, L - K)*case_1 - max(0, L - K)*case_1*has_kinds - layers_3*case_1 - layers_4*case_1 + layers_4*case_1),
+        ("alpha_p",  part_3 + part_4 + part_6 + part_7),
+        ("alpha_n",  part_3 + part_4 + part_6 + part_7),
     ]
     return [
         ("model.embed_tokens.weight",                             D*V),
@@ -302,14 +302,14 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.post_attention_layernorm.weight",        min(L, K)*D + part_8),
         ("model.layers.*.mlp.gate_proj.weight",                   part_10 + part_11 + part_12 + part_13),
         ("model.layers.*.mlp.up_proj.weight",                     part_10 + part_11 + part_12 + part_13),
-        ("model.layers.*.mlp.act_fn.weight",                      layers_1*case_1 + layers_2*case_1 - layers_2*case_1*has_kinds + layers_1*case_1*has_kinds + part_1 + min(L, K)*case_1 - min(L, K)*case_1*has_kinds - layers_1*case_1 - layers_2*case_1 + part_2),
-        ("model.layers.*.mlp.act_fn.alpha_p",                     part_14 + part_15 + part_16 + part_6),
-        ("model.layers.*.mlp.act_fn.alpha_n",                     part_14 + part_15 + part_16 + part_6),
+        ("model.layers.*.mlp.act_fn.weight",                      layers_1*case_1 - layers_1*case_1*has_kinds + layers_2*case_1*has_kinds + part_1 + min(L, K)*case_1 - min(L, K)*case_1*has_kinds - layers_2*case_1 - layers_1*case_1 + layers_2*case_1 + part_2),
+        ("model.layers.*.mlp.act_fn.alpha_p",                     part_14 + part_15 + part_16 + part_5),
+        ("model.layers.*.mlp.act_fn.alpha_n",                     part_14 + part_15 + part_16 + part_5),
         ("model.layers.*.mlp.down_proj.weight",                   part_10 + part_11 + part_12 + part_13),
-        ("model.layers.*.mlp.gate.weight",                        layers_2*D*E*has_kinds + layers_3*D*E - layers_3*D*E*has_kinds + layers_4*D*E + layers_3*D*E*has_kinds + layers_4*D*E*has_kinds + max(0, L - K)*D*E - max(0, L - K)*D*E*has_kinds - layers_3*D*E - layers_4*D*E),
-        ("model.layers.*.mlp.experts.gate_up_proj",               2*layers_2*D*M*E*has_kinds + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E + 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E*has_kinds + 2*max(0, L - K)*D*M*E - 2*max(0, L - K)*D*M*E*has_kinds - 2*layers_3*D*M*E - 2*layers_4*D*M*E),
+        ("model.layers.*.mlp.gate.weight",                        layers_1*D*E*has_kinds + layers_3*D*E - layers_3*D*E*has_kinds + layers_3*D*E*has_kinds + layers_4*D*E*has_kinds + max(0, L - K)*D*E - max(0, L - K)*D*E*has_kinds - layers_3*D*E - layers_4*D*E + layers_4*D*E),
+        ("model.layers.*.mlp.experts.gate_up_proj",               2*layers_1*D*M*E*has_kinds + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_kinds + 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E*has_kinds + 2*max(0, L - K)*D*M*E - 2*max(0, L - K)*D*M*E*has_kinds - 2*layers_3*D*M*E - 2*layers_4*D*M*E + 2*layers_4*D*M*E),
         ("model.layers.*.mlp.experts.act_fn", act_fn_1),
-        ("model.layers.*.mlp.experts.down_proj",                  layers_2*D*M*E*has_kinds + layers_3*D*M*E - layers_3*D*M*E*has_kinds + layers_4*D*M*E + layers_3*D*M*E*has_kinds + layers_4*D*M*E*has_kinds + max(0, L - K)*D*M*E - max(0, L - K)*D*M*E*has_kinds - layers_3*D*M*E - layers_4*D*M*E),
+        ("model.layers.*.mlp.experts.down_proj",                  layers_1*D*M*E*has_kinds + layers_3*D*M*E - layers_3*D*M*E*has_kinds + layers_3*D*M*E*has_kinds + layers_4*D*M*E*has_kinds + max(0, L - K)*D*M*E - max(0, L - K)*D*M*E*has_kinds - layers_3*D*M*E - layers_4*D*M*E + layers_4*D*M*E),
         ("model.layers.*.mlp.shared_experts.gate_proj.weight",    part_17 + part_18 + part_19 + part_20),
         ("model.layers.*.mlp.shared_experts.up_proj.weight",      part_17 + part_18 + part_19 + part_20),
         ("model.layers.*.mlp.shared_experts.act_fn", act_fn_1),

@@ -31,8 +31,8 @@ FLOPs per batch, by regime and convention:
         + (2*H*d*(L - layers_1*(1 - has_kinds) - layers_2*has_kinds)) * xx
     backward (lora under symflops):
         (-4*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*(2*W - 1)) * min_x_W
-        + (2*(D*V*(L >= 1) + max(0, L - 1)*D*(d*(H + 2*G) + 48) + L*(D*(H*d + 3*F + 80) + 2*d*(33*H + 32*G)) +
-            2*layers_2*H*d*has_kinds*(2*W - 1) + 2*layers_1*H*d*(2*W*(1 - has_kinds) + has_kinds - 1))) * x
+        + (2*(D*V*(L >= 1) + 2*max(0, L - 1)*D*G*d + L*(2*d*(33*H + 32*G) + 3*D*F) + D*H*d*(2*L - (L >= 1)) +
+            2*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)*(2*W - 1) + 16*D*(8*L - 3*(L >= 1)))) * x
         + (4*H*d*(layers_1*(1 - has_kinds) + layers_2*has_kinds)) * min_x_W_min_x_W
         + (4*H*d*(L - layers_1*(1 - has_kinds) - layers_2*has_kinds)) * xx
     forward (lora under torch):
@@ -152,18 +152,14 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     d = sizes.head_dim; F = sizes.intermediate_size; V = sizes.vocab_size; W = sizes.sliding_window
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
-    layers_1 = sum((kinds[i] == "sliding_attention")*(i % 2 == 0) for i in range(L))
-    layers_2 = sum((i % 2 == 0) for i in range(L))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    part_1 = layers_2 - layers_1
-    part_2 = layers_3 - layers_1
-    part_3 = L + layers_1 - layers_3 - layers_2
+    layers_1 = sum((i % 2 == 0) for i in range(L))
+    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    part_1 = layers_1*(1 - has_kinds) + layers_2*has_kinds
+    part_2 = L - layers_1*(1 - has_kinds) - layers_2*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 1 - 2*W, 2*W, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_2_ = (0, 2*W*has_kinds + 1 - 2*W - has_kinds, 2*W + has_kinds - 2*W*has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_3_ = (0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (max(0, L - 1), L))),  # y = xW
@@ -178,20 +174,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
         ("model.layers.*.self_attn.o_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   (),              (L, (L, L))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     (),              (L, (L, L))),  # y = xW
         ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
         ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 

@@ -181,30 +181,20 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
     pattern = sizes.sliding_window_pattern; both = sizes.use_bidirectional_attention
-    layers_1 = sum((kinds[i] == "sliding_attention")*((i + 1) % pattern == 0) for i in range(L))
+    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_2 = sum(((i + 1) % pattern == 0) for i in range(L))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    part_1 = layers_1*(1 - both)
-    part_2 = layers_1*both
-    part_3 = layers_2 - layers_1
-    part_4 = (1 - both)*part_3
-    part_5 = both*part_3
-    part_6 = layers_3 - layers_1
-    part_7 = (1 - both)*part_6
-    part_8 = both*part_6
-    part_9 = L + layers_1 - layers_3 - layers_2
-    part_10 = (1 - both)*part_9
-    part_11 = both*part_9
+    part_1 = L - layers_1
+    part_2 = has_kinds*(1 - both)*part_1 + layers_2*(1 - has_kinds)*(1 - both)
+    part_3 = both*(has_kinds*part_1 + layers_2*(1 - has_kinds))
+    part_4 = L - layers_2
+    part_5 = layers_1*has_kinds*(1 - both) + (1 - has_kinds)*(1 - both)*part_4
+    part_6 = both*(layers_1*has_kinds + (1 - has_kinds)*part_4)
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, min_x_W, x, min_x_W_over_2_min_x_W_over_2, min_x_W_min_x_W, xx)
     text_ = (0, 0, 0, 1, 0, 0, 0)
-    self_attn_pairs_ = (0, 0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, 0, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
-    self_attn_pairs_2_ = (0, -2*(W//2)*has_kinds - has_kinds, 0, 2*(W//2)*has_kinds + has_kinds, has_kinds, 0, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 1)
-    self_attn_pairs_3_ = (0, 0, 0, 1, 0, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, 0, 0, 0, 0, 0, 1)
-    self_attn_pairs_5_ = (0, 0, 1 - 2*W, 2*W, 0, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
-    self_attn_pairs_6_ = (0, -2*(W//2) - 1, 0, 2*(W//2) + 1, 1, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 1)
-    self_attn_pairs_7_ = (0, 0, 2*W*has_kinds + 1 - 2*W - has_kinds, 2*W + has_kinds - 2*W*has_kinds, 0, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
-    self_attn_pairs_8_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 0, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, 0, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 1)
+    self_attn_pairs_ = (0, 0, 0, 1, 0, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 1)
+    self_attn_pairs_3_ = (0, 0, 1 - 2*W, 2*W, 0, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
+    self_attn_pairs_4_ = (0, -2*(W//2) - 1, 0, 2*(W//2) + 1, 1, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 1)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (max(0, L - 1), L))),  # y = xW
@@ -219,28 +209,20 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  2*H*d,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  2*H*d,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  2*H*d,    (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  2*H*d,    (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
         ("model.layers.*.self_attn.o_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   (),              (L, (L, L))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     (),              (L, (L, L))),  # y = xW
         ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  2*H*d,    (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  2*H*d,    (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_5_,  H*d,      (part_7, (part_7, part_7), part_7),  (part_7, (part_7, part_7))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_5_,  H*d,      (part_7, (part_7, part_7), part_7),  (part_7, (part_7, part_7))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_6_,  2*H*d,    (part_8, (part_8, part_8), part_8),  (part_8, (part_8, part_8))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_6_,  2*H*d,    (part_8, (part_8, part_8), part_8),  (part_8, (part_8, part_8))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_7_,  H*d,      (part_10, (part_10, part_10), part_10),  (part_10, (part_10, part_10))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_7_,  H*d,      (part_10, (part_10, part_10), part_10),  (part_10, (part_10, part_10))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_8_,  2*H*d,    (part_11, (part_11, part_11), part_11),  (part_11, (part_11, part_11))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_8_,  2*H*d,    (part_11, (part_11, part_11), part_11),  (part_11, (part_11, part_11))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  2*H*d,    (part_6, (part_6, part_6), part_6),  (part_6, (part_6, part_6))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  2*H*d,    (part_6, (part_6, part_6), part_6),  (part_6, (part_6, part_6))),  # mix = pv
         ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 

@@ -159,19 +159,15 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     has_W = sizes.sliding_window is not None
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
-    layers_1 = sum((kinds[i] == "sliding_attention")*(i % 2 == 0) for i in range(L))
-    layers_2 = sum((i % 2 == 0) for i in range(L))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    part_1 = layers_2 - layers_1
-    part_2 = layers_3 - layers_1
-    part_3 = L + layers_1 - layers_3 - layers_2
+    layers_1 = sum((i % 2 == 0) for i in range(L))
+    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    part_1 = layers_1*(1 - has_kinds) + layers_2*has_kinds
+    part_2 = L - layers_1*(1 - has_kinds) - layers_2*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
     mlp_experts_rows_ = (0, 0, top, 0, 0)
-    self_attn_pairs_2_ = (0, 2*has_W*W*has_kinds + has_W - 2*has_W*W - has_W*has_kinds, 2*has_W*W + has_W*has_kinds + 1 - 2*has_W*W*has_kinds - has_W, has_W - has_W*has_kinds, has_W*has_kinds + 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_3_ = (0, has_W*has_kinds - 2*has_W*W*has_kinds, 2*has_W*W*has_kinds + 1 - has_W*has_kinds, has_W*has_kinds, 1 - has_W*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (max(0, L - 1), L))),  # y = xW
@@ -186,20 +182,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj",                 text_,              2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
         ("model.layers.*.self_attn.o_proj",                 text_,              2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,              32*H*d,   (),              (L, (L, L))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,              32*D,     (),              (L, (L, L))),  # y = xW
         ("model.layers.*.mlp.router",                       text_,              2*D*E,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  4*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_2, (part_2, part_2), part_2),  (part_2, (part_2, part_2))),  # mix = pv
         ("lm_head",                                         text_,              2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 

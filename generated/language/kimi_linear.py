@@ -234,23 +234,19 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     layers_2 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_3 = sum((i + 1 in full) for i in range(1, L))
     layers_4 = sum((kinds[i] == "full_attention") for i in range(1, L))
-    layers_5 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_6 = sum((mlps[i] == "sparse") for i in range(L))
+    layers_5 = sum((mlps[i] == "sparse") for i in range(L))
     part_1 = L - layers_2*(1 - has_full) - layers_1*has_full
     part_2 = max(0, L - 1) - layers_4*(1 - has_full) - layers_3*has_full
     part_3 = layers_1*has_full*(1 - has_rq) + layers_2*(1 - has_full)*(1 - has_rq)
-    part_4 = layers_2*(1 - has_full)
-    part_5 = layers_1*has_full
-    part_6 = part_4 + part_5
-    part_7 = L - has_rq*part_6
-    part_8 = layers_4*(1 - has_full) + layers_3*has_full
-    part_9 = 32*H*dn + 32*H*dr
-    part_10 = has_rq*part_6
-    part_11 = has_rq*part_8
-    part_12 = L - layers_6
-    part_13 = 2*part_1
-    part_14 = 3*part_1
-    part_15 = part_4 + part_5 - layers_5
+    part_4 = layers_2*(1 - has_full) + layers_1*has_full
+    part_5 = L - has_rq*part_4
+    part_6 = layers_4*(1 - has_full) + layers_3*has_full
+    part_7 = 32*H*dn + 32*H*dr
+    part_8 = has_rq*part_4
+    part_9 = has_rq*part_6
+    part_10 = L - layers_5
+    part_11 = 2*part_1
+    part_12 = 3*part_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -268,34 +264,34 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     # module, runs over, FLOPs each; then for full, checkpointed; for forward; for lora: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
         ("model.layers.*.self_attn.q_proj",                             text_,              2*D*H*dn + 2*D*H*dr,  (part_3, (part_3, part_3), part_3),  (part_3, (0, 0)),   (part_3, (layers_3*has_full*(1 - has_rq) + layers_4*(1 - has_full)*(1 - has_rq), 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,               (),           (),                 (part_7, (max(0, L - 1) - has_rq*part_8, part_7))),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_9,             (),           (),                 (part_3, (part_3, part_3))),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",                           text_,              2*D*rq,             (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_11, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,               (),           (),                 (part_10, (part_11, part_10))),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,              (),           (),                 (part_10, (part_10, part_10))),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",                           text_,              2*H*rq*dn + 2*H*rq*dr,  (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_10, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,              (),           (),                 (part_10, (part_10, part_10))),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_9,             (),           (),                 (part_10, (part_10, part_10))),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",                 text_,              2*D*r + 2*D*dr,     (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_8, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,               (),           (),                 (part_6, (part_8, part_6))),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,       (),           (),                 (part_6, (part_6, part_6))),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",                          text_,              2*H*r*dn + 2*H*r*dv,  (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_6, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,               (),           (),                 (part_6, (part_6, part_6))),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,  (),           (),                 (part_6, (part_6, part_6))),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, layers_5))),  # scores = qk
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,               (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_6, part_6))),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                             text_,              2*D*H*dv,           (part_6, (part_6, part_6), part_6),  (part_6, (0, 0)),   (part_6, (part_6, 0), 0, ".base_layer")),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,            (),           (),                 (part_6, (part_6, part_6))),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,               (),           (),                 (part_5, (max(0, L - 1) - has_rq*part_6, part_5))),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_7,             (),           (),                 (part_3, (part_3, part_3))),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",                           text_,              2*D*rq,             (part_8, (part_8, part_8), part_8),  (part_8, (0, 0)),   (part_8, (part_9, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,               (),           (),                 (part_8, (part_9, part_8))),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,              (),           (),                 (part_8, (part_8, part_8))),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",                           text_,              2*H*rq*dn + 2*H*rq*dr,  (part_8, (part_8, part_8), part_8),  (part_8, (0, 0)),   (part_8, (part_8, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,              (),           (),                 (part_8, (part_8, part_8))),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_7,             (),           (),                 (part_8, (part_8, part_8))),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",                 text_,              2*D*r + 2*D*dr,     (part_4, (part_4, part_4), part_4),  (part_4, (0, 0)),   (part_4, (part_6, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,               (),           (),                 (part_4, (part_6, part_4))),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,       (),           (),                 (part_4, (part_4, part_4))),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",                          text_,              2*H*r*dn + 2*H*r*dv,  (part_4, (part_4, part_4), part_4),  (part_4, (0, 0)),   (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,               (),           (),                 (part_4, (part_4, part_4))),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,  (),           (),                 (part_4, (part_4, part_4))),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (part_4, (part_4, part_4), part_4),  (part_4, (0, 0)),   (part_4, (part_4, part_4))),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,               (part_4, (part_4, part_4), part_4),  (part_4, (0, 0)),   (part_4, (part_4, part_4))),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                             text_,              2*D*H*dv,           (part_4, (part_4, part_4), part_4),  (part_4, (0, 0)),   (part_4, (part_4, 0), 0, ".base_layer")),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,            (),           (),                 (part_4, (part_4, part_4))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,               (),           (),                 (L, (L, L))),  # y = xW
-        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,              (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,            (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,            (layers_6, (layers_6, layers_6), layers_6),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,            (layers_6, (layers_6, layers_6)),  (layers_6, (0, 0)),  (layers_6, (layers_6, 0))),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,              (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0))),  # y = xW
-        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,              (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, 0))),  # y = xW
-        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,              (part_12, (part_12, part_12)),  (part_12, (0, 0)),  (part_12, (part_12, 0))),  # y = xW
+        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,              (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,              (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,              (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,            (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,            (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (0, 0)),  (layers_5, (layers_5, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,            (layers_5, (layers_5, layers_5)),  (layers_5, (0, 0)),  (layers_5, (layers_5, 0))),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,              (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_10, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,              (part_10, (part_10, part_10), part_10),  (part_10, (0, 0)),  (part_10, (part_10, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,              (part_10, (part_10, part_10)),  (part_10, (0, 0)),  (part_10, (part_10, 0))),  # y = xW
         ("model.layers.*.self_attn.q_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*Hl*dl,           (),           (),                 (part_1, (part_1, part_1))),  # y = xW
         ("model.layers.*.self_attn.k_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0), 0, ".base_layer")),  # y = xW
@@ -306,16 +302,15 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.forget_gate.f_a_proj",               text_,              2*D*dl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.forget_gate.f_b_proj",               text_,              2*Hl*dl**2,         (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.b_proj",                             text_,              2*D*Hl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_13, (part_13, part_13), part_13),  (part_13, (0, 0)),  (part_13, (part_13, part_13))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_11, (part_11, part_11), part_11),  (part_11, (0, 0)),  (part_11, (part_11, part_11))),  # y = ab
         ("model.layers.*.self_attn",                                    self_attn_rows_3_,  2*Hl,               (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, part_1))),  # AT = 1
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_14, (part_14, part_14), part_14),  (part_14, (0, 0)),  (part_14, (part_14, part_14))),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                  (part_14, (part_13, 0), part_14),  (part_14, (0, 0)),  (part_14, (part_13, 0))),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                  (0, (part_1, part_14)),  (),                 (0, (part_1, part_14))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                  (part_12, (part_12, part_12), part_12),  (part_12, (0, 0)),  (part_12, (part_12, part_12))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                  (part_12, (part_11, 0), part_12),  (part_12, (0, 0)),  (part_12, (part_11, 0))),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                  (0, (part_1, part_12)),  (),                 (0, (part_1, part_12))),  # y = ab
         ("model.layers.*.self_attn.g_a_proj",                           text_,              2*D*dl,             (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.g_b_proj",                           text_,              2*Hl*dl**2,         (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_2, 0))),  # y = xW
         ("model.layers.*.self_attn.o_proj",                             text_,              2*D*Hl*dl,          (part_1, (part_1, part_1), part_1),  (part_1, (0, 0)),   (part_1, (part_1, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*Hl*dl,           (),           (),                 (part_1, (part_1, part_1))),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,        (part_15, (part_15, part_15), part_15),  (part_15, (0, 0)),  (part_15, (part_15, part_15))),  # scores = qk
         ("lm_head",                                                     text_,              2*D*V,              (1, (1, 1)),  (1, (0, 0)),        (1, ((L >= 1), 0))),  # y = xW
     ]
 
@@ -332,138 +327,59 @@ def _parameters(sizes: Sizes) -> Counts:
     full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
     has_full = sizes.full_attn_layers is not None
     V = sizes.vocab_size; biased = sizes.attention_bias; act = sizes.hidden_act
-    layers_1 = sum((mlps[i] == "sparse")*(i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_2 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_3 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
-    layers_4 = sum((kinds[i] == "full_attention") for i in range(L))
-    layers_5 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
-    layers_6 = sum((i + 1 in full) for i in range(L))
-    layers_7 = sum((mlps[i] == "sparse") for i in range(L))
+    layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_2 = sum((i + 1 in full) for i in range(L))
+    layers_3 = sum((mlps[i] == "sparse") for i in range(L))
     case_1 = act == "prelu"
     case_2 = act == "xielu"
-    part_1 = layers_7*case_2
-    part_2 = layers_1*D*H*dn
-    part_3 = layers_1*D*H*dr
-    part_4 = layers_1*D*H*has_rq*dn
-    part_5 = layers_1*D*H*has_rq*dr
-    part_6 = layers_1*D*H*dn*has_full
-    part_7 = layers_1*D*H*dr*has_full
-    part_8 = layers_1*D*H*has_rq*dn*has_full
-    part_9 = layers_1*D*H*has_rq*dr*has_full
-    part_10 = layers_3*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full
-    part_11 = layers_1*D*Hl*dl*has_full
-    part_12 = part_11 + layers_4*D*Hl*dl*has_full - layers_2*D*Hl*dl*has_full - layers_3*D*Hl*dl*has_full
-    part_13 = layers_5*D*Hl*dl
-    part_14 = part_11 + part_13 - layers_5*D*Hl*dl*has_full - layers_1*D*Hl*dl
-    part_15 = layers_1*D*Hl*dl
-    part_16 = layers_2*D*Hl*dl*has_full + layers_5*D*Hl*dl*has_full + layers_6*D*Hl*dl + part_15 - layers_6*D*Hl*dl*has_full - layers_1*D*Hl*dl*has_full - layers_2*D*Hl*dl - layers_5*D*Hl*dl
-    part_17 = part_15 + layers_7*D*Hl*dl - layers_5*D*Hl*dl - layers_3*D*Hl*dl
-    part_18 = L*D*Hl*dl + layers_2*D*Hl*dl + part_13 + layers_3*D*Hl*dl - layers_6*D*Hl*dl - layers_1*D*Hl*dl - layers_4*D*Hl*dl - layers_7*D*Hl*dl
-    part_19 = layers_1*D*has_rq*rq
-    part_20 = layers_1*D*has_rq*rq*has_full
-    part_21 = layers_1*has_rq*rq*biased
-    part_22 = layers_1*has_rq*rq*biased*has_full
-    part_23 = layers_1*has_rq*rq
-    part_24 = layers_1*has_rq*rq*has_full
-    part_25 = layers_1*H*has_rq*rq*dn
-    part_26 = layers_1*H*has_rq*rq*dr
-    part_27 = layers_1*H*has_rq*rq*dn*has_full
-    part_28 = layers_1*H*has_rq*rq*dr*has_full
-    part_29 = layers_1*D*r
-    part_30 = layers_1*D*dr
-    part_31 = layers_1*D*r*has_full
-    part_32 = layers_1*D*dr*has_full
-    part_33 = layers_1*r*biased
-    part_34 = layers_1*dr*biased
-    part_35 = layers_1*r*biased*has_full
-    part_36 = layers_1*dr*biased*has_full
-    part_37 = layers_1*r
-    part_38 = layers_1*r*has_full
-    part_39 = layers_1*H*r*dn
-    part_40 = layers_1*H*r*dv
-    part_41 = layers_1*H*r*dn*has_full
-    part_42 = layers_1*H*r*dv*has_full
-    part_43 = layers_1*D*H*dv
-    part_44 = layers_1*D*H*dv*has_full
-    part_45 = layers_1*D*biased
-    part_46 = layers_1*D*biased*has_full
-    part_47 = layers_7*D*M*S
-    part_48 = L*D*F - layers_7*D*F
-    part_49 = L*case_2 - layers_7*case_2
-    part_50 = 3*layers_1*Hl*dl*N*has_full
-    part_51 = 3*layers_5*Hl*dl*N
-    part_52 = 3*layers_1*Hl*dl*N
-    part_53 = layers_3*D*dl*has_full - layers_1*D*dl*has_full
-    part_54 = layers_1*D*dl*has_full
-    part_55 = part_54 + layers_4*D*dl*has_full - layers_2*D*dl*has_full - layers_3*D*dl*has_full
-    part_56 = layers_5*D*dl
-    part_57 = part_54 + part_56 - layers_5*D*dl*has_full - layers_1*D*dl
-    part_58 = layers_1*D*dl
-    part_59 = layers_2*D*dl*has_full + layers_5*D*dl*has_full + layers_6*D*dl + part_58 - layers_6*D*dl*has_full - layers_1*D*dl*has_full - layers_2*D*dl - layers_5*D*dl
-    part_60 = part_58 + layers_7*D*dl - layers_5*D*dl - layers_3*D*dl
-    part_61 = L*D*dl + layers_2*D*dl + part_56 + layers_3*D*dl - layers_6*D*dl - layers_1*D*dl - layers_4*D*dl - layers_7*D*dl
-    part_62 = layers_3*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full
-    part_63 = layers_1*Hl*dl**2*has_full
-    part_64 = part_63 + layers_4*Hl*dl**2*has_full - layers_2*Hl*dl**2*has_full - layers_3*Hl*dl**2*has_full
-    part_65 = layers_5*Hl*dl**2
-    part_66 = part_63 + part_65 - layers_5*Hl*dl**2*has_full - layers_1*Hl*dl**2
-    part_67 = layers_1*Hl*dl**2
-    part_68 = layers_2*Hl*dl**2*has_full + layers_5*Hl*dl**2*has_full + layers_6*Hl*dl**2 + part_67 - layers_6*Hl*dl**2*has_full - layers_1*Hl*dl**2*has_full - layers_2*Hl*dl**2 - layers_5*Hl*dl**2
-    part_69 = part_67 + layers_7*Hl*dl**2 - layers_5*Hl*dl**2 - layers_3*Hl*dl**2
-    part_70 = L*Hl*dl**2 + layers_2*Hl*dl**2 + part_65 + layers_3*Hl*dl**2 - layers_6*Hl*dl**2 - layers_1*Hl*dl**2 - layers_4*Hl*dl**2 - layers_7*Hl*dl**2
-    part_71 = layers_1*Hl*dl*has_full
-    part_72 = layers_5*Hl*dl
-    part_73 = layers_1*Hl*dl
-    part_74 = layers_1*Hl*has_full
-    part_75 = layers_5*Hl
-    part_76 = layers_1*Hl
-    part_77 = layers_1*D*Hl*has_full
-    part_78 = layers_5*D*Hl
-    part_79 = layers_1*D*Hl
-    part_80 = layers_1*dl*has_full
-    part_81 = layers_5*dl
-    part_82 = layers_1*dl
-    act_fn_1: Counts = [("weight", layers_7*case_1), ("alpha_p", part_1), ("alpha_n", part_1)]
+    part_1 = layers_3*case_2
+    part_2 = layers_1*D*Hl*dl*has_full + L*D*Hl*dl - layers_2*D*Hl*dl*has_full - layers_1*D*Hl*dl
+    part_3 = layers_3*D*M*S
+    part_4 = L*D*F - layers_3*D*F
+    part_5 = L*case_2 - layers_3*case_2
+    part_6 = layers_1*D*dl*has_full + L*D*dl - layers_2*D*dl*has_full - layers_1*D*dl
+    part_7 = layers_1*Hl*dl**2*has_full + L*Hl*dl**2 - layers_2*Hl*dl**2*has_full - layers_1*Hl*dl**2
+    act_fn_1: Counts = [("weight", layers_3*case_1), ("alpha_p", part_1), ("alpha_n", part_1)]
     return [
         ("model.embed_tokens.weight",                             D*V),
         ("model.layers.*.input_layernorm.weight",                 L*D),
-        ("model.layers.*.self_attn.q_proj.weight",                part_2 + part_3 - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_4 + part_5 + layers_2*D*H*dn + layers_2*D*H*dr - layers_2*D*H*has_rq*dn - layers_2*D*H*has_rq*dr - layers_1*D*H*dn - layers_1*D*H*dr + layers_3*D*H*has_rq*dn*has_full + layers_3*D*H*has_rq*dr*has_full + part_4 + part_5 + part_6 + part_7 + layers_3*D*H*dn + layers_3*D*H*dr - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_3*D*H*has_rq*dn - layers_3*D*H*has_rq*dr - layers_3*D*H*dn*has_full - layers_3*D*H*dr*has_full - layers_1*D*H*dn - layers_1*D*H*dr + part_8 + part_9 + layers_4*D*H*has_rq*dn*has_full + layers_4*D*H*has_rq*dr*has_full + layers_2*D*H*has_rq*dn + layers_2*D*H*has_rq*dr + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_3*D*H*has_rq*dn + layers_3*D*H*has_rq*dr + layers_3*D*H*dn*has_full + layers_3*D*H*dr*has_full + part_2 + part_3 + layers_4*D*H*dn + layers_4*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_3*D*H*has_rq*dn*has_full - layers_3*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full - layers_4*D*H*has_rq*dn - layers_4*D*H*has_rq*dr - layers_4*D*H*dn*has_full - layers_4*D*H*dr*has_full - layers_2*D*H*dn - layers_2*D*H*dr - layers_3*D*H*dn - layers_3*D*H*dr + part_8 + part_9 + layers_5*D*H*dn*has_full + layers_5*D*H*dr*has_full - layers_5*D*H*has_rq*dn*has_full - layers_5*D*H*has_rq*dr*has_full - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + layers_2*D*H*has_rq*dn*has_full + layers_2*D*H*has_rq*dr*has_full + layers_5*D*H*has_rq*dn*has_full + layers_5*D*H*has_rq*dr*has_full + layers_6*D*H*dn*has_full + layers_6*D*H*dr*has_full + part_6 + part_7 - layers_6*D*H*has_rq*dn*has_full - layers_6*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn*has_full - layers_1*D*H*has_rq*dr*has_full - layers_2*D*H*dn*has_full - layers_2*D*H*dr*has_full - layers_5*D*H*dn*has_full - layers_5*D*H*dr*has_full + part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.q_a_proj.weight",              part_19 + layers_2*D*has_rq*rq - layers_1*D*has_rq*rq + part_20 + layers_3*D*has_rq*rq - layers_3*D*has_rq*rq*has_full - layers_1*D*has_rq*rq + layers_2*D*has_rq*rq*has_full + layers_3*D*has_rq*rq*has_full + part_19 + layers_4*D*has_rq*rq - layers_1*D*has_rq*rq*has_full - layers_4*D*has_rq*rq*has_full - layers_2*D*has_rq*rq - layers_3*D*has_rq*rq + layers_5*D*has_rq*rq*has_full - layers_1*D*has_rq*rq*has_full + layers_6*D*has_rq*rq*has_full + part_20 - layers_2*D*has_rq*rq*has_full - layers_5*D*has_rq*rq*has_full),
-        ("model.layers.*.self_attn.q_a_proj.bias",                part_21 + layers_2*has_rq*rq*biased - layers_1*has_rq*rq*biased + part_22 + layers_3*has_rq*rq*biased - layers_3*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased + layers_2*has_rq*rq*biased*has_full + layers_3*has_rq*rq*biased*has_full + part_21 + layers_4*has_rq*rq*biased - layers_1*has_rq*rq*biased*has_full - layers_4*has_rq*rq*biased*has_full - layers_2*has_rq*rq*biased - layers_3*has_rq*rq*biased + layers_5*has_rq*rq*biased*has_full - layers_1*has_rq*rq*biased*has_full + layers_6*has_rq*rq*biased*has_full + part_22 - layers_2*has_rq*rq*biased*has_full - layers_5*has_rq*rq*biased*has_full),
-        ("model.layers.*.self_attn.q_a_layernorm.weight",         part_23 + layers_2*has_rq*rq - layers_1*has_rq*rq + part_24 + layers_3*has_rq*rq - layers_3*has_rq*rq*has_full - layers_1*has_rq*rq + layers_2*has_rq*rq*has_full + layers_3*has_rq*rq*has_full + part_23 + layers_4*has_rq*rq - layers_1*has_rq*rq*has_full - layers_4*has_rq*rq*has_full - layers_2*has_rq*rq - layers_3*has_rq*rq + layers_5*has_rq*rq*has_full - layers_1*has_rq*rq*has_full + layers_6*has_rq*rq*has_full + part_24 - layers_2*has_rq*rq*has_full - layers_5*has_rq*rq*has_full),
-        ("model.layers.*.self_attn.q_b_proj.weight",              part_25 + part_26 + layers_2*H*has_rq*rq*dn + layers_2*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + part_27 + part_28 + layers_3*H*has_rq*rq*dn + layers_3*H*has_rq*rq*dr - layers_3*H*has_rq*rq*dn*has_full - layers_3*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn - layers_1*H*has_rq*rq*dr + layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_3*H*has_rq*rq*dn*has_full + layers_3*H*has_rq*rq*dr*has_full + part_25 + part_26 + layers_4*H*has_rq*rq*dn + layers_4*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full - layers_4*H*has_rq*rq*dn*has_full - layers_4*H*has_rq*rq*dr*has_full - layers_2*H*has_rq*rq*dn - layers_2*H*has_rq*rq*dr - layers_3*H*has_rq*rq*dn - layers_3*H*has_rq*rq*dr + layers_5*H*has_rq*rq*dn*has_full + layers_5*H*has_rq*rq*dr*has_full - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full + layers_6*H*has_rq*rq*dn*has_full + layers_6*H*has_rq*rq*dr*has_full + part_27 + part_28 - layers_2*H*has_rq*rq*dn*has_full - layers_2*H*has_rq*rq*dr*has_full - layers_5*H*has_rq*rq*dn*has_full - layers_5*H*has_rq*rq*dr*has_full),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.weight",    part_29 + part_30 + layers_2*D*r + layers_2*D*dr - layers_1*D*r - layers_1*D*dr + part_31 + part_32 + layers_3*D*r + layers_3*D*dr - layers_3*D*r*has_full - layers_3*D*dr*has_full - layers_1*D*r - layers_1*D*dr + layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_3*D*r*has_full + layers_3*D*dr*has_full + part_29 + part_30 + layers_4*D*r + layers_4*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full - layers_4*D*r*has_full - layers_4*D*dr*has_full - layers_2*D*r - layers_2*D*dr - layers_3*D*r - layers_3*D*dr + layers_5*D*r*has_full + layers_5*D*dr*has_full - layers_1*D*r*has_full - layers_1*D*dr*has_full + layers_6*D*r*has_full + layers_6*D*dr*has_full + part_31 + part_32 - layers_2*D*r*has_full - layers_2*D*dr*has_full - layers_5*D*r*has_full - layers_5*D*dr*has_full),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.bias",      part_33 + part_34 + layers_2*r*biased + layers_2*dr*biased - layers_1*r*biased - layers_1*dr*biased + part_35 + part_36 + layers_3*r*biased + layers_3*dr*biased - layers_3*r*biased*has_full - layers_3*dr*biased*has_full - layers_1*r*biased - layers_1*dr*biased + layers_2*r*biased*has_full + layers_2*dr*biased*has_full + layers_3*r*biased*has_full + layers_3*dr*biased*has_full + part_33 + part_34 + layers_4*r*biased + layers_4*dr*biased - layers_1*r*biased*has_full - layers_1*dr*biased*has_full - layers_4*r*biased*has_full - layers_4*dr*biased*has_full - layers_2*r*biased - layers_2*dr*biased - layers_3*r*biased - layers_3*dr*biased + layers_5*r*biased*has_full + layers_5*dr*biased*has_full - layers_1*r*biased*has_full - layers_1*dr*biased*has_full + layers_6*r*biased*has_full + layers_6*dr*biased*has_full + part_35 + part_36 - layers_2*r*biased*has_full - layers_2*dr*biased*has_full - layers_5*r*biased*has_full - layers_5*dr*biased*has_full),
-        ("model.layers.*.self_attn.kv_a_layernorm.weight",        part_37 + layers_2*r - layers_1*r + part_38 + layers_3*r - layers_3*r*has_full - layers_1*r + layers_2*r*has_full + layers_3*r*has_full + part_37 + layers_4*r - layers_1*r*has_full - layers_4*r*has_full - layers_2*r - layers_3*r + layers_5*r*has_full - layers_1*r*has_full + layers_6*r*has_full + part_38 - layers_2*r*has_full - layers_5*r*has_full),
-        ("model.layers.*.self_attn.kv_b_proj.weight",             part_39 + part_40 + layers_2*H*r*dn + layers_2*H*r*dv - layers_1*H*r*dn - layers_1*H*r*dv + part_41 + part_42 + layers_3*H*r*dn + layers_3*H*r*dv - layers_3*H*r*dn*has_full - layers_3*H*r*dv*has_full - layers_1*H*r*dn - layers_1*H*r*dv + layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_3*H*r*dn*has_full + layers_3*H*r*dv*has_full + part_39 + part_40 + layers_4*H*r*dn + layers_4*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full - layers_4*H*r*dn*has_full - layers_4*H*r*dv*has_full - layers_2*H*r*dn - layers_2*H*r*dv - layers_3*H*r*dn - layers_3*H*r*dv + layers_5*H*r*dn*has_full + layers_5*H*r*dv*has_full - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full + layers_6*H*r*dn*has_full + layers_6*H*r*dv*has_full + part_41 + part_42 - layers_2*H*r*dn*has_full - layers_2*H*r*dv*has_full - layers_5*H*r*dn*has_full - layers_5*H*r*dv*has_full),
-        ("model.layers.*.self_attn.o_proj.weight",                part_43 + layers_2*D*H*dv - layers_1*D*H*dv + part_44 + layers_3*D*H*dv - layers_3*D*H*dv*has_full - layers_1*D*H*dv + layers_2*D*H*dv*has_full + layers_3*D*H*dv*has_full + part_43 + layers_4*D*H*dv - layers_1*D*H*dv*has_full - layers_4*D*H*dv*has_full - layers_2*D*H*dv - layers_3*D*H*dv + layers_5*D*H*dv*has_full - layers_1*D*H*dv*has_full + layers_6*D*H*dv*has_full + part_44 - layers_2*D*H*dv*has_full - layers_5*D*H*dv*has_full + part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.o_proj.bias",                  part_45 + layers_2*D*biased - layers_1*D*biased + part_46 + layers_3*D*biased - layers_3*D*biased*has_full - layers_1*D*biased + layers_2*D*biased*has_full + layers_3*D*biased*has_full + part_45 + layers_4*D*biased - layers_1*D*biased*has_full - layers_4*D*biased*has_full - layers_2*D*biased - layers_3*D*biased + layers_5*D*biased*has_full - layers_1*D*biased*has_full + layers_6*D*biased*has_full + part_46 - layers_2*D*biased*has_full - layers_5*D*biased*has_full),
+        ("model.layers.*.self_attn.q_proj.weight",                layers_1*D*H*has_rq*dn*has_full + layers_1*D*H*has_rq*dr*has_full + layers_2*D*H*dn*has_full + layers_2*D*H*dr*has_full + layers_1*D*H*dn + layers_1*D*H*dr - layers_2*D*H*has_rq*dn*has_full - layers_2*D*H*has_rq*dr*has_full - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr - layers_1*D*H*dn*has_full - layers_1*D*H*dr*has_full + part_2),
+        ("model.layers.*.self_attn.q_a_proj.weight",              layers_2*D*has_rq*rq*has_full + layers_1*D*has_rq*rq - layers_1*D*has_rq*rq*has_full),
+        ("model.layers.*.self_attn.q_a_proj.bias",                layers_2*has_rq*rq*has_full*biased + layers_1*has_rq*rq*biased - layers_1*has_rq*rq*has_full*biased),
+        ("model.layers.*.self_attn.q_a_layernorm.weight",         layers_2*has_rq*rq*has_full + layers_1*has_rq*rq - layers_1*has_rq*rq*has_full),
+        ("model.layers.*.self_attn.q_b_proj.weight",              layers_2*H*has_rq*rq*dn*has_full + layers_2*H*has_rq*rq*dr*has_full + layers_1*H*has_rq*rq*dn + layers_1*H*has_rq*rq*dr - layers_1*H*has_rq*rq*dn*has_full - layers_1*H*has_rq*rq*dr*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.weight",    layers_2*D*r*has_full + layers_2*D*dr*has_full + layers_1*D*r + layers_1*D*dr - layers_1*D*r*has_full - layers_1*D*dr*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.bias",      layers_2*r*has_full*biased + layers_2*dr*has_full*biased + layers_1*r*biased + layers_1*dr*biased - layers_1*r*has_full*biased - layers_1*dr*has_full*biased),
+        ("model.layers.*.self_attn.kv_a_layernorm.weight",        layers_2*r*has_full + layers_1*r - layers_1*r*has_full),
+        ("model.layers.*.self_attn.kv_b_proj.weight",             layers_2*H*r*dn*has_full + layers_2*H*r*dv*has_full + layers_1*H*r*dn + layers_1*H*r*dv - layers_1*H*r*dn*has_full - layers_1*H*r*dv*has_full),
+        ("model.layers.*.self_attn.o_proj.weight",                layers_2*D*H*dv*has_full + layers_1*D*H*dv - layers_1*D*H*dv*has_full + part_2),
+        ("model.layers.*.self_attn.o_proj.bias",                  layers_2*D*has_full*biased + layers_1*D*biased - layers_1*D*has_full*biased),
         ("model.layers.*.post_attention_layernorm.weight",        L*D),
-        ("model.layers.*.mlp.gate.weight",                        layers_7*D*E),
-        ("model.layers.*.mlp.experts.gate_up_proj",               2*layers_7*D*M*E),
+        ("model.layers.*.mlp.gate.weight",                        layers_3*D*E),
+        ("model.layers.*.mlp.experts.gate_up_proj",               2*layers_3*D*M*E),
         ("model.layers.*.mlp.experts.act_fn", act_fn_1),
-        ("model.layers.*.mlp.experts.down_proj",                  layers_7*D*M*E),
-        ("model.layers.*.mlp.shared_experts.gate_proj.weight",    part_47),
-        ("model.layers.*.mlp.shared_experts.up_proj.weight",      part_47),
+        ("model.layers.*.mlp.experts.down_proj",                  layers_3*D*M*E),
+        ("model.layers.*.mlp.shared_experts.gate_proj.weight",    part_3),
+        ("model.layers.*.mlp.shared_experts.up_proj.weight",      part_3),
         ("model.layers.*.mlp.shared_experts.act_fn", act_fn_1),
-        ("model.layers.*.mlp.shared_experts.down_proj.weight",    part_47),
-        ("model.layers.*.mlp.gate_proj.weight",                   part_48),
-        ("model.layers.*.mlp.up_proj.weight",                     part_48),
-        ("model.layers.*.mlp.act_fn.weight",                      L*case_1 - layers_7*case_1),
-        ("model.layers.*.mlp.act_fn.alpha_p",                     part_49),
-        ("model.layers.*.mlp.act_fn.alpha_n",                     part_49),
-        ("model.layers.*.mlp.down_proj.weight",                   part_48),
-        ("model.layers.*.self_attn.k_proj.weight",                part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.v_proj.weight",                part_10 + part_12 + part_14 + part_16 + part_17 + part_18),
-        ("model.layers.*.self_attn.conv1d.weight",                3*layers_3*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full + part_50 + 3*layers_4*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N*has_full - 3*layers_3*Hl*dl*N*has_full + part_50 + part_51 - 3*layers_5*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N + 3*layers_2*Hl*dl*N*has_full + 3*layers_5*Hl*dl*N*has_full + 3*layers_6*Hl*dl*N + part_52 - 3*layers_6*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N*has_full - 3*layers_2*Hl*dl*N - 3*layers_5*Hl*dl*N + part_52 + 3*layers_7*Hl*dl*N - 3*layers_5*Hl*dl*N - 3*layers_3*Hl*dl*N + 3*L*Hl*dl*N + 3*layers_2*Hl*dl*N + part_51 + 3*layers_3*Hl*dl*N - 3*layers_6*Hl*dl*N - 3*layers_1*Hl*dl*N - 3*layers_4*Hl*dl*N - 3*layers_7*Hl*dl*N),
-        ("model.layers.*.self_attn.forget_gate.f_a_proj.weight",  part_53 + part_55 + part_57 + part_59 + part_60 + part_61),
-        ("model.layers.*.self_attn.forget_gate.f_b_proj.weight",  part_62 + part_64 + part_66 + part_68 + part_69 + part_70),
-        ("model.layers.*.self_attn.forget_gate.dt_bias",          layers_3*Hl*dl*has_full - layers_1*Hl*dl*has_full + part_71 + layers_4*Hl*dl*has_full - layers_2*Hl*dl*has_full - layers_3*Hl*dl*has_full + part_71 + part_72 - layers_5*Hl*dl*has_full - layers_1*Hl*dl + layers_2*Hl*dl*has_full + layers_5*Hl*dl*has_full + layers_6*Hl*dl + part_73 - layers_6*Hl*dl*has_full - layers_1*Hl*dl*has_full - layers_2*Hl*dl - layers_5*Hl*dl + part_73 + layers_7*Hl*dl - layers_5*Hl*dl - layers_3*Hl*dl + L*Hl*dl + layers_2*Hl*dl + part_72 + layers_3*Hl*dl - layers_6*Hl*dl - layers_1*Hl*dl - layers_4*Hl*dl - layers_7*Hl*dl),
-        ("model.layers.*.self_attn.forget_gate.A_log",            layers_3*Hl*has_full - layers_1*Hl*has_full + part_74 + layers_4*Hl*has_full - layers_2*Hl*has_full - layers_3*Hl*has_full + part_74 + part_75 - layers_5*Hl*has_full - layers_1*Hl + layers_2*Hl*has_full + layers_5*Hl*has_full + layers_6*Hl + part_76 - layers_6*Hl*has_full - layers_1*Hl*has_full - layers_2*Hl - layers_5*Hl + part_76 + layers_7*Hl - layers_5*Hl - layers_3*Hl + L*Hl + layers_2*Hl + part_75 + layers_3*Hl - layers_6*Hl - layers_1*Hl - layers_4*Hl - layers_7*Hl),
-        ("model.layers.*.self_attn.b_proj.weight",                layers_3*D*Hl*has_full - layers_1*D*Hl*has_full + part_77 + layers_4*D*Hl*has_full - layers_2*D*Hl*has_full - layers_3*D*Hl*has_full + part_77 + part_78 - layers_5*D*Hl*has_full - layers_1*D*Hl + layers_2*D*Hl*has_full + layers_5*D*Hl*has_full + layers_6*D*Hl + part_79 - layers_6*D*Hl*has_full - layers_1*D*Hl*has_full - layers_2*D*Hl - layers_5*D*Hl + part_79 + layers_7*D*Hl - layers_5*D*Hl - layers_3*D*Hl + L*D*Hl + layers_2*D*Hl + part_78 + layers_3*D*Hl - layers_6*D*Hl - layers_1*D*Hl - layers_4*D*Hl - layers_7*D*Hl),
-        ("model.layers.*.self_attn.g_a_proj.weight",              part_53 + part_55 + part_57 + part_59 + part_60 + part_61),
-        ("model.layers.*.self_attn.g_b_proj.weight",              part_62 + part_64 + part_66 + part_68 + part_69 + part_70),
-        ("model.layers.*.self_attn.o_norm.weight",                layers_3*dl*has_full - layers_1*dl*has_full + part_80 + layers_4*dl*has_full - layers_2*dl*has_full - layers_3*dl*has_full + part_80 + part_81 - layers_5*dl*has_full - layers_1*dl + layers_2*dl*has_full + layers_5*dl*has_full + layers_6*dl + part_82 - layers_6*dl*has_full - layers_1*dl*has_full - layers_2*dl - layers_5*dl + part_82 + layers_7*dl - layers_5*dl - layers_3*dl + L*dl + layers_2*dl + part_81 + layers_3*dl - layers_6*dl - layers_1*dl - layers_4*dl - layers_7*dl),
+        ("model.layers.*.mlp.shared_experts.down_proj.weight",    part_3),
+        ("model.layers.*.mlp.gate_proj.weight",                   part_4),
+        ("model.layers.*.mlp.up_proj.weight",                     part_4),
+        ("model.layers.*.mlp.act_fn.weight",                      L*case_1 - layers_3*case_1),
+        ("model.layers.*.mlp.act_fn.alpha_p",                     part_5),
+        ("model.layers.*.mlp.act_fn.alpha_n",                     part_5),
+        ("model.layers.*.mlp.down_proj.weight",                   part_4),
+        ("model.layers.*.self_attn.k_proj.weight",                part_2),
+        ("model.layers.*.self_attn.v_proj.weight",                part_2),
+        ("model.layers.*.self_attn.conv1d.weight",                3*layers_1*Hl*dl*N*has_full + 3*L*Hl*dl*N - 3*layers_2*Hl*dl*N*has_full - 3*layers_1*Hl*dl*N),
+        ("model.layers.*.self_attn.forget_gate.f_a_proj.weight",  part_6),
+        ("model.layers.*.self_attn.forget_gate.f_b_proj.weight",  part_7),
+        ("model.layers.*.self_attn.forget_gate.dt_bias",          layers_1*Hl*dl*has_full + L*Hl*dl - layers_2*Hl*dl*has_full - layers_1*Hl*dl),
+        ("model.layers.*.self_attn.forget_gate.A_log",            layers_1*Hl*has_full + L*Hl - layers_2*Hl*has_full - layers_1*Hl),
+        ("model.layers.*.self_attn.b_proj.weight",                layers_1*D*Hl*has_full + L*D*Hl - layers_2*D*Hl*has_full - layers_1*D*Hl),
+        ("model.layers.*.self_attn.g_a_proj.weight",              part_6),
+        ("model.layers.*.self_attn.g_b_proj.weight",              part_7),
+        ("model.layers.*.self_attn.o_norm.weight",                layers_1*dl*has_full + L*dl - layers_2*dl*has_full - layers_1*dl),
         ("model.norm.weight",                                     D),
         ("lm_head.weight",                                        D*V),
     ]
@@ -478,109 +394,41 @@ def _adapters_lora(sizes: Sizes) -> Counts:
     Hl = sizes.num_heads; dl = sizes.head_dim; mlps = sizes.mlp_layer_types; kinds = sizes.layer_types
     full = _Null() if sizes.full_attn_layers is None else sizes.full_attn_layers
     has_full = sizes.full_attn_layers is not None
-    layers_1 = sum((mlps[i] == "sparse")*(i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_2 = sum((i + 1 in full)*(kinds[i] == "full_attention") for i in range(L))
-    layers_3 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
-    layers_4 = sum((kinds[i] == "full_attention") for i in range(L))
-    layers_5 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
-    layers_6 = sum((i + 1 in full) for i in range(L))
-    layers_7 = sum((mlps[i] == "sparse") for i in range(L))
+    layers_1 = sum((mlps[i] == "sparse")*(kinds[i] == "full_attention") for i in range(L))
+    layers_2 = sum((mlps[i] == "sparse")*(i + 1 in full) for i in range(L))
+    layers_3 = sum((kinds[i] == "full_attention") for i in range(L))
+    layers_4 = sum((i + 1 in full) for i in range(L))
+    layers_5 = sum((mlps[i] == "sparse") for i in range(L))
     part_1 = 16*layers_3*D*has_full
-    part_2 = 16*layers_1*D*has_full
-    part_3 = 16*layers_5*D
-    part_4 = 16*layers_2*D*has_full
-    part_5 = 16*layers_5*D*has_full
-    part_6 = 16*layers_6*D
-    part_7 = 16*layers_1*D
-    part_8 = part_7 + 16*layers_7*D - 16*layers_5*D - 16*layers_3*D
-    part_9 = 16*layers_2*D
-    part_10 = 16*layers_3*D
-    part_11 = 16*L*D + part_9 + part_3 + part_10 - 16*layers_6*D - 16*layers_1*D - 16*layers_4*D - 16*layers_7*D
-    part_12 = 16*layers_3*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full
-    part_13 = 16*layers_1*Hl*dl*has_full
-    part_14 = part_13 + 16*layers_4*Hl*dl*has_full - 16*layers_2*Hl*dl*has_full - 16*layers_3*Hl*dl*has_full
-    part_15 = 16*layers_5*Hl*dl
-    part_16 = part_13 + part_15 - 16*layers_5*Hl*dl*has_full - 16*layers_1*Hl*dl
-    part_17 = 16*layers_1*Hl*dl
-    part_18 = 16*layers_2*Hl*dl*has_full + 16*layers_5*Hl*dl*has_full + 16*layers_6*Hl*dl + part_17 - 16*layers_6*Hl*dl*has_full - 16*layers_1*Hl*dl*has_full - 16*layers_2*Hl*dl - 16*layers_5*Hl*dl
-    part_19 = part_17 + 16*layers_7*Hl*dl - 16*layers_5*Hl*dl - 16*layers_3*Hl*dl
-    part_20 = 16*L*Hl*dl + 16*layers_2*Hl*dl + part_15 + 16*layers_3*Hl*dl - 16*layers_6*Hl*dl - 16*layers_1*Hl*dl - 16*layers_4*Hl*dl - 16*layers_7*Hl*dl
-    part_21 = 16*layers_1*D*has_rq
-    part_22 = 16*layers_3*D*has_rq*has_full
-    part_23 = 16*layers_1*D*has_rq*has_full
-    part_24 = 16*layers_2*D*has_rq
-    part_25 = 16*layers_3*D*has_rq
-    part_26 = 16*layers_4*D
-    part_27 = 16*layers_2*D*has_rq*has_full
-    part_28 = 16*layers_5*D*has_rq*has_full
-    part_29 = 16*layers_1*H*dn
-    part_30 = 16*layers_1*H*dr
-    part_31 = 16*layers_1*H*has_rq*dn
-    part_32 = 16*layers_1*H*has_rq*dr
-    part_33 = 16*layers_2*H*dn
-    part_34 = 16*layers_3*H*has_rq*dn*has_full
-    part_35 = 16*layers_3*H*has_rq*dr*has_full
-    part_36 = 16*layers_1*H*dn*has_full
-    part_37 = 16*layers_1*H*dr*has_full
-    part_38 = 16*layers_3*H*dn
-    part_39 = 16*layers_1*H*has_rq*dn*has_full
-    part_40 = 16*layers_1*H*has_rq*dr*has_full
-    part_41 = 16*layers_2*H*has_rq*dn
-    part_42 = 16*layers_2*H*has_rq*dr
-    part_43 = 16*layers_2*H*dn*has_full
-    part_44 = 16*layers_3*H*has_rq*dn
-    part_45 = 16*layers_3*H*has_rq*dr
-    part_46 = 16*layers_3*H*dn*has_full
-    part_47 = 16*layers_4*H*dn
-    part_48 = 16*layers_5*H*dn*has_full
-    part_49 = 16*layers_2*H*has_rq*dn*has_full
-    part_50 = 16*layers_2*H*has_rq*dr*has_full
-    part_51 = 16*layers_5*H*has_rq*dn*has_full
-    part_52 = 16*layers_5*H*has_rq*dr*has_full
-    part_53 = 16*layers_6*H*dn*has_full
-    part_54 = 16*layers_1*has_rq*rq
-    part_55 = 16*layers_2*has_rq*rq - 16*layers_1*has_rq*rq
-    part_56 = 16*layers_1*has_rq*rq*has_full
-    part_57 = part_56 + 16*layers_3*has_rq*rq - 16*layers_3*has_rq*rq*has_full - 16*layers_1*has_rq*rq
-    part_58 = 16*layers_2*has_rq*rq*has_full + 16*layers_3*has_rq*rq*has_full + part_54 + 16*layers_4*has_rq*rq - 16*layers_1*has_rq*rq*has_full - 16*layers_4*has_rq*rq*has_full - 16*layers_2*has_rq*rq - 16*layers_3*has_rq*rq
-    part_59 = 16*layers_5*has_rq*rq*has_full - 16*layers_1*has_rq*rq*has_full
-    part_60 = 16*layers_6*has_rq*rq*has_full + part_56 - 16*layers_2*has_rq*rq*has_full - 16*layers_5*has_rq*rq*has_full
-    part_61 = 16*layers_1*r
-    part_62 = 16*layers_1*dr
-    part_63 = 16*layers_2*r
-    part_64 = 16*layers_1*r*has_full
-    part_65 = 16*layers_1*dr*has_full
-    part_66 = 16*layers_3*r
-    part_67 = 16*layers_2*r*has_full
-    part_68 = 16*layers_3*r*has_full
-    part_69 = 16*layers_4*r
-    part_70 = 16*layers_5*r*has_full
-    part_71 = 16*layers_6*r*has_full
-    part_72 = 16*layers_1*H*dv
-    part_73 = 16*layers_2*H*dv
-    part_74 = 16*layers_1*H*dv*has_full
-    part_75 = 16*layers_3*H*dv
-    part_76 = 16*layers_2*H*dv*has_full
-    part_77 = 16*layers_3*H*dv*has_full
-    part_78 = 16*layers_4*H*dv
-    part_79 = 16*layers_5*H*dv*has_full
-    part_80 = 16*layers_6*H*dv*has_full
+    part_2 = 16*layers_3*Hl*dl*has_full + 16*L*Hl*dl - 16*layers_4*Hl*dl*has_full - 16*layers_3*Hl*dl
+    part_3 = 16*layers_2*D*has_full
+    part_4 = 16*layers_1*D
+    part_5 = 16*layers_4*D*has_full
+    part_6 = 16*layers_1*D*has_full
+    part_7 = 16*layers_3*D
+    part_8 = 16*layers_4*H*dn*has_full
+    part_9 = 16*layers_3*H*dn
+    part_10 = 16*layers_4*has_rq*rq*has_full + 16*layers_3*has_rq*rq - 16*layers_3*has_rq*rq*has_full
+    part_11 = 16*layers_4*r*has_full
+    part_12 = 16*layers_3*r
+    part_13 = 16*layers_4*H*dv*has_full
+    part_14 = 16*layers_3*H*dv
     k_proj_1: Counts = [
-        ("lora_A.default.weight",  part_1 - 16*layers_1*D*has_full + part_2 + 16*layers_4*D*has_full - 16*layers_2*D*has_full - 16*layers_3*D*has_full + part_2 + part_3 - 16*layers_5*D*has_full - 16*layers_1*D + part_4 + part_5 + part_6 + part_7 - 16*layers_6*D*has_full - 16*layers_1*D*has_full - 16*layers_2*D - 16*layers_5*D + part_8 + part_11),
-        ("lora_B.default.weight",  part_12 + part_14 + part_16 + part_18 + part_19 + part_20),
+        ("lora_A.default.weight",  part_1 + 16*L*D - 16*layers_4*D*has_full - 16*layers_3*D),
+        ("lora_B.default.weight",  part_2),
     ]
     return [
-        ("model.layers.*.self_attn.q_proj.lora_A.default.weight",              part_7 - 16*layers_1*D*has_rq + part_21 + part_9 - 16*layers_2*D*has_rq - 16*layers_1*D + part_22 + part_21 + part_10 - 16*layers_1*D*has_rq*has_full - 16*layers_3*D*has_rq - 16*layers_1*D + part_23 + 16*layers_4*D*has_rq*has_full + part_24 + part_25 + part_7 + part_26 - 16*layers_2*D*has_rq*has_full - 16*layers_3*D*has_rq*has_full - 16*layers_1*D*has_rq - 16*layers_4*D*has_rq - 16*layers_2*D - 16*layers_3*D + part_23 + part_3 - 16*layers_5*D*has_rq*has_full - 16*layers_1*D + part_27 + part_28 + part_6 + part_7 - 16*layers_6*D*has_rq*has_full - 16*layers_1*D*has_rq*has_full - 16*layers_2*D - 16*layers_5*D + part_8 + part_11),
-        ("model.layers.*.self_attn.q_proj.lora_B.default.weight",              part_29 + part_30 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_31 + part_32 + part_33 + 16*layers_2*H*dr - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_1*H*dn - 16*layers_1*H*dr + part_34 + part_35 + part_31 + part_32 + part_36 + part_37 + part_38 + 16*layers_3*H*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn - 16*layers_3*H*has_rq*dr - 16*layers_3*H*dn*has_full - 16*layers_3*H*dr*has_full - 16*layers_1*H*dn - 16*layers_1*H*dr + part_39 + part_40 + 16*layers_4*H*has_rq*dn*has_full + 16*layers_4*H*has_rq*dr*has_full + part_41 + part_42 + part_43 + 16*layers_2*H*dr*has_full + part_44 + part_45 + part_46 + 16*layers_3*H*dr*has_full + part_29 + part_30 + part_47 + 16*layers_4*H*dr - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full - 16*layers_4*H*has_rq*dn - 16*layers_4*H*has_rq*dr - 16*layers_4*H*dn*has_full - 16*layers_4*H*dr*has_full - 16*layers_2*H*dn - 16*layers_2*H*dr - 16*layers_3*H*dn - 16*layers_3*H*dr + part_39 + part_40 + part_48 + 16*layers_5*H*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full - 16*layers_1*H*dn*has_full - 16*layers_1*H*dr*has_full + part_49 + part_50 + part_51 + part_52 + part_53 + 16*layers_6*H*dr*has_full + part_36 + part_37 - 16*layers_6*H*has_rq*dn*has_full - 16*layers_6*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_2*H*dn*has_full - 16*layers_2*H*dr*has_full - 16*layers_5*H*dn*has_full - 16*layers_5*H*dr*has_full + part_12 + part_14 + part_16 + part_18 + part_19 + part_20),
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default.weight",            part_21 + part_24 - 16*layers_1*D*has_rq + part_23 + part_25 - 16*layers_3*D*has_rq*has_full - 16*layers_1*D*has_rq + part_27 + part_22 + part_21 + 16*layers_4*D*has_rq - 16*layers_1*D*has_rq*has_full - 16*layers_4*D*has_rq*has_full - 16*layers_2*D*has_rq - 16*layers_3*D*has_rq + part_28 - 16*layers_1*D*has_rq*has_full + 16*layers_6*D*has_rq*has_full + part_23 - 16*layers_2*D*has_rq*has_full - 16*layers_5*D*has_rq*has_full),
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default.weight",            part_54 + part_55 + part_57 + part_58 + part_59 + part_60),
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default.weight",            part_54 + part_55 + part_57 + part_58 + part_59 + part_60),
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default.weight",            part_31 + part_32 + part_41 + part_42 - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_39 + part_40 + part_44 + part_45 - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_49 + part_50 + part_34 + part_35 + part_31 + part_32 + 16*layers_4*H*has_rq*dn + 16*layers_4*H*has_rq*dr - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full - 16*layers_4*H*has_rq*dn*has_full - 16*layers_4*H*has_rq*dr*has_full - 16*layers_2*H*has_rq*dn - 16*layers_2*H*has_rq*dr - 16*layers_3*H*has_rq*dn - 16*layers_3*H*has_rq*dr + part_51 + part_52 - 16*layers_1*H*has_rq*dn*has_full - 16*layers_1*H*has_rq*dr*has_full + 16*layers_6*H*has_rq*dn*has_full + 16*layers_6*H*has_rq*dr*has_full + part_39 + part_40 - 16*layers_2*H*has_rq*dn*has_full - 16*layers_2*H*has_rq*dr*has_full - 16*layers_5*H*has_rq*dn*has_full - 16*layers_5*H*has_rq*dr*has_full),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight",  part_7 + part_9 - 16*layers_1*D + part_2 + part_10 - 16*layers_3*D*has_full - 16*layers_1*D + part_4 + part_1 + part_7 + part_26 - 16*layers_1*D*has_full - 16*layers_4*D*has_full - 16*layers_2*D - 16*layers_3*D + part_5 - 16*layers_1*D*has_full + 16*layers_6*D*has_full + part_2 - 16*layers_2*D*has_full - 16*layers_5*D*has_full),
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight",  part_61 + part_62 + part_63 + 16*layers_2*dr - 16*layers_1*r - 16*layers_1*dr + part_64 + part_65 + part_66 + 16*layers_3*dr - 16*layers_3*r*has_full - 16*layers_3*dr*has_full - 16*layers_1*r - 16*layers_1*dr + part_67 + 16*layers_2*dr*has_full + part_68 + 16*layers_3*dr*has_full + part_61 + part_62 + part_69 + 16*layers_4*dr - 16*layers_1*r*has_full - 16*layers_1*dr*has_full - 16*layers_4*r*has_full - 16*layers_4*dr*has_full - 16*layers_2*r - 16*layers_2*dr - 16*layers_3*r - 16*layers_3*dr + part_70 + 16*layers_5*dr*has_full - 16*layers_1*r*has_full - 16*layers_1*dr*has_full + part_71 + 16*layers_6*dr*has_full + part_64 + part_65 - 16*layers_2*r*has_full - 16*layers_2*dr*has_full - 16*layers_5*r*has_full - 16*layers_5*dr*has_full),
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default.weight",           part_61 + part_63 - 16*layers_1*r + part_64 + part_66 - 16*layers_3*r*has_full - 16*layers_1*r + part_67 + part_68 + part_61 + part_69 - 16*layers_1*r*has_full - 16*layers_4*r*has_full - 16*layers_2*r - 16*layers_3*r + part_70 - 16*layers_1*r*has_full + part_71 + part_64 - 16*layers_2*r*has_full - 16*layers_5*r*has_full),
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default.weight",           part_29 + part_72 + part_33 + part_73 - 16*layers_1*H*dn - 16*layers_1*H*dv + part_36 + part_74 + part_38 + part_75 - 16*layers_3*H*dn*has_full - 16*layers_3*H*dv*has_full - 16*layers_1*H*dn - 16*layers_1*H*dv + part_43 + part_76 + part_46 + part_77 + part_29 + part_72 + part_47 + part_78 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full - 16*layers_4*H*dn*has_full - 16*layers_4*H*dv*has_full - 16*layers_2*H*dn - 16*layers_2*H*dv - 16*layers_3*H*dn - 16*layers_3*H*dv + part_48 + part_79 - 16*layers_1*H*dn*has_full - 16*layers_1*H*dv*has_full + part_53 + part_80 + part_36 + part_74 - 16*layers_2*H*dn*has_full - 16*layers_2*H*dv*has_full - 16*layers_5*H*dn*has_full - 16*layers_5*H*dv*has_full),
-        ("model.layers.*.self_attn.o_proj.lora_A.default.weight",              part_72 + part_73 - 16*layers_1*H*dv + part_74 + part_75 - 16*layers_3*H*dv*has_full - 16*layers_1*H*dv + part_76 + part_77 + part_72 + part_78 - 16*layers_1*H*dv*has_full - 16*layers_4*H*dv*has_full - 16*layers_2*H*dv - 16*layers_3*H*dv + part_79 - 16*layers_1*H*dv*has_full + part_80 + part_74 - 16*layers_2*H*dv*has_full - 16*layers_5*H*dv*has_full + part_12 + part_14 + part_16 + part_18 + part_19 + part_20),
+        ("model.layers.*.self_attn.q_proj.lora_A.default.weight",              16*layers_1*D*has_rq*has_full + part_3 + part_4 - 16*layers_2*D*has_rq*has_full - 16*layers_1*D*has_rq - 16*layers_1*D*has_full + 16*layers_2*D*has_rq*has_full + 16*layers_3*D*has_rq*has_full + part_5 + 16*layers_1*D*has_rq + part_6 + part_7 - 16*layers_4*D*has_rq*has_full - 16*layers_1*D*has_rq*has_full - 16*layers_2*D*has_full - 16*layers_3*D*has_rq - 16*layers_3*D*has_full - 16*layers_1*D + part_6 + 16*layers_5*D - 16*layers_2*D*has_full - 16*layers_1*D + part_3 + part_1 + 16*L*D + part_4 - 16*layers_4*D*has_full - 16*layers_1*D*has_full - 16*layers_3*D - 16*layers_5*D),
+        ("model.layers.*.self_attn.q_proj.lora_B.default.weight",              16*layers_3*H*has_rq*dn*has_full + 16*layers_3*H*has_rq*dr*has_full + part_8 + 16*layers_4*H*dr*has_full + part_9 + 16*layers_3*H*dr - 16*layers_4*H*has_rq*dn*has_full - 16*layers_4*H*has_rq*dr*has_full - 16*layers_3*H*has_rq*dn - 16*layers_3*H*has_rq*dr - 16*layers_3*H*dn*has_full - 16*layers_3*H*dr*has_full + part_2),
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default.weight",            16*layers_4*D*has_rq*has_full + 16*layers_3*D*has_rq - 16*layers_3*D*has_rq*has_full),
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default.weight",            part_10),
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default.weight",            part_10),
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default.weight",            16*layers_4*H*has_rq*dn*has_full + 16*layers_4*H*has_rq*dr*has_full + 16*layers_3*H*has_rq*dn + 16*layers_3*H*has_rq*dr - 16*layers_3*H*has_rq*dn*has_full - 16*layers_3*H*has_rq*dr*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight",  part_5 + part_7 - 16*layers_3*D*has_full),
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight",  part_11 + 16*layers_4*dr*has_full + part_12 + 16*layers_3*dr - 16*layers_3*r*has_full - 16*layers_3*dr*has_full),
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default.weight",           part_11 + part_12 - 16*layers_3*r*has_full),
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default.weight",           part_8 + part_13 + part_9 + part_14 - 16*layers_3*H*dn*has_full - 16*layers_3*H*dv*has_full),
+        ("model.layers.*.self_attn.o_proj.lora_A.default.weight",              part_13 + part_14 - 16*layers_3*H*dv*has_full + part_2),
         ("model.layers.*.self_attn.o_proj.lora_B.default.weight",              16*L*D),
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj", k_proj_1),

@@ -13,25 +13,25 @@ FLOPs per batch, by regime and convention:
             layers_3*has_placed))*has_C*(max(C, 1) + 1)) * x_over_max_C_1
         + (2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1
-        + (2*(L*D*(2*d*(H + G) + 3*F) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(top + 1) + E - 3*F) +
-            H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) + L*(1
-            - has_C)))) * x
+        + (2*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(top + 1) + E -
+            3*F) - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C))
+            * x
         + (2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1_modulo_x_max_C_1
-        + (2*H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) +
-            L*(1 - has_C))) * xx
+        + (2*(L*H*d - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
+            layers_3*has_placed))*has_C)) * xx
     backward (full, checkpointed under symflops):
         (4*H*d*max(C, 1)*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
             layers_3*has_placed))*has_C*(max(C, 1) + 1)) * x_over_max_C_1
         + (4*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1
-        + (4*(L*D*(2*d*(H + G) + 3*F) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(top + 1) + E - 3*F) +
-            H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) + L*(1
-            - has_C)))) * x
+        + (4*(L*(D*(2*d*(H + G) + 3*F) + H*d) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(top + 1) + E -
+            3*F) - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C))
+            * x
         + (4*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1_modulo_x_max_C_1
-        + (4*H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) +
-            L*(1 - has_C))) * xx
+        + (4*(L*H*d - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
+            layers_3*has_placed))*has_C)) * xx
     forward (full, forward, checkpointed under torch):
         (2*(L*D*(2*d*(H + G) + 3*F) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(E + 1) + E - 3*F))) *
             x_padded
@@ -45,26 +45,25 @@ FLOPs per batch, by regime and convention:
             layers_3*has_placed))*has_C*(max(C, 1) + 1)) * x_over_max_C_1
         + (2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1
-        + (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*G*d) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(top + 1)
-            + E - 3*F) + H*d*(has_C*(has_kinds*(33*L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) +
-            layers_3*has_placed + 32*L)) + 33*L*(1 - has_C)))) * x
+        + (2*(L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H + 32*G)) + D*V + D*(layers_4*(1 - has_moe) +
+            layers_5*has_moe)*(3*M*(top + 1) + E - 3*F) - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 -
+            has_placed) - layers_3*has_placed))*has_C)) * x
         + (2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1_modulo_x_max_C_1
-        + (2*H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) +
-            L*(1 - has_C))) * xx
+        + (2*(L*H*d - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
+            layers_3*has_placed))*has_C)) * xx
     backward (lora under symflops):
         (4*H*d*max(C, 1)*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
             layers_3*has_placed))*has_C*(max(C, 1) + 1)) * x_over_max_C_1
         + (4*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1
-        + (2*(D*V*(L >= 1) + 2*max(0, L - 1)*D*G*d + L*(3*D*F + 64*G*d) + D*H*d*(2*L - (L >= 1)) + D*(layers_4*(1 -
-            has_moe) + layers_5*has_moe)*(3*M*(top + 1) + E - 3*F) + 2*H*d*(has_C*(has_kinds*(33*L - layers_1) + (1 -
-            has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed + 32*L)) + 33*L*(1 - has_C)) + 16*D*(8*L - 3*(L >=
-            1)))) * x
+        + (2*(D*V*(L >= 1) + 2*max(0, L - 1)*D*G*d + L*(2*d*(33*H + 32*G) + 3*D*F) + D*H*d*(2*L - (L >= 1)) +
+            D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(top + 1) + E - 3*F) + 16*D*(8*L - 3*(L >= 1)) -
+            2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C)) * x
         + (4*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1_modulo_x_max_C_1
-        + (4*H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) +
-            L*(1 - has_C))) * xx
+        + (4*(L*H*d - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
+            layers_3*has_placed))*has_C)) * xx
     forward (lora under torch):
         (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(3*M*(E
             + 1) + E - 3*F))) * x_padded
@@ -78,13 +77,12 @@ FLOPs per batch, by regime and convention:
             layers_3*has_placed))*has_C*(max(C, 1) + 1)) * x_over_max_C_1
         + (2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1
-        + (2*(2*L*D*(d*(H + G) + F) + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(M*(3*top + 2) + E - 2*F) +
-            H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) + L*(1
-            - has_C)))) * x
+        + (2*(L*(2*D*(d*(H + G) + F) + H*d) + D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(M*(3*top + 2) + E - 2*F) -
+            H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C)) * x
         + (2*H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed))*has_C) *
             modulo_x_max_C_1_modulo_x_max_C_1
-        + (2*H*d*(has_C*(has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)) +
-            L*(1 - has_C))) * xx
+        + (2*(L*H*d - H*d*(layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) -
+            layers_3*has_placed))*has_C)) * xx
     recomputed (checkpointed under torch):
         (4*L*D*(d*(H + G) + F) + 2*D*(layers_4*(1 - has_moe) + layers_5*has_moe)*(M*(3*E + 2) + E - 2*F)) * x_padded
         + (4*L*H*d) * xx_padded
@@ -219,52 +217,20 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     has_placed = sizes.no_rope_layers is not None
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
-    layers_1 = sum(((i + 1) % P == 0)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
-    layers_3 = sum((i in moe) for i in range(L))
-    layers_4 = sum(((i + 1) % P == 0)*(placed[i] == 0) for i in range(L))
-    layers_5 = sum(((i + 1) % P == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_6 = sum(((i + 1) % P == 0) for i in range(L))
-    layers_7 = sum((placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_8 = sum((placed[i] == 0) for i in range(L))
-    layers_9 = sum((kinds[i] == "chunked_attention") for i in range(L))
-    part_1 = has_C*max(C, 1)**2*has_kinds
-    part_2 = has_C*max(C, 1)*has_kinds
-    part_3 = 1 - has_C*has_kinds
-    part_4 = has_C*max(C, 1)**2*has_placed
-    part_5 = has_C*max(C, 1)*has_placed
-    part_6 = has_C*has_placed + has_C*has_kinds - has_C*has_placed*has_kinds
-    part_7 = has_C*has_placed*has_kinds + 1 - has_C*has_placed - has_C*has_kinds
-    part_8 = has_C*has_placed - has_C*has_placed*has_kinds
-    part_9 = has_C*has_placed*has_kinds + 1 - has_C*has_placed
-    part_10 = has_C*max(C, 1)**2*has_placed*has_kinds
-    part_11 = has_C*max(C, 1)*has_placed*has_kinds
-    part_12 = has_C*has_placed*has_kinds + has_C - has_C*has_placed
-    part_13 = has_C*has_placed + 1 - has_C*has_placed*has_kinds - has_C
-    part_14 = has_C*has_placed*has_kinds + has_C - has_C*has_placed - has_C*has_kinds
-    part_15 = has_C*has_placed + has_C*has_kinds + 1 - has_C*has_placed*has_kinds - has_C
-    part_16 = has_C - has_C*has_kinds
-    part_17 = has_C*has_kinds + 1 - has_C
-    part_18 = layers_2*(1 - has_moe) + layers_3*has_moe
-    part_19 = L - layers_2*(1 - has_moe) - layers_3*has_moe
-    part_20 = layers_4 - layers_1
-    part_21 = layers_5 - layers_1
-    part_22 = layers_1 + layers_6 - layers_5 - layers_4
-    part_23 = layers_7 - layers_1
-    part_24 = layers_1 + layers_8 - layers_7 - layers_4
-    part_25 = layers_9 + layers_1 - layers_7 - layers_5
-    part_26 = L + layers_7 + layers_5 + layers_4 - layers_9 - layers_1 - layers_8 - layers_6
+    layers_1 = sum((kinds[i] == "chunked_attention") for i in range(L))
+    layers_2 = sum(((i + 1) % P == 0) for i in range(L))
+    layers_3 = sum((placed[i] == 0) for i in range(L))
+    layers_4 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_5 = sum((i in moe) for i in range(L))
+    part_1 = has_kinds*(L - layers_1) + (1 - has_kinds)*(layers_2*(1 - has_placed) + layers_3*has_placed)
+    part_2 = layers_4*(1 - has_moe) + layers_5*has_moe
+    part_3 = L - layers_4*(1 - has_moe) - layers_5*has_moe
+    part_4 = layers_1*has_kinds + (1 - has_kinds)*(L - layers_2*(1 - has_placed) - layers_3*has_placed)
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, part_1 + part_2, has_C*has_kinds, part_3, has_C*has_kinds, part_3) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
+    self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     feed_forward_experts_rows_ = (0, 0, 0, top, 0, 0) if pairs == "useful" else (0, 0, 0, E, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    self_attn_pairs_3_ = (0, part_4 + part_1 + part_5 + part_2 - has_C*max(C, 1)**2*has_placed*has_kinds - has_C*max(C, 1)*has_placed*has_kinds, part_6, part_7, part_6, part_7) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, part_4 + part_5 - has_C*max(C, 1)**2*has_placed*has_kinds - has_C*max(C, 1)*has_placed*has_kinds, part_8, part_9, part_8, part_9) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    self_attn_pairs_5_ = (0, part_10 + part_11 + has_C*max(C, 1)**2 + has_C*max(C, 1) - has_C*max(C, 1)**2*has_placed - has_C*max(C, 1)*has_placed, part_12, part_13, part_12, part_13) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    self_attn_pairs_6_ = (0, part_10 + part_11 + has_C*max(C, 1)**2 + has_C*max(C, 1) - has_C*max(C, 1)**2*has_placed - has_C*max(C, 1)**2*has_kinds - has_C*max(C, 1)*has_placed - has_C*max(C, 1)*has_kinds, part_14, part_15, part_14, part_15) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    self_attn_pairs_7_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    self_attn_pairs_8_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1) - has_C*max(C, 1)**2*has_kinds - has_C*max(C, 1)*has_kinds, part_16, part_17, part_16, part_17) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (max(0, L - 1), L))),  # y = xW
@@ -279,34 +245,22 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj",                      text_,             2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                             self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
+        ("model.layers.*.self_attn",                             self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
         ("model.layers.*.self_attn.o_proj",                      text_,             2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",       text_,             32*H*d,   (),              (L, (L, L))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",       text_,             32*D,     (),              (L, (L, L))),  # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,             2*D*E,    (part_18, (part_18, part_18), part_18),  (part_18, (part_18, 0))),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    (part_18, (part_18, part_18), part_18),  (part_18, (part_18, 0))),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    (part_18, (part_18, part_18), part_18),  (part_18, (part_18, 0))),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,             2*D*M,    (part_18, (part_18, part_18), part_18),  (part_18, (part_18, 0))),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,             2*D*M,    (part_18, (part_18, part_18), part_18),  (part_18, (part_18, 0))),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,             2*D*M,    (part_18, (part_18, part_18)),  (part_18, (part_18, 0))),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,             2*D*F,    (part_19, (part_19, part_19), part_19),  (part_19, (part_19, 0))),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,             2*D*F,    (part_19, (part_19, part_19), part_19),  (part_19, (part_19, 0))),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,             2*D*F,    (part_19, (part_19, part_19)),  (part_19, (part_19, 0))),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,  H*d,      (part_20, (part_20, part_20), part_20),  (part_20, (part_20, part_20))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,  H*d,      (part_20, (part_20, part_20), part_20),  (part_20, (part_20, part_20))),  # mix = pv
-        ("model.layers.*.self_attn",                             self_attn_pairs_3_,  H*d,      (part_21, (part_21, part_21), part_21),  (part_21, (part_21, part_21))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_3_,  H*d,      (part_21, (part_21, part_21), part_21),  (part_21, (part_21, part_21))),  # mix = pv
-        ("model.layers.*.self_attn",                             self_attn_pairs_4_,  H*d,      (part_22, (part_22, part_22), part_22),  (part_22, (part_22, part_22))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_4_,  H*d,      (part_22, (part_22, part_22), part_22),  (part_22, (part_22, part_22))),  # mix = pv
-        ("model.layers.*.self_attn",                             self_attn_pairs_5_,  H*d,      (part_23, (part_23, part_23), part_23),  (part_23, (part_23, part_23))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_5_,  H*d,      (part_23, (part_23, part_23), part_23),  (part_23, (part_23, part_23))),  # mix = pv
-        ("model.layers.*.self_attn",                             self_attn_pairs_6_,  H*d,      (part_24, (part_24, part_24), part_24),  (part_24, (part_24, part_24))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_6_,  H*d,      (part_24, (part_24, part_24), part_24),  (part_24, (part_24, part_24))),  # mix = pv
-        ("model.layers.*.self_attn",                             self_attn_pairs_7_,  H*d,      (part_25, (part_25, part_25), part_25),  (part_25, (part_25, part_25))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_7_,  H*d,      (part_25, (part_25, part_25), part_25),  (part_25, (part_25, part_25))),  # mix = pv
-        ("model.layers.*.self_attn",                             self_attn_pairs_8_,  H*d,      (part_26, (part_26, part_26), part_26),  (part_26, (part_26, part_26))),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_8_,  H*d,      (part_26, (part_26, part_26), part_26),  (part_26, (part_26, part_26))),  # mix = pv
+        ("model.layers.*.feed_forward.router",                   text_,             2*D*E,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,             2*D*M,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,             2*D*M,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,             2*D*M,    (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,             2*D*F,    (part_3, (part_3, part_3), part_3),  (part_3, (part_3, 0))),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,             2*D*F,    (part_3, (part_3, part_3), part_3),  (part_3, (part_3, 0))),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,             2*D*F,    (part_3, (part_3, part_3)),  (part_3, (part_3, 0))),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
         ("lm_head",                                              text_,             2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 
@@ -319,378 +273,19 @@ def _parameters(sizes: Sizes) -> Counts:
     s = sizes.interleave_moe_layer_step
     moe = _Null() if sizes.moe_layers is None else sizes.moe_layers
     has_moe = sizes.moe_layers is not None
-    P = sizes.no_rope_layer_interval
-    placed = _Null() if sizes.no_rope_layers is None else sizes.no_rope_layers
-    kinds = _Null() if sizes.layer_types is None else sizes.layer_types
-    layers_1 = sum(((i + 1) % s == 0)*(i in moe)*((i + 1) % P == 0)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0)*((i + 1) % P == 0)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_3 = sum((i in moe)*((i + 1) % P == 0)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_4 = sum(((i + 1) % s == 0)*(i in moe)*((i + 1) % P == 0)*(placed[i] == 0) for i in range(L))
-    layers_5 = sum(((i + 1) % s == 0)*((i + 1) % P == 0)*(placed[i] == 0) for i in range(L))
-    layers_6 = sum((i in moe)*((i + 1) % P == 0)*(placed[i] == 0) for i in range(L))
-    layers_7 = sum(((i + 1) % s == 0)*(i in moe)*((i + 1) % P == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_8 = sum(((i + 1) % s == 0)*((i + 1) % P == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_9 = sum((i in moe)*((i + 1) % P == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_10 = sum(((i + 1) % s == 0)*(i in moe)*((i + 1) % P == 0) for i in range(L))
-    layers_11 = sum(((i + 1) % s == 0)*((i + 1) % P == 0) for i in range(L))
-    layers_12 = sum((i in moe)*((i + 1) % P == 0) for i in range(L))
-    layers_13 = sum(((i + 1) % s == 0)*(i in moe)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_14 = sum(((i + 1) % s == 0)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_15 = sum((i in moe)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_16 = sum(((i + 1) % s == 0)*(i in moe)*(placed[i] == 0) for i in range(L))
-    layers_17 = sum(((i + 1) % s == 0)*(placed[i] == 0) for i in range(L))
-    layers_18 = sum((i in moe)*(placed[i] == 0) for i in range(L))
-    layers_19 = sum(((i + 1) % s == 0)*(i in moe)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_20 = sum(((i + 1) % s == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_21 = sum((i in moe)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_22 = sum(((i + 1) % s == 0)*(i in moe) for i in range(L))
-    layers_23 = sum(((i + 1) % s == 0) for i in range(L))
-    layers_24 = sum((i in moe) for i in range(L))
-    layers_25 = sum(((i + 1) % P == 0)*(placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_26 = sum(((i + 1) % P == 0)*(placed[i] == 0) for i in range(L))
-    layers_27 = sum(((i + 1) % P == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_28 = sum(((i + 1) % P == 0) for i in range(L))
-    layers_29 = sum((placed[i] == 0)*(kinds[i] == "chunked_attention") for i in range(L))
-    layers_30 = sum((placed[i] == 0) for i in range(L))
-    layers_31 = sum((kinds[i] == "chunked_attention") for i in range(L))
+    layers_1 = sum((i in moe) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
     case_1 = act == "prelu"
-    part_1 = layers_1*case_1
-    part_2 = layers_1*case_1*has_moe
-    part_3 = layers_2*case_1
-    part_4 = layers_3*case_1*has_moe
-    part_5 = layers_4*case_1
-    part_6 = layers_4*case_1*has_moe
-    part_7 = layers_2*case_1*has_moe
-    part_8 = layers_5*case_1
-    part_9 = layers_6*case_1*has_moe
-    part_10 = layers_7*case_1
-    part_11 = layers_7*case_1*has_moe
-    part_12 = layers_8*case_1
-    part_13 = layers_9*case_1*has_moe
-    part_14 = layers_10*case_1
-    part_15 = layers_10*case_1*has_moe
-    part_16 = layers_8*case_1*has_moe
-    part_17 = layers_5*case_1*has_moe
-    part_18 = layers_11*case_1
-    part_19 = layers_12*case_1*has_moe
-    part_20 = layers_13*case_1
-    part_21 = layers_13*case_1*has_moe
-    part_22 = layers_14*case_1
-    part_23 = layers_15*case_1*has_moe
-    part_24 = layers_16*case_1
-    part_25 = layers_16*case_1*has_moe
-    part_26 = layers_14*case_1*has_moe
-    part_27 = layers_17*case_1
-    part_28 = layers_18*case_1*has_moe
-    part_29 = layers_19*case_1
-    part_30 = layers_19*case_1*has_moe
-    part_31 = layers_20*case_1
-    part_32 = layers_21*case_1*has_moe
-    part_33 = layers_22*case_1
-    part_34 = layers_22*case_1*has_moe
-    part_35 = layers_20*case_1*has_moe
-    part_36 = layers_17*case_1*has_moe
-    part_37 = layers_11*case_1*has_moe
     case_2 = act == "xielu"
-    part_38 = layers_1*case_2
-    part_39 = layers_1*case_2*has_moe
-    part_40 = layers_2*case_2
-    part_41 = part_39 + part_40 - layers_2*case_2*has_moe - layers_1*case_2
-    part_42 = layers_3*case_2*has_moe
-    part_43 = part_42 - layers_1*case_2*has_moe
-    part_44 = layers_4*case_2
-    part_45 = part_44 - layers_1*case_2
-    part_46 = layers_4*case_2*has_moe
-    part_47 = layers_2*case_2*has_moe
-    part_48 = layers_5*case_2
-    part_49 = part_46 + part_47 + part_38 + part_48 - layers_1*case_2*has_moe - layers_5*case_2*has_moe - layers_4*case_2 - layers_2*case_2
-    part_50 = layers_6*case_2*has_moe
-    part_51 = part_39 + part_50 - layers_3*case_2*has_moe - layers_4*case_2*has_moe
-    part_52 = layers_7*case_2
-    part_53 = part_52 - layers_1*case_2
-    part_54 = layers_7*case_2*has_moe
-    part_55 = layers_8*case_2
-    part_56 = part_54 + part_47 + part_38 + part_55 - layers_1*case_2*has_moe - layers_8*case_2*has_moe - layers_7*case_2 - layers_2*case_2
-    part_57 = layers_9*case_2*has_moe
-    part_58 = part_39 + part_57 - layers_3*case_2*has_moe - layers_7*case_2*has_moe
-    part_59 = layers_10*case_2
-    part_60 = part_38 + part_59 - layers_7*case_2 - layers_4*case_2
-    part_61 = layers_10*case_2*has_moe
-    part_62 = layers_8*case_2*has_moe
-    part_63 = layers_5*case_2*has_moe
-    part_64 = layers_11*case_2
-    part_65 = part_39 + part_61 + part_62 + part_63 + part_52 + part_44 + part_40 + part_64 - layers_7*case_2*has_moe - layers_4*case_2*has_moe - layers_2*case_2*has_moe - layers_11*case_2*has_moe - layers_1*case_2 - layers_10*case_2 - layers_8*case_2 - layers_5*case_2
-    part_66 = layers_12*case_2*has_moe
-    part_67 = part_42 + part_54 + part_46 + part_66 - layers_1*case_2*has_moe - layers_9*case_2*has_moe - layers_6*case_2*has_moe - layers_10*case_2*has_moe
-    part_68 = layers_13*case_2
-    part_69 = part_68 - layers_1*case_2
-    part_70 = layers_13*case_2*has_moe
-    part_71 = layers_14*case_2
-    part_72 = part_70 + part_47 + part_38 + part_71 - layers_1*case_2*has_moe - layers_14*case_2*has_moe - layers_13*case_2 - layers_2*case_2
-    part_73 = layers_15*case_2*has_moe
-    part_74 = part_73 + part_39 - layers_3*case_2*has_moe - layers_13*case_2*has_moe
-    part_75 = layers_16*case_2
-    part_76 = part_38 + part_75 - layers_13*case_2 - layers_4*case_2
-    part_77 = layers_16*case_2*has_moe
-    part_78 = layers_14*case_2*has_moe
-    part_79 = layers_17*case_2
-    part_80 = part_39 + part_77 + part_78 + part_63 + part_68 + part_44 + part_40 + part_79 - layers_13*case_2*has_moe - layers_4*case_2*has_moe - layers_2*case_2*has_moe - layers_17*case_2*has_moe - layers_1*case_2 - layers_16*case_2 - layers_14*case_2 - layers_5*case_2
-    part_81 = layers_18*case_2*has_moe
-    part_82 = part_42 + part_70 + part_81 + part_46 - layers_15*case_2*has_moe - layers_1*case_2*has_moe - layers_6*case_2*has_moe - layers_16*case_2*has_moe
-    part_83 = layers_19*case_2
-    part_84 = part_38 + part_83 - layers_13*case_2 - layers_7*case_2
-    part_85 = layers_19*case_2*has_moe
-    part_86 = layers_20*case_2
-    part_87 = part_39 + part_85 + part_78 + part_62 + part_68 + part_52 + part_40 + part_86 - layers_13*case_2*has_moe - layers_7*case_2*has_moe - layers_2*case_2*has_moe - layers_20*case_2*has_moe - layers_1*case_2 - layers_19*case_2 - layers_14*case_2 - layers_8*case_2
-    part_88 = layers_21*case_2*has_moe
-    part_89 = part_88 + part_42 + part_70 + part_54 - layers_15*case_2*has_moe - layers_1*case_2*has_moe - layers_9*case_2*has_moe - layers_19*case_2*has_moe
-    part_90 = layers_22*case_2
-    part_91 = part_68 + part_52 + part_44 + part_90 - layers_1*case_2 - layers_19*case_2 - layers_16*case_2 - layers_10*case_2
-    part_92 = layers_22*case_2*has_moe
-    part_93 = layers_20*case_2*has_moe
-    part_94 = layers_17*case_2*has_moe
-    part_95 = layers_11*case_2*has_moe
-    part_96 = part_70 + part_54 + part_46 + part_92 + part_47 + part_93 + part_94 + part_95 + part_38 + part_83 + part_75 + part_59 + part_71 + part_55 + part_48 + layers_23*case_2 - layers_1*case_2*has_moe - layers_19*case_2*has_moe - layers_16*case_2*has_moe - layers_10*case_2*has_moe - layers_14*case_2*has_moe - layers_8*case_2*has_moe - layers_5*case_2*has_moe - layers_23*case_2*has_moe - layers_13*case_2 - layers_7*case_2 - layers_4*case_2 - layers_22*case_2 - layers_2*case_2 - layers_20*case_2 - layers_17*case_2 - layers_11*case_2
-    part_97 = layers_24*case_2*has_moe + part_73 + part_39 + part_57 + part_85 + part_50 + part_77 + part_61 - layers_21*case_2*has_moe - layers_3*case_2*has_moe - layers_13*case_2*has_moe - layers_7*case_2*has_moe - layers_18*case_2*has_moe - layers_4*case_2*has_moe - layers_12*case_2*has_moe - layers_22*case_2*has_moe
-    part_98 = layers_1*D*E
-    part_99 = layers_1*D*E*has_moe
-    part_100 = layers_2*D*E
-    part_101 = layers_3*D*E*has_moe
-    part_102 = layers_4*D*E
-    part_103 = layers_4*D*E*has_moe
-    part_104 = layers_2*D*E*has_moe
-    part_105 = layers_5*D*E
-    part_106 = layers_6*D*E*has_moe
-    part_107 = layers_7*D*E
-    part_108 = layers_7*D*E*has_moe
-    part_109 = layers_8*D*E
-    part_110 = layers_9*D*E*has_moe
-    part_111 = layers_10*D*E
-    part_112 = layers_10*D*E*has_moe
-    part_113 = layers_8*D*E*has_moe
-    part_114 = layers_5*D*E*has_moe
-    part_115 = layers_13*D*E
-    part_116 = layers_13*D*E*has_moe
-    part_117 = layers_14*D*E
-    part_118 = layers_15*D*E*has_moe
-    part_119 = layers_16*D*E
-    part_120 = layers_16*D*E*has_moe
-    part_121 = layers_14*D*E*has_moe
-    part_122 = layers_19*D*E
-    part_123 = layers_19*D*E*has_moe
-    part_124 = 2*layers_1*D*M*E
-    part_125 = 2*layers_1*D*M*E*has_moe
-    part_126 = 2*layers_2*D*M*E
-    part_127 = 2*layers_3*D*M*E*has_moe
-    part_128 = 2*layers_4*D*M*E
-    part_129 = 2*layers_4*D*M*E*has_moe
-    part_130 = 2*layers_2*D*M*E*has_moe
-    part_131 = 2*layers_5*D*M*E
-    part_132 = 2*layers_6*D*M*E*has_moe
-    part_133 = 2*layers_7*D*M*E
-    part_134 = 2*layers_7*D*M*E*has_moe
-    part_135 = 2*layers_8*D*M*E
-    part_136 = 2*layers_9*D*M*E*has_moe
-    part_137 = 2*layers_10*D*M*E
-    part_138 = 2*layers_10*D*M*E*has_moe
-    part_139 = 2*layers_8*D*M*E*has_moe
-    part_140 = 2*layers_5*D*M*E*has_moe
-    part_141 = 2*layers_13*D*M*E
-    part_142 = 2*layers_13*D*M*E*has_moe
-    part_143 = 2*layers_14*D*M*E
-    part_144 = 2*layers_15*D*M*E*has_moe
-    part_145 = 2*layers_16*D*M*E
-    part_146 = 2*layers_16*D*M*E*has_moe
-    part_147 = 2*layers_14*D*M*E*has_moe
-    part_148 = 2*layers_19*D*M*E
-    part_149 = 2*layers_19*D*M*E*has_moe
-    part_150 = layers_1*D*M*E
-    part_151 = layers_1*D*M*E*has_moe
-    part_152 = layers_2*D*M*E
-    part_153 = layers_3*D*M*E*has_moe
-    part_154 = layers_4*D*M*E
-    part_155 = layers_4*D*M*E*has_moe
-    part_156 = layers_2*D*M*E*has_moe
-    part_157 = layers_5*D*M*E
-    part_158 = layers_6*D*M*E*has_moe
-    part_159 = layers_7*D*M*E
-    part_160 = layers_7*D*M*E*has_moe
-    part_161 = layers_8*D*M*E
-    part_162 = layers_9*D*M*E*has_moe
-    part_163 = layers_10*D*M*E
-    part_164 = layers_10*D*M*E*has_moe
-    part_165 = layers_8*D*M*E*has_moe
-    part_166 = layers_5*D*M*E*has_moe
-    part_167 = layers_13*D*M*E
-    part_168 = layers_13*D*M*E*has_moe
-    part_169 = layers_14*D*M*E
-    part_170 = layers_15*D*M*E*has_moe
-    part_171 = layers_16*D*M*E
-    part_172 = layers_16*D*M*E*has_moe
-    part_173 = layers_14*D*M*E*has_moe
-    part_174 = layers_19*D*M*E
-    part_175 = layers_19*D*M*E*has_moe
-    part_176 = layers_1*D*M
-    part_177 = layers_1*D*M*has_moe
-    part_178 = layers_2*D*M
-    part_179 = part_177 + part_178 - layers_2*D*M*has_moe - layers_1*D*M
-    part_180 = layers_3*D*M*has_moe
-    part_181 = part_180 - layers_1*D*M*has_moe
-    part_182 = layers_4*D*M
-    part_183 = part_182 - layers_1*D*M
-    part_184 = layers_4*D*M*has_moe
-    part_185 = layers_2*D*M*has_moe
-    part_186 = layers_5*D*M
-    part_187 = part_184 + part_185 + part_176 + part_186 - layers_1*D*M*has_moe - layers_5*D*M*has_moe - layers_4*D*M - layers_2*D*M
-    part_188 = layers_6*D*M*has_moe
-    part_189 = part_177 + part_188 - layers_3*D*M*has_moe - layers_4*D*M*has_moe
-    part_190 = layers_7*D*M
-    part_191 = part_190 - layers_1*D*M
-    part_192 = layers_7*D*M*has_moe
-    part_193 = layers_8*D*M
-    part_194 = part_192 + part_185 + part_176 + part_193 - layers_1*D*M*has_moe - layers_8*D*M*has_moe - layers_7*D*M - layers_2*D*M
-    part_195 = layers_9*D*M*has_moe
-    part_196 = part_177 + part_195 - layers_3*D*M*has_moe - layers_7*D*M*has_moe
-    part_197 = layers_10*D*M
-    part_198 = part_176 + part_197 - layers_7*D*M - layers_4*D*M
-    part_199 = layers_10*D*M*has_moe
-    part_200 = layers_8*D*M*has_moe
-    part_201 = layers_5*D*M*has_moe
-    part_202 = part_177 + part_199 + part_200 + part_201 + part_190 + part_182 + part_178 + layers_11*D*M - layers_7*D*M*has_moe - layers_4*D*M*has_moe - layers_2*D*M*has_moe - layers_11*D*M*has_moe - layers_1*D*M - layers_10*D*M - layers_8*D*M - layers_5*D*M
-    part_203 = part_180 + part_192 + part_184 + layers_12*D*M*has_moe - layers_1*D*M*has_moe - layers_9*D*M*has_moe - layers_6*D*M*has_moe - layers_10*D*M*has_moe
-    part_204 = layers_13*D*M
-    part_205 = part_204 - layers_1*D*M
-    part_206 = layers_13*D*M*has_moe
-    part_207 = layers_14*D*M
-    part_208 = part_206 + part_185 + part_176 + part_207 - layers_1*D*M*has_moe - layers_14*D*M*has_moe - layers_13*D*M - layers_2*D*M
-    part_209 = layers_15*D*M*has_moe
-    part_210 = part_209 + part_177 - layers_3*D*M*has_moe - layers_13*D*M*has_moe
-    part_211 = layers_16*D*M
-    part_212 = part_176 + part_211 - layers_13*D*M - layers_4*D*M
-    part_213 = layers_16*D*M*has_moe
-    part_214 = layers_14*D*M*has_moe
-    part_215 = part_177 + part_213 + part_214 + part_201 + part_204 + part_182 + part_178 + layers_17*D*M - layers_13*D*M*has_moe - layers_4*D*M*has_moe - layers_2*D*M*has_moe - layers_17*D*M*has_moe - layers_1*D*M - layers_16*D*M - layers_14*D*M - layers_5*D*M
-    part_216 = part_180 + part_206 + layers_18*D*M*has_moe + part_184 - layers_15*D*M*has_moe - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_16*D*M*has_moe
-    part_217 = layers_19*D*M
-    part_218 = part_176 + part_217 - layers_13*D*M - layers_7*D*M
-    part_219 = layers_19*D*M*has_moe
-    part_220 = part_177 + part_219 + part_214 + part_200 + part_204 + part_190 + part_178 + layers_20*D*M - layers_13*D*M*has_moe - layers_7*D*M*has_moe - layers_2*D*M*has_moe - layers_20*D*M*has_moe - layers_1*D*M - layers_19*D*M - layers_14*D*M - layers_8*D*M
-    part_221 = layers_21*D*M*has_moe + part_180 + part_206 + part_192 - layers_15*D*M*has_moe - layers_1*D*M*has_moe - layers_9*D*M*has_moe - layers_19*D*M*has_moe
-    part_222 = part_204 + part_190 + part_182 + layers_22*D*M - layers_1*D*M - layers_19*D*M - layers_16*D*M - layers_10*D*M
-    part_223 = part_206 + part_192 + part_184 + layers_22*D*M*has_moe + part_185 + layers_20*D*M*has_moe + layers_17*D*M*has_moe + layers_11*D*M*has_moe + part_176 + part_217 + part_211 + part_197 + part_207 + part_193 + part_186 + layers_23*D*M - layers_1*D*M*has_moe - layers_19*D*M*has_moe - layers_16*D*M*has_moe - layers_10*D*M*has_moe - layers_14*D*M*has_moe - layers_8*D*M*has_moe - layers_5*D*M*has_moe - layers_23*D*M*has_moe - layers_13*D*M - layers_7*D*M - layers_4*D*M - layers_22*D*M - layers_2*D*M - layers_20*D*M - layers_17*D*M - layers_11*D*M
-    part_224 = layers_24*D*M*has_moe + part_209 + part_177 + part_195 + part_219 + part_188 + part_213 + part_199 - layers_21*D*M*has_moe - layers_3*D*M*has_moe - layers_13*D*M*has_moe - layers_7*D*M*has_moe - layers_18*D*M*has_moe - layers_4*D*M*has_moe - layers_12*D*M*has_moe - layers_22*D*M*has_moe
-    part_225 = layers_2*D*F*has_moe
-    part_226 = part_225 - layers_1*D*F*has_moe
-    part_227 = layers_1*D*F*has_moe
-    part_228 = layers_3*D*F
-    part_229 = part_227 + part_228 - layers_3*D*F*has_moe - layers_1*D*F
-    part_230 = layers_1*D*F
-    part_231 = layers_25*D*F
-    part_232 = part_230 + part_231 - layers_3*D*F - layers_2*D*F
-    part_233 = layers_5*D*F*has_moe
-    part_234 = part_227 + part_233 - layers_4*D*F*has_moe - layers_2*D*F*has_moe
-    part_235 = layers_3*D*F*has_moe
-    part_236 = layers_4*D*F*has_moe
-    part_237 = layers_6*D*F
-    part_238 = part_235 + part_236 + part_230 + part_237 - layers_1*D*F*has_moe - layers_6*D*F*has_moe - layers_3*D*F - layers_4*D*F
-    part_239 = layers_4*D*F
-    part_240 = layers_2*D*F
-    part_241 = layers_26*D*F
-    part_242 = part_228 + part_239 + part_240 + part_241 - layers_1*D*F - layers_6*D*F - layers_25*D*F - layers_5*D*F
-    part_243 = layers_8*D*F*has_moe
-    part_244 = part_227 + part_243 - layers_7*D*F*has_moe - layers_2*D*F*has_moe
-    part_245 = layers_7*D*F*has_moe
-    part_246 = layers_9*D*F
-    part_247 = part_235 + part_245 + part_230 + part_246 - layers_1*D*F*has_moe - layers_9*D*F*has_moe - layers_3*D*F - layers_7*D*F
-    part_248 = layers_7*D*F
-    part_249 = layers_27*D*F
-    part_250 = part_228 + part_248 + part_240 + part_249 - layers_1*D*F - layers_9*D*F - layers_25*D*F - layers_8*D*F
-    part_251 = part_245 + part_236 + part_225 + layers_11*D*F*has_moe - layers_1*D*F*has_moe - layers_10*D*F*has_moe - layers_8*D*F*has_moe - layers_5*D*F*has_moe
-    part_252 = layers_9*D*F*has_moe
-    part_253 = layers_6*D*F*has_moe
-    part_254 = layers_10*D*F*has_moe
-    part_255 = layers_12*D*F
-    part_256 = part_227 + part_252 + part_253 + part_254 + part_228 + part_248 + part_239 + part_255 - layers_3*D*F*has_moe - layers_7*D*F*has_moe - layers_4*D*F*has_moe - layers_12*D*F*has_moe - layers_1*D*F - layers_9*D*F - layers_6*D*F - layers_10*D*F
-    part_257 = layers_10*D*F
-    part_258 = layers_8*D*F
-    part_259 = layers_5*D*F
-    part_260 = part_230 + part_246 + part_237 + part_257 + part_231 + part_258 + part_259 + layers_28*D*F - layers_3*D*F - layers_7*D*F - layers_4*D*F - layers_12*D*F - layers_2*D*F - layers_27*D*F - layers_26*D*F - layers_11*D*F
-    part_261 = layers_14*D*F*has_moe
-    part_262 = part_227 + part_261 - layers_13*D*F*has_moe - layers_2*D*F*has_moe
-    part_263 = layers_13*D*F*has_moe
-    part_264 = layers_15*D*F
-    part_265 = part_235 + part_263 + part_264 + part_230 - layers_15*D*F*has_moe - layers_1*D*F*has_moe - layers_3*D*F - layers_13*D*F
-    part_266 = layers_13*D*F
-    part_267 = layers_29*D*F
-    part_268 = part_228 + part_266 + part_267 + part_240 - layers_15*D*F - layers_1*D*F - layers_25*D*F - layers_14*D*F
-    part_269 = part_263 + part_236 + part_225 + layers_17*D*F*has_moe - layers_1*D*F*has_moe - layers_16*D*F*has_moe - layers_14*D*F*has_moe - layers_5*D*F*has_moe
-    part_270 = layers_15*D*F*has_moe
-    part_271 = layers_16*D*F*has_moe
-    part_272 = layers_18*D*F
-    part_273 = part_270 + part_227 + part_253 + part_271 + part_228 + part_266 + part_272 + part_239 - layers_3*D*F*has_moe - layers_13*D*F*has_moe - layers_18*D*F*has_moe - layers_4*D*F*has_moe - layers_15*D*F - layers_1*D*F - layers_6*D*F - layers_16*D*F
-    part_274 = layers_16*D*F
-    part_275 = layers_14*D*F
-    part_276 = part_264 + part_230 + part_237 + part_274 + part_231 + part_275 + layers_30*D*F + part_259 - layers_3*D*F - layers_13*D*F - layers_18*D*F - layers_4*D*F - layers_29*D*F - layers_2*D*F - layers_26*D*F - layers_17*D*F
-    part_277 = part_263 + part_245 + part_225 + layers_20*D*F*has_moe - layers_1*D*F*has_moe - layers_19*D*F*has_moe - layers_14*D*F*has_moe - layers_8*D*F*has_moe
-    part_278 = layers_19*D*F*has_moe
-    part_279 = layers_21*D*F
-    part_280 = part_270 + part_227 + part_252 + part_278 + part_279 + part_228 + part_266 + part_248 - layers_21*D*F*has_moe - layers_3*D*F*has_moe - layers_13*D*F*has_moe - layers_7*D*F*has_moe - layers_15*D*F - layers_1*D*F - layers_9*D*F - layers_19*D*F
-    part_281 = layers_19*D*F
-    part_282 = part_264 + part_230 + part_246 + part_281 + layers_31*D*F + part_231 + part_275 + part_258 - layers_21*D*F - layers_3*D*F - layers_13*D*F - layers_7*D*F - layers_29*D*F - layers_2*D*F - layers_27*D*F - layers_20*D*F
-    part_283 = part_227 + part_278 + part_271 + part_254 + part_261 + part_243 + part_233 + layers_23*D*F*has_moe - layers_13*D*F*has_moe - layers_7*D*F*has_moe - layers_4*D*F*has_moe - layers_22*D*F*has_moe - layers_2*D*F*has_moe - layers_20*D*F*has_moe - layers_17*D*F*has_moe - layers_11*D*F*has_moe
-    part_284 = layers_21*D*F*has_moe + part_235 + part_263 + part_245 + layers_18*D*F*has_moe + part_236 + layers_12*D*F*has_moe + layers_22*D*F*has_moe + layers_24*D*F + part_264 + part_230 + part_246 + part_281 + part_237 + part_274 + part_257 - layers_24*D*F*has_moe - layers_15*D*F*has_moe - layers_1*D*F*has_moe - layers_9*D*F*has_moe - layers_19*D*F*has_moe - layers_6*D*F*has_moe - layers_16*D*F*has_moe - layers_10*D*F*has_moe - layers_21*D*F - layers_3*D*F - layers_13*D*F - layers_7*D*F - layers_18*D*F - layers_4*D*F - layers_12*D*F - layers_22*D*F
-    part_285 = L*D*F + part_279 + part_228 + part_266 + part_248 + part_272 + part_239 + part_255 + layers_22*D*F + part_267 + part_240 + part_249 + layers_20*D*F + part_241 + layers_17*D*F + layers_11*D*F - layers_24*D*F - layers_15*D*F - layers_1*D*F - layers_9*D*F - layers_19*D*F - layers_6*D*F - layers_16*D*F - layers_10*D*F - layers_31*D*F - layers_25*D*F - layers_14*D*F - layers_8*D*F - layers_30*D*F - layers_5*D*F - layers_28*D*F - layers_23*D*F
-    part_286 = layers_3*case_1
-    part_287 = layers_25*case_1
-    part_288 = layers_6*case_1
-    part_289 = layers_26*case_1
-    part_290 = layers_9*case_1
-    part_291 = layers_27*case_1
-    part_292 = layers_12*case_1
-    part_293 = layers_15*case_1
-    part_294 = layers_29*case_1
-    part_295 = layers_18*case_1
-    part_296 = layers_21*case_1
-    part_297 = part_47 - layers_1*case_2*has_moe
-    part_298 = layers_3*case_2
-    part_299 = part_39 + part_298 - layers_3*case_2*has_moe - layers_1*case_2
-    part_300 = layers_25*case_2
-    part_301 = part_38 + part_300 - layers_3*case_2 - layers_2*case_2
-    part_302 = part_39 + part_63 - layers_4*case_2*has_moe - layers_2*case_2*has_moe
-    part_303 = layers_6*case_2
-    part_304 = part_42 + part_46 + part_38 + part_303 - layers_1*case_2*has_moe - layers_6*case_2*has_moe - layers_3*case_2 - layers_4*case_2
-    part_305 = layers_26*case_2
-    part_306 = part_298 + part_44 + part_40 + part_305 - layers_1*case_2 - layers_6*case_2 - layers_25*case_2 - layers_5*case_2
-    part_307 = part_39 + part_62 - layers_7*case_2*has_moe - layers_2*case_2*has_moe
-    part_308 = layers_9*case_2
-    part_309 = part_42 + part_54 + part_38 + part_308 - layers_1*case_2*has_moe - layers_9*case_2*has_moe - layers_3*case_2 - layers_7*case_2
-    part_310 = layers_27*case_2
-    part_311 = part_298 + part_52 + part_40 + part_310 - layers_1*case_2 - layers_9*case_2 - layers_25*case_2 - layers_8*case_2
-    part_312 = part_54 + part_46 + part_47 + part_95 - layers_1*case_2*has_moe - layers_10*case_2*has_moe - layers_8*case_2*has_moe - layers_5*case_2*has_moe
-    part_313 = layers_12*case_2
-    part_314 = part_39 + part_57 + part_50 + part_61 + part_298 + part_52 + part_44 + part_313 - layers_3*case_2*has_moe - layers_7*case_2*has_moe - layers_4*case_2*has_moe - layers_12*case_2*has_moe - layers_1*case_2 - layers_9*case_2 - layers_6*case_2 - layers_10*case_2
-    part_315 = part_38 + part_308 + part_303 + part_59 + part_300 + part_55 + part_48 + layers_28*case_2 - layers_3*case_2 - layers_7*case_2 - layers_4*case_2 - layers_12*case_2 - layers_2*case_2 - layers_27*case_2 - layers_26*case_2 - layers_11*case_2
-    part_316 = part_39 + part_78 - layers_13*case_2*has_moe - layers_2*case_2*has_moe
-    part_317 = layers_15*case_2
-    part_318 = part_42 + part_70 + part_317 + part_38 - layers_15*case_2*has_moe - layers_1*case_2*has_moe - layers_3*case_2 - layers_13*case_2
-    part_319 = layers_29*case_2
-    part_320 = part_298 + part_68 + part_319 + part_40 - layers_15*case_2 - layers_1*case_2 - layers_25*case_2 - layers_14*case_2
-    part_321 = part_70 + part_46 + part_47 + part_94 - layers_1*case_2*has_moe - layers_16*case_2*has_moe - layers_14*case_2*has_moe - layers_5*case_2*has_moe
-    part_322 = layers_18*case_2
-    part_323 = part_73 + part_39 + part_50 + part_77 + part_298 + part_68 + part_322 + part_44 - layers_3*case_2*has_moe - layers_13*case_2*has_moe - layers_18*case_2*has_moe - layers_4*case_2*has_moe - layers_15*case_2 - layers_1*case_2 - layers_6*case_2 - layers_16*case_2
-    part_324 = part_317 + part_38 + part_303 + part_75 + part_300 + part_71 + layers_30*case_2 + part_48 - layers_3*case_2 - layers_13*case_2 - layers_18*case_2 - layers_4*case_2 - layers_29*case_2 - layers_2*case_2 - layers_26*case_2 - layers_17*case_2
-    part_325 = part_70 + part_54 + part_47 + part_93 - layers_1*case_2*has_moe - layers_19*case_2*has_moe - layers_14*case_2*has_moe - layers_8*case_2*has_moe
-    part_326 = layers_21*case_2
-    part_327 = part_73 + part_39 + part_57 + part_85 + part_326 + part_298 + part_68 + part_52 - layers_21*case_2*has_moe - layers_3*case_2*has_moe - layers_13*case_2*has_moe - layers_7*case_2*has_moe - layers_15*case_2 - layers_1*case_2 - layers_9*case_2 - layers_19*case_2
-    part_328 = part_317 + part_38 + part_308 + part_83 + layers_31*case_2 + part_300 + part_71 + part_55 - layers_21*case_2 - layers_3*case_2 - layers_13*case_2 - layers_7*case_2 - layers_29*case_2 - layers_2*case_2 - layers_27*case_2 - layers_20*case_2
-    part_329 = part_39 + part_85 + part_77 + part_61 + part_78 + part_62 + part_63 + layers_23*case_2*has_moe - layers_13*case_2*has_moe - layers_7*case_2*has_moe - layers_4*case_2*has_moe - layers_22*case_2*has_moe - layers_2*case_2*has_moe - layers_20*case_2*has_moe - layers_17*case_2*has_moe - layers_11*case_2*has_moe
-    part_330 = part_88 + part_42 + part_70 + part_54 + part_81 + part_46 + part_66 + part_92 + layers_24*case_2 + part_317 + part_38 + part_308 + part_83 + part_303 + part_75 + part_59 - layers_24*case_2*has_moe - layers_15*case_2*has_moe - layers_1*case_2*has_moe - layers_9*case_2*has_moe - layers_19*case_2*has_moe - layers_6*case_2*has_moe - layers_16*case_2*has_moe - layers_10*case_2*has_moe - layers_21*case_2 - layers_3*case_2 - layers_13*case_2 - layers_7*case_2 - layers_18*case_2 - layers_4*case_2 - layers_12*case_2 - layers_22*case_2
-    part_331 = L*case_2 + part_326 + part_298 + part_68 + part_52 + part_322 + part_44 + part_313 + part_90 + part_319 + part_40 + part_310 + part_86 + part_305 + part_79 + part_64 - layers_24*case_2 - layers_15*case_2 - layers_1*case_2 - layers_9*case_2 - layers_19*case_2 - layers_6*case_2 - layers_16*case_2 - layers_10*case_2 - layers_31*case_2 - layers_25*case_2 - layers_14*case_2 - layers_8*case_2 - layers_30*case_2 - layers_5*case_2 - layers_28*case_2 - layers_23*case_2
+    part_1 = layers_1*case_2*has_moe + layers_2*case_2 - layers_2*case_2*has_moe
+    part_2 = layers_1*D*M*has_moe + layers_2*D*M - layers_2*D*M*has_moe
+    part_3 = layers_2*D*F*has_moe + L*D*F - layers_1*D*F*has_moe - layers_2*D*F
+    part_4 = layers_2*case_2*has_moe + L*case_2 - layers_1*case_2*has_moe - layers_2*case_2
     k_proj_1: Counts = [("weight", L*D*G*d), ("bias", L*G*d*biased)]
     act_fn_1: Counts = [
-        ("weight",   part_1 + part_2 + part_3 - layers_2*case_1*has_moe - layers_1*case_1 + part_4 - layers_1*case_1*has_moe + part_5 - layers_1*case_1 + part_6 + part_7 + part_1 + part_8 - layers_1*case_1*has_moe - layers_5*case_1*has_moe - layers_4*case_1 - layers_2*case_1 + part_2 + part_9 - layers_3*case_1*has_moe - layers_4*case_1*has_moe + part_10 - layers_1*case_1 + part_11 + part_7 + part_1 + part_12 - layers_1*case_1*has_moe - layers_8*case_1*has_moe - layers_7*case_1 - layers_2*case_1 + part_2 + part_13 - layers_3*case_1*has_moe - layers_7*case_1*has_moe + part_1 + part_14 - layers_7*case_1 - layers_4*case_1 + part_2 + part_15 + part_16 + part_17 + part_10 + part_5 + part_3 + part_18 - layers_7*case_1*has_moe - layers_4*case_1*has_moe - layers_2*case_1*has_moe - layers_11*case_1*has_moe - layers_1*case_1 - layers_10*case_1 - layers_8*case_1 - layers_5*case_1 + part_4 + part_11 + part_6 + part_19 - layers_1*case_1*has_moe - layers_9*case_1*has_moe - layers_6*case_1*has_moe - layers_10*case_1*has_moe + part_20 - layers_1*case_1 + part_21 + part_7 + part_1 + part_22 - layers_1*case_1*has_moe - layers_14*case_1*has_moe - layers_13*case_1 - layers_2*case_1 + part_23 + part_2 - layers_3*case_1*has_moe - layers_13*case_1*has_moe + part_1 + part_24 - layers_13*case_1 - layers_4*case_1 + part_2 + part_25 + part_26 + part_17 + part_20 + part_5 + part_3 + part_27 - layers_13*case_1*has_moe - layers_4*case_1*has_moe - layers_2*case_1*has_moe - layers_17*case_1*has_moe - layers_1*case_1 - layers_16*case_1 - layers_14*case_1 - layers_5*case_1 + part_4 + part_21 + part_28 + part_6 - layers_15*case_1*has_moe - layers_1*case_1*has_moe - layers_6*case_1*has_moe - layers_16*case_1*has_moe + part_1 + part_29 - layers_13*case_1 - layers_7*case_1 + part_2 + part_30 + part_26 + part_16 + part_20 + part_10 + part_3 + part_31 - layers_13*case_1*has_moe - layers_7*case_1*has_moe - layers_2*case_1*has_moe - layers_20*case_1*has_moe - layers_1*case_1 - layers_19*case_1 - layers_14*case_1 - layers_8*case_1 + part_32 + part_4 + part_21 + part_11 - layers_15*case_1*has_moe - layers_1*case_1*has_moe - layers_9*case_1*has_moe - layers_19*case_1*has_moe + part_20 + part_10 + part_5 + part_33 - layers_1*case_1 - layers_19*case_1 - layers_16*case_1 - layers_10*case_1 + part_21 + part_11 + part_6 + part_34 + part_7 + part_35 + part_36 + part_37 + part_1 + part_29 + part_24 + part_14 + part_22 + part_12 + part_8 + layers_23*case_1 - layers_1*case_1*has_moe - layers_19*case_1*has_moe - layers_16*case_1*has_moe - layers_10*case_1*has_moe - layers_14*case_1*has_moe - layers_8*case_1*has_moe - layers_5*case_1*has_moe - layers_23*case_1*has_moe - layers_13*case_1 - layers_7*case_1 - layers_4*case_1 - layers_22*case_1 - layers_2*case_1 - layers_20*case_1 - layers_17*case_1 - layers_11*case_1 + layers_24*case_1*has_moe + part_23 + part_2 + part_13 + part_30 + part_9 + part_25 + part_15 - layers_21*case_1*has_moe - layers_3*case_1*has_moe - layers_13*case_1*has_moe - layers_7*case_1*has_moe - layers_18*case_1*has_moe - layers_4*case_1*has_moe - layers_12*case_1*has_moe - layers_22*case_1*has_moe),
-        ("alpha_p",  part_38 + part_41 + part_43 + part_45 + part_49 + part_51 + part_53 + part_56 + part_58 + part_60 + part_65 + part_67 + part_69 + part_72 + part_74 + part_76 + part_80 + part_82 + part_84 + part_87 + part_89 + part_91 + part_96 + part_97),
-        ("alpha_n",  part_38 + part_41 + part_43 + part_45 + part_49 + part_51 + part_53 + part_56 + part_58 + part_60 + part_65 + part_67 + part_69 + part_72 + part_74 + part_76 + part_80 + part_82 + part_84 + part_87 + part_89 + part_91 + part_96 + part_97),
+        ("weight",   layers_1*case_1*has_moe + layers_2*case_1 - layers_2*case_1*has_moe),
+        ("alpha_p",  part_1),
+        ("alpha_n",  part_1),
     ]
     return [
         ("model.embed_tokens.weight",                                   D*V),
@@ -702,20 +297,20 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.self_attn.o_proj.weight",                      L*D*H*d),
         ("model.layers.*.self_attn.o_proj.bias",                        L*D*biased),
         ("model.layers.*.post_attention_layernorm.weight",              L*D),
-        ("model.layers.*.feed_forward.router.weight",                   part_98 + part_99 + part_100 - layers_2*D*E*has_moe - layers_1*D*E + part_101 - layers_1*D*E*has_moe + part_102 - layers_1*D*E + part_103 + part_104 + part_98 + part_105 - layers_1*D*E*has_moe - layers_5*D*E*has_moe - layers_4*D*E - layers_2*D*E + part_99 + part_106 - layers_3*D*E*has_moe - layers_4*D*E*has_moe + part_107 - layers_1*D*E + part_108 + part_104 + part_98 + part_109 - layers_1*D*E*has_moe - layers_8*D*E*has_moe - layers_7*D*E - layers_2*D*E + part_99 + part_110 - layers_3*D*E*has_moe - layers_7*D*E*has_moe + part_98 + part_111 - layers_7*D*E - layers_4*D*E + part_99 + part_112 + part_113 + part_114 + part_107 + part_102 + part_100 + layers_11*D*E - layers_7*D*E*has_moe - layers_4*D*E*has_moe - layers_2*D*E*has_moe - layers_11*D*E*has_moe - layers_1*D*E - layers_10*D*E - layers_8*D*E - layers_5*D*E + part_101 + part_108 + part_103 + layers_12*D*E*has_moe - layers_1*D*E*has_moe - layers_9*D*E*has_moe - layers_6*D*E*has_moe - layers_10*D*E*has_moe + part_115 - layers_1*D*E + part_116 + part_104 + part_98 + part_117 - layers_1*D*E*has_moe - layers_14*D*E*has_moe - layers_13*D*E - layers_2*D*E + part_118 + part_99 - layers_3*D*E*has_moe - layers_13*D*E*has_moe + part_98 + part_119 - layers_13*D*E - layers_4*D*E + part_99 + part_120 + part_121 + part_114 + part_115 + part_102 + part_100 + layers_17*D*E - layers_13*D*E*has_moe - layers_4*D*E*has_moe - layers_2*D*E*has_moe - layers_17*D*E*has_moe - layers_1*D*E - layers_16*D*E - layers_14*D*E - layers_5*D*E + part_101 + part_116 + layers_18*D*E*has_moe + part_103 - layers_15*D*E*has_moe - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_16*D*E*has_moe + part_98 + part_122 - layers_13*D*E - layers_7*D*E + part_99 + part_123 + part_121 + part_113 + part_115 + part_107 + part_100 + layers_20*D*E - layers_13*D*E*has_moe - layers_7*D*E*has_moe - layers_2*D*E*has_moe - layers_20*D*E*has_moe - layers_1*D*E - layers_19*D*E - layers_14*D*E - layers_8*D*E + layers_21*D*E*has_moe + part_101 + part_116 + part_108 - layers_15*D*E*has_moe - layers_1*D*E*has_moe - layers_9*D*E*has_moe - layers_19*D*E*has_moe + part_115 + part_107 + part_102 + layers_22*D*E - layers_1*D*E - layers_19*D*E - layers_16*D*E - layers_10*D*E + part_116 + part_108 + part_103 + layers_22*D*E*has_moe + part_104 + layers_20*D*E*has_moe + layers_17*D*E*has_moe + layers_11*D*E*has_moe + part_98 + part_122 + part_119 + part_111 + part_117 + part_109 + part_105 + layers_23*D*E - layers_1*D*E*has_moe - layers_19*D*E*has_moe - layers_16*D*E*has_moe - layers_10*D*E*has_moe - layers_14*D*E*has_moe - layers_8*D*E*has_moe - layers_5*D*E*has_moe - layers_23*D*E*has_moe - layers_13*D*E - layers_7*D*E - layers_4*D*E - layers_22*D*E - layers_2*D*E - layers_20*D*E - layers_17*D*E - layers_11*D*E + layers_24*D*E*has_moe + part_118 + part_99 + part_110 + part_123 + part_106 + part_120 + part_112 - layers_21*D*E*has_moe - layers_3*D*E*has_moe - layers_13*D*E*has_moe - layers_7*D*E*has_moe - layers_18*D*E*has_moe - layers_4*D*E*has_moe - layers_12*D*E*has_moe - layers_22*D*E*has_moe),
-        ("model.layers.*.feed_forward.experts.gate_up_proj",            part_124 + part_125 + part_126 - 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E + part_127 - 2*layers_1*D*M*E*has_moe + part_128 - 2*layers_1*D*M*E + part_129 + part_130 + part_124 + part_131 - 2*layers_1*D*M*E*has_moe - 2*layers_5*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_2*D*M*E + part_125 + part_132 - 2*layers_3*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + part_133 - 2*layers_1*D*M*E + part_134 + part_130 + part_124 + part_135 - 2*layers_1*D*M*E*has_moe - 2*layers_8*D*M*E*has_moe - 2*layers_7*D*M*E - 2*layers_2*D*M*E + part_125 + part_136 - 2*layers_3*D*M*E*has_moe - 2*layers_7*D*M*E*has_moe + part_124 + part_137 - 2*layers_7*D*M*E - 2*layers_4*D*M*E + part_125 + part_138 + part_139 + part_140 + part_133 + part_128 + part_126 + 2*layers_11*D*M*E - 2*layers_7*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe - 2*layers_2*D*M*E*has_moe - 2*layers_11*D*M*E*has_moe - 2*layers_1*D*M*E - 2*layers_10*D*M*E - 2*layers_8*D*M*E - 2*layers_5*D*M*E + part_127 + part_134 + part_129 + 2*layers_12*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe - 2*layers_9*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_10*D*M*E*has_moe + part_141 - 2*layers_1*D*M*E + part_142 + part_130 + part_124 + part_143 - 2*layers_1*D*M*E*has_moe - 2*layers_14*D*M*E*has_moe - 2*layers_13*D*M*E - 2*layers_2*D*M*E + part_144 + part_125 - 2*layers_3*D*M*E*has_moe - 2*layers_13*D*M*E*has_moe + part_124 + part_145 - 2*layers_13*D*M*E - 2*layers_4*D*M*E + part_125 + part_146 + part_147 + part_140 + part_141 + part_128 + part_126 + 2*layers_17*D*M*E - 2*layers_13*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe - 2*layers_2*D*M*E*has_moe - 2*layers_17*D*M*E*has_moe - 2*layers_1*D*M*E - 2*layers_16*D*M*E - 2*layers_14*D*M*E - 2*layers_5*D*M*E + part_127 + part_142 + 2*layers_18*D*M*E*has_moe + part_129 - 2*layers_15*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_16*D*M*E*has_moe + part_124 + part_148 - 2*layers_13*D*M*E - 2*layers_7*D*M*E + part_125 + part_149 + part_147 + part_139 + part_141 + part_133 + part_126 + 2*layers_20*D*M*E - 2*layers_13*D*M*E*has_moe - 2*layers_7*D*M*E*has_moe - 2*layers_2*D*M*E*has_moe - 2*layers_20*D*M*E*has_moe - 2*layers_1*D*M*E - 2*layers_19*D*M*E - 2*layers_14*D*M*E - 2*layers_8*D*M*E + 2*layers_21*D*M*E*has_moe + part_127 + part_142 + part_134 - 2*layers_15*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe - 2*layers_9*D*M*E*has_moe - 2*layers_19*D*M*E*has_moe + part_141 + part_133 + part_128 + 2*layers_22*D*M*E - 2*layers_1*D*M*E - 2*layers_19*D*M*E - 2*layers_16*D*M*E - 2*layers_10*D*M*E + part_142 + part_134 + part_129 + 2*layers_22*D*M*E*has_moe + part_130 + 2*layers_20*D*M*E*has_moe + 2*layers_17*D*M*E*has_moe + 2*layers_11*D*M*E*has_moe + part_124 + part_148 + part_145 + part_137 + part_143 + part_135 + part_131 + 2*layers_23*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_19*D*M*E*has_moe - 2*layers_16*D*M*E*has_moe - 2*layers_10*D*M*E*has_moe - 2*layers_14*D*M*E*has_moe - 2*layers_8*D*M*E*has_moe - 2*layers_5*D*M*E*has_moe - 2*layers_23*D*M*E*has_moe - 2*layers_13*D*M*E - 2*layers_7*D*M*E - 2*layers_4*D*M*E - 2*layers_22*D*M*E - 2*layers_2*D*M*E - 2*layers_20*D*M*E - 2*layers_17*D*M*E - 2*layers_11*D*M*E + 2*layers_24*D*M*E*has_moe + part_144 + part_125 + part_136 + part_149 + part_132 + part_146 + part_138 - 2*layers_21*D*M*E*has_moe - 2*layers_3*D*M*E*has_moe - 2*layers_13*D*M*E*has_moe - 2*layers_7*D*M*E*has_moe - 2*layers_18*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe - 2*layers_12*D*M*E*has_moe - 2*layers_22*D*M*E*has_moe),
+        ("model.layers.*.feed_forward.router.weight",                   layers_1*D*E*has_moe + layers_2*D*E - layers_2*D*E*has_moe),
+        ("model.layers.*.feed_forward.experts.gate_up_proj",            2*layers_1*D*M*E*has_moe + 2*layers_2*D*M*E - 2*layers_2*D*M*E*has_moe),
         ("model.layers.*.feed_forward.experts.act_fn", act_fn_1),
-        ("model.layers.*.feed_forward.experts.down_proj",               part_150 + part_151 + part_152 - layers_2*D*M*E*has_moe - layers_1*D*M*E + part_153 - layers_1*D*M*E*has_moe + part_154 - layers_1*D*M*E + part_155 + part_156 + part_150 + part_157 - layers_1*D*M*E*has_moe - layers_5*D*M*E*has_moe - layers_4*D*M*E - layers_2*D*M*E + part_151 + part_158 - layers_3*D*M*E*has_moe - layers_4*D*M*E*has_moe + part_159 - layers_1*D*M*E + part_160 + part_156 + part_150 + part_161 - layers_1*D*M*E*has_moe - layers_8*D*M*E*has_moe - layers_7*D*M*E - layers_2*D*M*E + part_151 + part_162 - layers_3*D*M*E*has_moe - layers_7*D*M*E*has_moe + part_150 + part_163 - layers_7*D*M*E - layers_4*D*M*E + part_151 + part_164 + part_165 + part_166 + part_159 + part_154 + part_152 + layers_11*D*M*E - layers_7*D*M*E*has_moe - layers_4*D*M*E*has_moe - layers_2*D*M*E*has_moe - layers_11*D*M*E*has_moe - layers_1*D*M*E - layers_10*D*M*E - layers_8*D*M*E - layers_5*D*M*E + part_153 + part_160 + part_155 + layers_12*D*M*E*has_moe - layers_1*D*M*E*has_moe - layers_9*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_10*D*M*E*has_moe + part_167 - layers_1*D*M*E + part_168 + part_156 + part_150 + part_169 - layers_1*D*M*E*has_moe - layers_14*D*M*E*has_moe - layers_13*D*M*E - layers_2*D*M*E + part_170 + part_151 - layers_3*D*M*E*has_moe - layers_13*D*M*E*has_moe + part_150 + part_171 - layers_13*D*M*E - layers_4*D*M*E + part_151 + part_172 + part_173 + part_166 + part_167 + part_154 + part_152 + layers_17*D*M*E - layers_13*D*M*E*has_moe - layers_4*D*M*E*has_moe - layers_2*D*M*E*has_moe - layers_17*D*M*E*has_moe - layers_1*D*M*E - layers_16*D*M*E - layers_14*D*M*E - layers_5*D*M*E + part_153 + part_168 + layers_18*D*M*E*has_moe + part_155 - layers_15*D*M*E*has_moe - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_16*D*M*E*has_moe + part_150 + part_174 - layers_13*D*M*E - layers_7*D*M*E + part_151 + part_175 + part_173 + part_165 + part_167 + part_159 + part_152 + layers_20*D*M*E - layers_13*D*M*E*has_moe - layers_7*D*M*E*has_moe - layers_2*D*M*E*has_moe - layers_20*D*M*E*has_moe - layers_1*D*M*E - layers_19*D*M*E - layers_14*D*M*E - layers_8*D*M*E + layers_21*D*M*E*has_moe + part_153 + part_168 + part_160 - layers_15*D*M*E*has_moe - layers_1*D*M*E*has_moe - layers_9*D*M*E*has_moe - layers_19*D*M*E*has_moe + part_167 + part_159 + part_154 + layers_22*D*M*E - layers_1*D*M*E - layers_19*D*M*E - layers_16*D*M*E - layers_10*D*M*E + part_168 + part_160 + part_155 + layers_22*D*M*E*has_moe + part_156 + layers_20*D*M*E*has_moe + layers_17*D*M*E*has_moe + layers_11*D*M*E*has_moe + part_150 + part_174 + part_171 + part_163 + part_169 + part_161 + part_157 + layers_23*D*M*E - layers_1*D*M*E*has_moe - layers_19*D*M*E*has_moe - layers_16*D*M*E*has_moe - layers_10*D*M*E*has_moe - layers_14*D*M*E*has_moe - layers_8*D*M*E*has_moe - layers_5*D*M*E*has_moe - layers_23*D*M*E*has_moe - layers_13*D*M*E - layers_7*D*M*E - layers_4*D*M*E - layers_22*D*M*E - layers_2*D*M*E - layers_20*D*M*E - layers_17*D*M*E - layers_11*D*M*E + layers_24*D*M*E*has_moe + part_170 + part_151 + part_162 + part_175 + part_158 + part_172 + part_164 - layers_21*D*M*E*has_moe - layers_3*D*M*E*has_moe - layers_13*D*M*E*has_moe - layers_7*D*M*E*has_moe - layers_18*D*M*E*has_moe - layers_4*D*M*E*has_moe - layers_12*D*M*E*has_moe - layers_22*D*M*E*has_moe),
-        ("model.layers.*.feed_forward.shared_expert.gate_proj.weight",  part_176 + part_179 + part_181 + part_183 + part_187 + part_189 + part_191 + part_194 + part_196 + part_198 + part_202 + part_203 + part_205 + part_208 + part_210 + part_212 + part_215 + part_216 + part_218 + part_220 + part_221 + part_222 + part_223 + part_224),
-        ("model.layers.*.feed_forward.shared_expert.up_proj.weight",    part_176 + part_179 + part_181 + part_183 + part_187 + part_189 + part_191 + part_194 + part_196 + part_198 + part_202 + part_203 + part_205 + part_208 + part_210 + part_212 + part_215 + part_216 + part_218 + part_220 + part_221 + part_222 + part_223 + part_224),
+        ("model.layers.*.feed_forward.experts.down_proj",               layers_1*D*M*E*has_moe + layers_2*D*M*E - layers_2*D*M*E*has_moe),
+        ("model.layers.*.feed_forward.shared_expert.gate_proj.weight",  part_2),
+        ("model.layers.*.feed_forward.shared_expert.up_proj.weight",    part_2),
         ("model.layers.*.feed_forward.shared_expert.activation_fn", act_fn_1),
-        ("model.layers.*.feed_forward.shared_expert.down_proj.weight",  part_176 + part_179 + part_181 + part_183 + part_187 + part_189 + part_191 + part_194 + part_196 + part_198 + part_202 + part_203 + part_205 + part_208 + part_210 + part_212 + part_215 + part_216 + part_218 + part_220 + part_221 + part_222 + part_223 + part_224),
-        ("model.layers.*.feed_forward.gate_proj.weight",                part_226 + part_229 + part_232 + part_234 + part_238 + part_242 + part_244 + part_247 + part_250 + part_251 + part_256 + part_260 + part_262 + part_265 + part_268 + part_269 + part_273 + part_276 + part_277 + part_280 + part_282 + part_283 + part_284 + part_285),
-        ("model.layers.*.feed_forward.up_proj.weight",                  part_226 + part_229 + part_232 + part_234 + part_238 + part_242 + part_244 + part_247 + part_250 + part_251 + part_256 + part_260 + part_262 + part_265 + part_268 + part_269 + part_273 + part_276 + part_277 + part_280 + part_282 + part_283 + part_284 + part_285),
-        ("model.layers.*.feed_forward.activation_fn.weight",            part_7 - layers_1*case_1*has_moe + part_2 + part_286 - layers_3*case_1*has_moe - layers_1*case_1 + part_1 + part_287 - layers_3*case_1 - layers_2*case_1 + part_2 + part_17 - layers_4*case_1*has_moe - layers_2*case_1*has_moe + part_4 + part_6 + part_1 + part_288 - layers_1*case_1*has_moe - layers_6*case_1*has_moe - layers_3*case_1 - layers_4*case_1 + part_286 + part_5 + part_3 + part_289 - layers_1*case_1 - layers_6*case_1 - layers_25*case_1 - layers_5*case_1 + part_2 + part_16 - layers_7*case_1*has_moe - layers_2*case_1*has_moe + part_4 + part_11 + part_1 + part_290 - layers_1*case_1*has_moe - layers_9*case_1*has_moe - layers_3*case_1 - layers_7*case_1 + part_286 + part_10 + part_3 + part_291 - layers_1*case_1 - layers_9*case_1 - layers_25*case_1 - layers_8*case_1 + part_11 + part_6 + part_7 + part_37 - layers_1*case_1*has_moe - layers_10*case_1*has_moe - layers_8*case_1*has_moe - layers_5*case_1*has_moe + part_2 + part_13 + part_9 + part_15 + part_286 + part_10 + part_5 + part_292 - layers_3*case_1*has_moe - layers_7*case_1*has_moe - layers_4*case_1*has_moe - layers_12*case_1*has_moe - layers_1*case_1 - layers_9*case_1 - layers_6*case_1 - layers_10*case_1 + part_1 + part_290 + part_288 + part_14 + part_287 + part_12 + part_8 + layers_28*case_1 - layers_3*case_1 - layers_7*case_1 - layers_4*case_1 - layers_12*case_1 - layers_2*case_1 - layers_27*case_1 - layers_26*case_1 - layers_11*case_1 + part_2 + part_26 - layers_13*case_1*has_moe - layers_2*case_1*has_moe + part_4 + part_21 + part_293 + part_1 - layers_15*case_1*has_moe - layers_1*case_1*has_moe - layers_3*case_1 - layers_13*case_1 + part_286 + part_20 + part_294 + part_3 - layers_15*case_1 - layers_1*case_1 - layers_25*case_1 - layers_14*case_1 + part_21 + part_6 + part_7 + part_36 - layers_1*case_1*has_moe - layers_16*case_1*has_moe - layers_14*case_1*has_moe - layers_5*case_1*has_moe + part_23 + part_2 + part_9 + part_25 + part_286 + part_20 + part_295 + part_5 - layers_3*case_1*has_moe - layers_13*case_1*has_moe - layers_18*case_1*has_moe - layers_4*case_1*has_moe - layers_15*case_1 - layers_1*case_1 - layers_6*case_1 - layers_16*case_1 + part_293 + part_1 + part_288 + part_24 + part_287 + part_22 + layers_30*case_1 + part_8 - layers_3*case_1 - layers_13*case_1 - layers_18*case_1 - layers_4*case_1 - layers_29*case_1 - layers_2*case_1 - layers_26*case_1 - layers_17*case_1 + part_21 + part_11 + part_7 + part_35 - layers_1*case_1*has_moe - layers_19*case_1*has_moe - layers_14*case_1*has_moe - layers_8*case_1*has_moe + part_23 + part_2 + part_13 + part_30 + part_296 + part_286 + part_20 + part_10 - layers_21*case_1*has_moe - layers_3*case_1*has_moe - layers_13*case_1*has_moe - layers_7*case_1*has_moe - layers_15*case_1 - layers_1*case_1 - layers_9*case_1 - layers_19*case_1 + part_293 + part_1 + part_290 + part_29 + layers_31*case_1 + part_287 + part_22 + part_12 - layers_21*case_1 - layers_3*case_1 - layers_13*case_1 - layers_7*case_1 - layers_29*case_1 - layers_2*case_1 - layers_27*case_1 - layers_20*case_1 + part_2 + part_30 + part_25 + part_15 + part_26 + part_16 + part_17 + layers_23*case_1*has_moe - layers_13*case_1*has_moe - layers_7*case_1*has_moe - layers_4*case_1*has_moe - layers_22*case_1*has_moe - layers_2*case_1*has_moe - layers_20*case_1*has_moe - layers_17*case_1*has_moe - layers_11*case_1*has_moe + part_32 + part_4 + part_21 + part_11 + part_28 + part_6 + part_19 + part_34 + layers_24*case_1 + part_293 + part_1 + part_290 + part_29 + part_288 + part_24 + part_14 - layers_24*case_1*has_moe - layers_15*case_1*has_moe - layers_1*case_1*has_moe - layers_9*case_1*has_moe - layers_19*case_1*has_moe - layers_6*case_1*has_moe - layers_16*case_1*has_moe - layers_10*case_1*has_moe - layers_21*case_1 - layers_3*case_1 - layers_13*case_1 - layers_7*case_1 - layers_18*case_1 - layers_4*case_1 - layers_12*case_1 - layers_22*case_1 + L*case_1 + part_296 + part_286 + part_20 + part_10 + part_295 + part_5 + part_292 + part_33 + part_294 + part_3 + part_291 + part_31 + part_289 + part_27 + part_18 - layers_24*case_1 - layers_15*case_1 - layers_1*case_1 - layers_9*case_1 - layers_19*case_1 - layers_6*case_1 - layers_16*case_1 - layers_10*case_1 - layers_31*case_1 - layers_25*case_1 - layers_14*case_1 - layers_8*case_1 - layers_30*case_1 - layers_5*case_1 - layers_28*case_1 - layers_23*case_1),
-        ("model.layers.*.feed_forward.activation_fn.alpha_p",           part_297 + part_299 + part_301 + part_302 + part_304 + part_306 + part_307 + part_309 + part_311 + part_312 + part_314 + part_315 + part_316 + part_318 + part_320 + part_321 + part_323 + part_324 + part_325 + part_327 + part_328 + part_329 + part_330 + part_331),
-        ("model.layers.*.feed_forward.activation_fn.alpha_n",           part_297 + part_299 + part_301 + part_302 + part_304 + part_306 + part_307 + part_309 + part_311 + part_312 + part_314 + part_315 + part_316 + part_318 + part_320 + part_321 + part_323 + part_324 + part_325 + part_327 + part_328 + part_329 + part_330 + part_331),
-        ("model.layers.*.feed_forward.down_proj.weight",                part_226 + part_229 + part_232 + part_234 + part_238 + part_242 + part_244 + part_247 + part_250 + part_251 + part_256 + part_260 + part_262 + part_265 + part_268 + part_269 + part_273 + part_276 + part_277 + part_280 + part_282 + part_283 + part_284 + part_285),
+        ("model.layers.*.feed_forward.shared_expert.down_proj.weight",  part_2),
+        ("model.layers.*.feed_forward.gate_proj.weight",                part_3),
+        ("model.layers.*.feed_forward.up_proj.weight",                  part_3),
+        ("model.layers.*.feed_forward.activation_fn.weight",            layers_2*case_1*has_moe + L*case_1 - layers_1*case_1*has_moe - layers_2*case_1),
+        ("model.layers.*.feed_forward.activation_fn.alpha_p",           part_4),
+        ("model.layers.*.feed_forward.activation_fn.alpha_n",           part_4),
+        ("model.layers.*.feed_forward.down_proj.weight",                part_3),
         ("model.norm.weight",                                           D),
         ("lm_head.weight",                                              D*V - D*V*tied),
     ]

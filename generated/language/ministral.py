@@ -157,8 +157,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     part_1 = L - layers_1
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_2_ = (0, 2*has_W*W*has_kinds + has_W - 2*has_W*W - has_W*has_kinds, 2*has_W*W + has_W*has_kinds + 1 - 2*has_W*W*has_kinds - has_W, has_W - has_W*has_kinds, has_W*has_kinds + 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_ = (0, 2*has_W*W*has_kinds + has_W - 2*has_W*W - has_W*has_kinds, 2*has_W*W + has_W*has_kinds + 1 - 2*has_W*W*has_kinds - has_W, has_W - has_W*has_kinds, has_W*has_kinds + 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (max(0, L - 1), L))),  # y = xW
@@ -173,16 +173,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj",                 text_,             2*D*G*d,  (L, (L, L), L),  (L, (max(0, L - 1), 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
         ("model.layers.*.self_attn.o_proj",                 text_,             2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   (),              (L, (L, L))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     (),              (L, (L, L))),  # y = xW
         ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    (L, (L, L), L),  (L, (L, 0))),  # y = xW
         ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (L, (L, L)),     (L, (L, 0))),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_1, (part_1, part_1), part_1),  (part_1, (part_1, part_1))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
         ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 

@@ -9,17 +9,17 @@ FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
         (4*(-layers_1*D*has_kinds*(2*(W//2) + 1) - D*(1 - has_kinds)*(L*(2*(W//2) + 1) - layers_2*(2*(W//2) + 1)))) *
             min_x_W_over_2
-        + (2*(3*L*D*F + D*(2*layers_1*has_kinds*(2*(W//2) + 1) + V) + 2*D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
+        + (2*(3*L*D*F + 2*layers_1*D*has_kinds*(2*(W//2) + 1) + D*V + 2*D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
             layers_2*(2*(W//2) + 1)) + D**2*(4*L + 1))) * x
         + (4*(layers_1*D*has_kinds + D*(1 - has_kinds)*(L - layers_2))) * min_x_W_over_2_min_x_W_over_2
-        + (4*(L*D*has_kinds - D*(layers_1*has_kinds - layers_2*(1 - has_kinds)))) * xx
+        + (4*(has_kinds*(L*D - layers_1*D) + layers_2*D*(1 - has_kinds))) * xx
     backward (full, checkpointed under symflops):
         (8*(-layers_1*D*has_kinds*(2*(W//2) + 1) - D*(1 - has_kinds)*(L*(2*(W//2) + 1) - layers_2*(2*(W//2) + 1)))) *
             min_x_W_over_2
-        + (4*(3*L*D*F + D*(2*layers_1*has_kinds*(2*(W//2) + 1) + V) + 2*D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
+        + (4*(3*L*D*F + 2*layers_1*D*has_kinds*(2*(W//2) + 1) + D*V + 2*D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
             layers_2*(2*(W//2) + 1)) + D**2*(4*L + 1))) * x
         + (8*(layers_1*D*has_kinds + D*(1 - has_kinds)*(L - layers_2))) * min_x_W_over_2_min_x_W_over_2
-        + (8*(L*D*has_kinds - D*(layers_1*has_kinds - layers_2*(1 - has_kinds)))) * xx
+        + (8*(has_kinds*(L*D - layers_1*D) + layers_2*D*(1 - has_kinds))) * xx
     forward (full, forward, checkpointed under torch):
         (2*(L*D*(4*D + 3*F) + D*(D + V))) * x_padded + (4*L*D) * xx_padded
     backward (full, checkpointed under torch):
@@ -30,7 +30,7 @@ FLOPs per batch, by regime and convention:
         + (4*(L*D*(2*D + F) + layers_1*D*has_kinds*(2*(W//2) + 1) + D*(1 - has_kinds)*(L*(2*(W//2) + 1) -
             layers_2*(2*(W//2) + 1)))) * x
         + (4*(layers_1*D*has_kinds + D*(1 - has_kinds)*(L - layers_2))) * min_x_W_over_2_min_x_W_over_2
-        + (4*(L*D*has_kinds - D*(layers_1*has_kinds - layers_2*(1 - has_kinds)))) * xx
+        + (4*(has_kinds*(L*D - layers_1*D) + layers_2*D*(1 - has_kinds))) * xx
     recomputed (checkpointed under torch):
         (4*L*D*(2*D + F)) * x_padded + (4*L*D) * xx_padded
 
@@ -146,32 +146,24 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
     V = sizes.vocab_size
-    layers_1 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(L))
+    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_2 = sum((i % n == 0) for i in range(L))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    part_1 = layers_2 - layers_1
-    part_2 = layers_3 - layers_1
-    part_3 = L + layers_1 - layers_3 - layers_2
+    part_1 = has_kinds*(L - layers_1) + layers_2*(1 - has_kinds)
+    part_2 = layers_1*has_kinds + (1 - has_kinds)*(L - layers_2)
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
-    attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, 0, 0, 0, 1)
-    attn_pairs_3_ = (0, -2*(W//2) - 1, 2*(W//2) + 1, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 1)
-    attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
+    attn_pairs_ = (0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, -2*(W//2) - 1, 2*(W//2) + 1, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 1)
     # module, runs over, FLOPs each; then for full, forward, checkpointed: times forward, times each operand's gradient, times forward again, and what stands behind the module's name
     return [
         ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  (L, (L, L), L)),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     (layers_1, (layers_1, layers_1), layers_1)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     (layers_1, (layers_1, layers_1), layers_1)),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     (part_1, (part_1, part_1), part_1)),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     (part_1, (part_1, part_1), part_1)),  # mix = pv
         ("model.layers.*.attn.Wo",    text_,          2*D**2,  (L, (L, L), L)),  # y = xW
         ("model.layers.*.mlp.Wi",     text_,          4*D*F,   (L, (L, L), L)),  # y = xW
         ("model.layers.*.mlp.Wo",     text_,          2*D*F,   (L, (L, L))),     # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_1, (part_1, part_1), part_1)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_1, (part_1, part_1), part_1)),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     (part_2, (part_2, part_2), part_2)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     (part_2, (part_2, part_2), part_2)),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     (part_3, (part_3, part_3), part_3)),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     (part_3, (part_3, part_3), part_3)),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_2, (part_2, part_2), part_2)),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     (part_2, (part_2, part_2), part_2)),  # mix = pv
         ("head.dense",                text_,          2*D**2,  (1, (1, 1))),     # y = xW
         ("decoder",                   text_,          2*D*V,   (1, (1, 1))),     # y = xW
     ]

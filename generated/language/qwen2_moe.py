@@ -11,51 +11,51 @@ FLOPs per batch, by regime and convention:
     forward (full, forward, checkpointed under symflops):
         (-2*H*d*(has_kinds*(layers_1 + layers_2) + layers_3*(1 - has_kinds))*windowed*(2*W - (W >= 1))) * min_x_W
         + (2*(L*(D*(2*d*(H + G) + 3*F) + H*d) + layers_3*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) +
-            D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_5*(3*M*top + 3*S + E + 1 - 3*F)) +
-            layers_6*H*d*has_kinds*windowed*(2*W - (W >= 1)))) * x
-        + (2*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_6*H*d*(W >= 1)*has_kinds*windowed)) *
+            layers_4*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) + V -
+            layers_6*(3*M*top + 3*S + E + 1 - 3*F)))) * x
+        + (2*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_4*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_6*H*d*(W >= 1)*has_kinds*windowed)) * xx
+        + (2*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_4*H*d*has_kinds*(W >= 1)*windowed)) * xx
     backward (full, checkpointed under symflops):
         (-4*H*d*(has_kinds*(layers_1 + layers_2) + layers_3*(1 - has_kinds))*windowed*(2*W - (W >= 1))) * min_x_W
         + (4*(L*(D*(2*d*(H + G) + 3*F) + H*d) + layers_3*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) +
-            D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_5*(3*M*top + 3*S + E + 1 - 3*F)) +
-            layers_6*H*d*has_kinds*windowed*(2*W - (W >= 1)))) * x
-        + (4*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_6*H*d*(W >= 1)*has_kinds*windowed)) *
+            layers_4*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) + V -
+            layers_6*(3*M*top + 3*S + E + 1 - 3*F)))) * x
+        + (4*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_4*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (4*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_6*H*d*(W >= 1)*has_kinds*windowed)) * xx
+        + (4*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_4*H*d*has_kinds*(W >= 1)*windowed)) * xx
     forward (full, forward, checkpointed under torch):
-        (2*(L*D*(2*d*(H + G) + 3*F) + D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_5*(3*M*top + 3*S + E + 1 -
+        (2*(L*D*(2*d*(H + G) + 3*F) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_6*(3*M*top + 3*S + E + 1 -
             3*F)))) * x_padded
         + (4*L*H*d) * xx_padded
     backward (full, checkpointed under torch):
-        (4*(L*D*(2*d*(H + G) + 3*F) + D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_5*(3*M*top + 3*S + E + 1 -
+        (4*(L*D*(2*d*(H + G) + 3*F) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_6*(3*M*top + 3*S + E + 1 -
             3*F)))) * x_padded
         + (8*L*H*d) * xx_padded
     forward (lora under symflops):
         (-2*H*d*(has_kinds*(layers_1 + layers_2) + layers_3*(1 - has_kinds))*windowed*(2*W - (W >= 1))) * min_x_W
         + (2*(L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H + 32*G)) + layers_3*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) +
-            D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) + V - layers_5*(3*M*top + 3*S + E + 1 - 3*F)) +
-            layers_6*H*d*has_kinds*windowed*(2*W - (W >= 1)))) * x
-        + (2*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_6*H*d*(W >= 1)*has_kinds*windowed)) *
+            layers_4*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) + V -
+            layers_6*(3*M*top + 3*S + E + 1 - 3*F)))) * x
+        + (2*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_4*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_6*H*d*(W >= 1)*has_kinds*windowed)) * xx
+        + (2*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_4*H*d*has_kinds*(W >= 1)*windowed)) * xx
     backward (lora under symflops):
         (-4*H*d*(has_kinds*(layers_1 + layers_2) + layers_3*(1 - has_kinds))*windowed*(2*W - (W >= 1))) * min_x_W
         + (2*(L*(D*(H*d + 3*F + 80) + 2*d*(33*H + 32*G)) + 2*layers_3*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) +
-            D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) - layers_5*(3*M*top + 3*S + E + 1 - 3*F)) +
-            2*layers_6*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*((min(L, last) >= 1)*(max(0, L - last) - max(0, L - last
-            - 1)) + max(0, L - last - 1) + max(0, min(L, last) - 1))*(d*(H + 2*G) + 48) + D*V*((L - last >= 1)*(1 - (min(L,
-            last) >= 1)) + (min(L, last) >= 1)))) * x
-        + (4*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_6*H*d*(W >= 1)*has_kinds*windowed)) *
+            2*layers_4*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) -
+            layers_6*(3*M*top + 3*S + E + 1 - 3*F)) + D*((min(L, last) >= 1)*(max(0, L - last) - max(0, L - last - 1)) +
+            max(0, L - last - 1) + max(0, min(L, last) - 1))*(d*(H + 2*G) + 48) + D*V*((L - last >= 1)*(1 - (min(L, last) >=
+            1)) + (min(L, last) >= 1)))) * x
+        + (4*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_4*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (4*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_6*H*d*(W >= 1)*has_kinds*windowed)) * xx
+        + (4*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_4*H*d*has_kinds*(W >= 1)*windowed)) * xx
     forward (lora under torch):
-        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) + V -
-            layers_5*(3*M*top + 3*S + E + 1 - 3*F)))) * x_padded
+        (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) + V -
+            layers_6*(3*M*top + 3*S + E + 1 - 3*F)))) * x_padded
         + (4*L*H*d) * xx_padded
     backward (lora under torch):
-        (2*(L*(D*(H*d + 3*F + 80) + 64*d*(H + G)) + D*(layers_4*(3*M*top + 3*S + E + 1 - 3*F) - layers_5*(3*M*top + 3*S
+        (2*(L*(D*(H*d + 3*F + 80) + 64*d*(H + G)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 3*F) - layers_6*(3*M*top + 3*S
             + E + 1 - 3*F)) + D*((min(L, last) >= 1)*(max(0, L - last) - max(0, L - last - 1)) + max(0, L - last - 1) +
             max(0, min(L, last) - 1))*(d*(H + 2*G) + 48) + D*V*((L - last >= 1)*(1 - (min(L, last) >= 1)) + (min(L, last) >=
             1)))) * x_padded
@@ -63,13 +63,13 @@ FLOPs per batch, by regime and convention:
     recomputed (checkpointed under symflops):
         (-2*H*d*(has_kinds*(layers_1 + layers_2) + layers_3*(1 - has_kinds))*windowed*(2*W - (W >= 1))) * min_x_W
         + (2*(L*(2*D*(d*(H + G) + F) + H*d) + layers_3*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) +
-            D*(layers_4*(3*M*top + 3*S + E + 1 - 2*F) - layers_5*(3*M*top + 3*S + E + 1 - 2*F)) +
-            layers_6*H*d*has_kinds*windowed*(2*W - (W >= 1)))) * x
-        + (2*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_6*H*d*(W >= 1)*has_kinds*windowed)) *
+            layers_4*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*(layers_5*(3*M*top + 3*S + E + 1 - 2*F) - layers_6*(3*M*top
+            + 3*S + E + 1 - 2*F)))) * x
+        + (2*(layers_3*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_4*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_6*H*d*(W >= 1)*has_kinds*windowed)) * xx
+        + (2*(H*d*(L - layers_3*(W >= 1)*windowed*(1 - has_kinds)) - layers_4*H*d*has_kinds*(W >= 1)*windowed)) * xx
     recomputed (checkpointed under torch):
-        (4*L*D*(d*(H + G) + F) + 2*D*(layers_4*(3*M*top + 3*S + E + 1 - 2*F) - layers_5*(3*M*top + 3*S + E + 1 - 2*F)))
+        (4*L*D*(d*(H + G) + F) + 2*D*(layers_5*(3*M*top + 3*S + E + 1 - 2*F) - layers_6*(3*M*top + 3*S + E + 1 - 2*F)))
             * x_padded
         + (4*L*H*d) * xx_padded
 
@@ -84,9 +84,9 @@ Derived from sizes:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, last)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(last, max(0, L - last) + last))
     layers_3 = sum((i % 2 == 0) for i in range(min(L, last)))
-    layers_4 = sum(((i + 1) % s == 0) for i in range(L))
-    layers_5 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_6 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    layers_4 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    layers_5 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_6 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
 """
 
 from __future__ import annotations
@@ -203,25 +203,23 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     kinds = _Null() if sizes.layer_types is None else sizes.layer_types
     has_kinds = sizes.layer_types is not None
     last = sizes.max_window_layers; V = sizes.vocab_size
-    layers_1 = sum((kinds[i] == "sliding_attention")*(i % 2 == 0) for i in range(min(L, last)))
-    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
+    layers_1 = sum((i % 2 == 0) for i in range(min(L, last)))
+    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(min(L, last)))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    layers_4 = sum((i % 2 == 0) for i in range(min(L, last)))
-    layers_5 = sum((kinds[i] == "sliding_attention") for i in range(L))
+    layers_4 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
+    layers_5 = sum((kinds[i] == "sliding_attention") for i in range(last, max(0, L - last) + last))
     part_1 = (W >= 1)*has_kinds*windowed
     part_2 = (min(L, last) >= 1)*(max(0, L - last) - max(0, L - last - 1)) + max(0, L - last - 1) + max(0, min(L, last) - 1)
-    part_3 = L + layers_2 - layers_3
-    part_4 = layers_3 - layers_2
-    part_5 = layers_4 - layers_1
-    part_6 = layers_5 - layers_1
-    part_7 = L + layers_1 - layers_5 - layers_4
+    part_3 = layers_1*(1 - has_kinds) + layers_2*has_kinds
+    part_4 = layers_3 - layers_4
+    part_5 = L + layers_4 - layers_3
+    part_6 = L - layers_1*(1 - has_kinds) - layers_2*has_kinds - layers_5
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, (W >= 1)*windowed - 2*W*windowed, 2*W*windowed + 1 - (W >= 1)*windowed, (W >= 1)*windowed, 1 - (W >= 1)*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
     mlp_experts_rows_ = (0, 0, top, 0, 0)
-    self_attn_pairs_2_ = (0, 2*W*has_kinds*windowed + (W >= 1)*windowed - (W >= 1)*has_kinds*windowed - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*has_kinds*windowed - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*has_kinds*windowed, part_1 + 1 - (W >= 1)*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_3_ = (0, part_1 - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - (W >= 1)*has_kinds*windowed, part_1, 1 - (W >= 1)*has_kinds*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (part_2, L))),  # y = xW
@@ -236,14 +234,11 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.k_proj", k_proj_1),
         ("model.layers.*.self_attn.v_proj",                 text_,              2*D*G*d,  (L, (L, L), L),  (L, (part_2, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (layers_1, layers_1))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
         ("model.layers.*.self_attn.o_proj",                 text_,              2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,              32*H*d,   (),              (L, (L, L))),       # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,              32*D,     (),              (L, (L, L))),       # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,              2*D*F,    (part_3, (part_3, part_3), part_3),  (part_3, (part_3, 0))),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,              2*D*F,    (part_3, (part_3, part_3), part_3),  (part_3, (part_3, 0))),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,              2*D*F,    (part_3, (part_3, part_3)),  (part_3, (part_3, 0))),  # y = xW
         ("model.layers.*.mlp.shared_expert.gate_proj",      text_,              2*D*S,    (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
         ("model.layers.*.mlp.shared_expert.up_proj",        text_,              2*D*S,    (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
         ("model.layers.*.mlp.shared_expert.down_proj",      text_,              2*D*S,    (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
@@ -251,12 +246,13 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  4*D*M,    (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
         ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  2*D*M,    (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
         ("model.layers.*.mlp.shared_expert_gate",           text_,              2*D,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, 0))),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_5, (part_5, part_5), part_5),  (part_5, (part_5, part_5))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_6, (part_6, part_6), part_6),  (part_6, (part_6, part_6))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_6, (part_6, part_6), part_6),  (part_6, (part_6, part_6))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_7, (part_7, part_7), part_7),  (part_7, (part_7, part_7))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_7, (part_7, part_7), part_7),  (part_7, (part_7, part_7))),  # mix = pv
+        ("model.layers.*.mlp.gate_proj",                    text_,              2*D*F,    (part_5, (part_5, part_5), part_5),  (part_5, (part_5, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,              2*D*F,    (part_5, (part_5, part_5), part_5),  (part_5, (part_5, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,              2*D*F,    (part_5, (part_5, part_5)),  (part_5, (part_5, 0))),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_6, (part_6, part_6), part_6),  (part_6, (part_6, part_6))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_6, (part_6, part_6), part_6),  (part_6, (part_6, part_6))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (layers_5, layers_5))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (layers_5, (layers_5, layers_5), layers_5),  (layers_5, (layers_5, layers_5))),  # mix = pv
         ("lm_head",                                         text_,              2*D*V,    (1, (1, 1)),     (1, ((L - last >= 1)*(1 - (min(L, last) >= 1)) + (min(L, last) >= 1), 0))),  # y = xW
     ]
 
@@ -268,28 +264,28 @@ def _parameters(sizes: Sizes) -> Counts:
     S = sizes.shared_expert_intermediate_size; E = sizes.num_experts; s = sizes.decoder_sparse_step
     dense = sizes.mlp_only_layers; last = sizes.max_window_layers; V = sizes.vocab_size
     tied = sizes.tie_word_embeddings; biased = sizes.qkv_bias; act = sizes.hidden_act
-    layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(min(L, last)))
-    layers_2 = sum(((i + 1) % s == 0) for i in range(min(L, last)))
-    layers_3 = sum(((i + 1) % s == 0)*(i in dense) for i in range(last, max(0, L - last) + last))
-    layers_4 = sum(((i + 1) % s == 0) for i in range(last, max(0, L - last) + last))
+    layers_1 = sum(((i + 1) % s == 0) for i in range(min(L, last)))
+    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(min(L, last)))
+    layers_3 = sum(((i + 1) % s == 0) for i in range(last, max(0, L - last) + last))
+    layers_4 = sum(((i + 1) % s == 0)*(i in dense) for i in range(last, max(0, L - last) + last))
     case_1 = act == "prelu"
     case_2 = act == "xielu"
-    part_1 = layers_2*case_2 - layers_1*case_2
-    part_2 = layers_4*case_2 - layers_3*case_2
+    part_1 = layers_1*case_2 - layers_2*case_2
+    part_2 = layers_3*case_2 - layers_4*case_2
     part_3 = max(0, L - last)*D
     part_4 = max(0, L - last)*D*H*d
-    part_5 = min(L, last)*D*F + layers_1*D*F - layers_2*D*F
-    part_6 = max(0, L - last)*D*F + layers_3*D*F - layers_4*D*F
-    part_7 = min(L, last)*case_2 + layers_1*case_2 - layers_2*case_2
-    part_8 = max(0, L - last)*case_2 + layers_3*case_2 - layers_4*case_2
-    part_9 = layers_2*D*S - layers_1*D*S
-    part_10 = layers_4*D*S - layers_3*D*S
+    part_5 = layers_1*D*S - layers_2*D*S
+    part_6 = layers_3*D*S - layers_4*D*S
+    part_7 = min(L, last)*D*F + layers_2*D*F - layers_1*D*F
+    part_8 = max(0, L - last)*D*F + layers_4*D*F - layers_3*D*F
+    part_9 = min(L, last)*case_2 + layers_2*case_2 - layers_1*case_2
+    part_10 = max(0, L - last)*case_2 + layers_4*case_2 - layers_3*case_2
     k_proj_1: Counts = [
         ("weight",  min(L, last)*D*G*d + max(0, L - last)*D*G*d),
         ("bias",    min(L, last)*G*d*biased + max(0, L - last)*G*d*biased),
     ]
     act_fn_1: Counts = [
-        ("weight",   layers_2*case_1 - layers_1*case_1 + layers_4*case_1 - layers_3*case_1),
+        ("weight",   layers_1*case_1 - layers_2*case_1 + layers_3*case_1 - layers_4*case_1),
         ("alpha_p",  part_1 + part_2),
         ("alpha_n",  part_1 + part_2),
     ]
@@ -302,21 +298,21 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.self_attn.v_proj", k_proj_1),
         ("model.layers.*.self_attn.o_proj.weight",             min(L, last)*D*H*d + part_4),
         ("model.layers.*.post_attention_layernorm.weight",     min(L, last)*D + part_3),
-        ("model.layers.*.mlp.gate_proj.weight",                part_5 + part_6),
-        ("model.layers.*.mlp.up_proj.weight",                  part_5 + part_6),
-        ("model.layers.*.mlp.act_fn.weight",                   min(L, last)*case_1 + layers_1*case_1 - layers_2*case_1 + max(0, L - last)*case_1 + layers_3*case_1 - layers_4*case_1),
-        ("model.layers.*.mlp.act_fn.alpha_p",                  part_7 + part_8),
-        ("model.layers.*.mlp.act_fn.alpha_n",                  part_7 + part_8),
-        ("model.layers.*.mlp.down_proj.weight",                part_5 + part_6),
-        ("model.layers.*.mlp.shared_expert.gate_proj.weight",  part_9 + part_10),
-        ("model.layers.*.mlp.shared_expert.up_proj.weight",    part_9 + part_10),
+        ("model.layers.*.mlp.shared_expert.gate_proj.weight",  part_5 + part_6),
+        ("model.layers.*.mlp.shared_expert.up_proj.weight",    part_5 + part_6),
         ("model.layers.*.mlp.shared_expert.act_fn", act_fn_1),
-        ("model.layers.*.mlp.shared_expert.down_proj.weight",  part_9 + part_10),
-        ("model.layers.*.mlp.gate.weight",                     layers_2*D*E - layers_1*D*E + layers_4*D*E - layers_3*D*E),
-        ("model.layers.*.mlp.experts.gate_up_proj",            2*layers_2*D*M*E - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_3*D*M*E),
+        ("model.layers.*.mlp.shared_expert.down_proj.weight",  part_5 + part_6),
+        ("model.layers.*.mlp.gate.weight",                     layers_1*D*E - layers_2*D*E + layers_3*D*E - layers_4*D*E),
+        ("model.layers.*.mlp.experts.gate_up_proj",            2*layers_1*D*M*E - 2*layers_2*D*M*E + 2*layers_3*D*M*E - 2*layers_4*D*M*E),
         ("model.layers.*.mlp.experts.act_fn", act_fn_1),
-        ("model.layers.*.mlp.experts.down_proj",               layers_2*D*M*E - layers_1*D*M*E + layers_4*D*M*E - layers_3*D*M*E),
-        ("model.layers.*.mlp.shared_expert_gate.weight",       layers_2*D - layers_1*D + layers_4*D - layers_3*D),
+        ("model.layers.*.mlp.experts.down_proj",               layers_1*D*M*E - layers_2*D*M*E + layers_3*D*M*E - layers_4*D*M*E),
+        ("model.layers.*.mlp.shared_expert_gate.weight",       layers_1*D - layers_2*D + layers_3*D - layers_4*D),
+        ("model.layers.*.mlp.gate_proj.weight",                part_7 + part_8),
+        ("model.layers.*.mlp.up_proj.weight",                  part_7 + part_8),
+        ("model.layers.*.mlp.act_fn.weight",                   min(L, last)*case_1 + layers_2*case_1 - layers_1*case_1 + max(0, L - last)*case_1 + layers_4*case_1 - layers_3*case_1),
+        ("model.layers.*.mlp.act_fn.alpha_p",                  part_9 + part_10),
+        ("model.layers.*.mlp.act_fn.alpha_n",                  part_9 + part_10),
+        ("model.layers.*.mlp.down_proj.weight",                part_7 + part_8),
         ("model.norm.weight",                                  D),
         ("lm_head.weight",                                     D*V - D*V*tied),
     ]

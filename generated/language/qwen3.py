@@ -12,19 +12,19 @@ FLOPs per batch, by regime and convention:
         (-2*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
         + (2*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(2*d*(H + G) + 3*F) + H*d) +
-            layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*V)) * x
-        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            layers_3*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             xx
     backward (full, checkpointed under symflops):
         (-4*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
         + (4*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(2*d*(H + G) + 3*F) + H*d) +
-            layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*V)) * x
-        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            layers_3*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
+        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (4*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+        + (4*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             xx
     forward (full, forward, checkpointed under torch):
         (2*(L*D*(2*d*(H + G) + 3*F) + D*V)) * x_padded + (4*L*H*d) * xx_padded
@@ -34,21 +34,21 @@ FLOPs per batch, by regime and convention:
         (-2*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
         + (2*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(2*d*(H + G) + 3*F + 64) + d*(33*H +
-            32*G)) + layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*V)) * x
-        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            32*G)) + layers_3*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             xx
     backward (lora under symflops):
         (-4*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
         + (2*(2*max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(D*(H*d + 3*F + 80) + 2*d*(33*H +
-            32*G)) + 2*layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)) + D*((min(L, first) >= 1)*(max(0, L - first) -
+            32*G)) + 2*layers_3*H*d*has_kinds*windowed*(2*W - (W >= 1)) + D*((min(L, first) >= 1)*(max(0, L - first) -
             max(0, L - first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1))*(d*(H + 2*G) + 48) + D*V*((L - first
             >= 1)*(1 - (min(L, first) >= 1)) + (min(L, first) >= 1)))) * x
-        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+        + (4*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (4*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+        + (4*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             xx
     forward (lora under torch):
         (2*(L*(D*(2*d*(H + G) + 3*F + 64) + 32*d*(H + G)) + D*V)) * x_padded + (4*L*H*d) * xx_padded
@@ -61,10 +61,10 @@ FLOPs per batch, by regime and convention:
         (-2*H*d*(has_kinds*(layers_1 + layers_2 - max(0, L - first)) + max(0, L - first))*windowed*(2*W - (W >= 1))) *
             min_x_W
         + (2*(max(0, L - first)*H*d*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(2*D*(d*(H + G) + F) + H*d) +
-            layers_3*H*d*windowed*has_kinds*(2*W - (W >= 1)))) * x
-        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+            layers_3*H*d*has_kinds*windowed*(2*W - (W >= 1)))) * x
+        + (2*(max(0, L - first)*H*d*(1 - has_kinds)*(W >= 1)*windowed + layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*(W >= 1)*windowed*has_kinds)) *
+        + (2*(H*d*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*H*d*has_kinds*(W >= 1)*windowed)) *
             xx
     recomputed (checkpointed under torch):
         (4*L*D*(d*(H + G) + F)) * x_padded + (4*L*H*d) * xx_padded
@@ -184,14 +184,13 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
     part_1 = (W >= 1)*windowed*has_kinds
     part_2 = (min(L, first) >= 1)*(max(0, L - first) - max(0, L - first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1)
-    part_3 = min(L, first) - layers_1
-    part_4 = max(0, L - first) - layers_2
+    part_3 = has_kinds*(max(0, L - first) - layers_2) + min(L, first) - layers_1
+    part_4 = max(0, L - first)*(1 - has_kinds) + layers_2*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, part_1 - 2*W*windowed*has_kinds, 2*W*windowed*has_kinds + 1 - (W >= 1)*windowed*has_kinds, part_1, 1 - (W >= 1)*windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_3_ = (0, (W >= 1)*windowed - 2*W*windowed, 2*W*windowed + 1 - (W >= 1)*windowed, (W >= 1)*windowed, 1 - (W >= 1)*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, 2*W*windowed*has_kinds + (W >= 1)*windowed - (W >= 1)*windowed*has_kinds - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*windowed*has_kinds - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*windowed*has_kinds, part_1 + 1 - (W >= 1)*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (part_2, L))),  # y = xW
@@ -216,10 +215,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    (L, (L, L)),     (L, (L, 0))),       # y = xW
         ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # scores = qk
         ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      (part_3, (part_3, part_3), part_3),  (part_3, (part_3, part_3))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (layers_2, (layers_2, layers_2), layers_2),  (layers_2, (layers_2, layers_2))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (layers_2, (layers_2, layers_2), layers_2),  (layers_2, (layers_2, layers_2))),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      (part_4, (part_4, part_4), part_4),  (part_4, (part_4, part_4))),  # mix = pv
         ("lm_head",                                         text_,             2*D*V,    (1, (1, 1)),     (1, ((L - first >= 1)*(1 - (min(L, first) >= 1)) + (min(L, first) >= 1), 0))),  # y = xW
     ]
 

@@ -171,10 +171,10 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     d = sizes.head_dim; F = sizes.intermediate_size; M = sizes.moe_intermediate_size; E = sizes.num_local_experts
     top = sizes.num_experts_per_tok; s = sizes.decoder_sparse_step; dense = sizes.mlp_only_layers
     W = sizes.sliding_window; windowed = sizes.use_sliding_window; V = sizes.vocab_size
-    layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
-    part_1 = L + layers_1 - layers_2
-    part_2 = layers_2 - layers_1
+    layers_1 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
+    part_1 = layers_1 - layers_2
+    part_2 = L + layers_2 - layers_1
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, (W >= 1)*windowed - 2*W*windowed, 2*W*windowed + 1 - (W >= 1)*windowed, (W >= 1)*windowed, 1 - (W >= 1)*windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -198,12 +198,12 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.self_attn.o_proj",                 text_,              2*D*H*d,  (L, (L, L), L),  (L, (L, 0), 0, ".base_layer")),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,              32*H*d,   (),              (L, (L, L))),  # y = xW
         ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,              32*D,     (),              (L, (L, L))),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,              2*D*F,    (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,              2*D*F,    (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,              2*D*F,    (part_1, (part_1, part_1)),  (part_1, (part_1, 0))),  # y = xW
-        ("model.layers.*.mlp.gate",                         text_,              2*D*E,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  4*D*M,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  2*D*M,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.mlp.gate",                         text_,              2*D*E,    (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  4*D*M,    (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  2*D*M,    (part_1, (part_1, part_1), part_1),  (part_1, (part_1, 0))),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,              2*D*F,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,              2*D*F,    (part_2, (part_2, part_2), part_2),  (part_2, (part_2, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,              2*D*F,    (part_2, (part_2, part_2)),  (part_2, (part_2, 0))),  # y = xW
         ("lm_head",                                         text_,              2*D*V,    (1, (1, 1)),     (1, ((L >= 1), 0))),  # y = xW
     ]
 
@@ -214,13 +214,13 @@ def _parameters(sizes: Sizes) -> Counts:
     d = sizes.head_dim; F = sizes.intermediate_size; M = sizes.moe_intermediate_size; E = sizes.num_local_experts
     s = sizes.decoder_sparse_step; dense = sizes.mlp_only_layers; V = sizes.vocab_size
     tied = sizes.tie_word_embeddings; biased = sizes.attention_bias; act = sizes.hidden_act
-    layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
-    part_1 = L*D*F + layers_1*D*F - layers_2*D*F
+    layers_1 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     case_1 = act == "prelu"
     case_2 = act == "xielu"
-    part_2 = L*case_2 + layers_1*case_2 - layers_2*case_2
-    part_3 = layers_2*case_2 - layers_1*case_2
+    part_1 = layers_1*case_2 - layers_2*case_2
+    part_2 = L*D*F + layers_2*D*F - layers_1*D*F
+    part_3 = L*case_2 + layers_2*case_2 - layers_1*case_2
     k_proj_1: Counts = [("weight", L*D*G*d), ("bias", L*G*d*biased)]
     return [
         ("model.embed_tokens.weight",                       D*V),
@@ -234,18 +234,18 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.self_attn.o_proj.weight",          L*D*H*d),
         ("model.layers.*.self_attn.o_proj.bias",            L*D*biased),
         ("model.layers.*.post_attention_layernorm.weight",  L*D),
-        ("model.layers.*.mlp.gate_proj.weight",             part_1),
-        ("model.layers.*.mlp.up_proj.weight",               part_1),
-        ("model.layers.*.mlp.act_fn.weight",                L*case_1 + layers_1*case_1 - layers_2*case_1),
-        ("model.layers.*.mlp.act_fn.alpha_p",               part_2),
-        ("model.layers.*.mlp.act_fn.alpha_n",               part_2),
-        ("model.layers.*.mlp.down_proj.weight",             part_1),
-        ("model.layers.*.mlp.gate.weight",                  layers_2*D*E - layers_1*D*E),
-        ("model.layers.*.mlp.experts.gate_up_proj",         2*layers_2*D*M*E - 2*layers_1*D*M*E),
-        ("model.layers.*.mlp.experts.act_fn.weight",        layers_2*case_1 - layers_1*case_1),
-        ("model.layers.*.mlp.experts.act_fn.alpha_p",       part_3),
-        ("model.layers.*.mlp.experts.act_fn.alpha_n",       part_3),
-        ("model.layers.*.mlp.experts.down_proj",            layers_2*D*M*E - layers_1*D*M*E),
+        ("model.layers.*.mlp.gate.weight",                  layers_1*D*E - layers_2*D*E),
+        ("model.layers.*.mlp.experts.gate_up_proj",         2*layers_1*D*M*E - 2*layers_2*D*M*E),
+        ("model.layers.*.mlp.experts.act_fn.weight",        layers_1*case_1 - layers_2*case_1),
+        ("model.layers.*.mlp.experts.act_fn.alpha_p",       part_1),
+        ("model.layers.*.mlp.experts.act_fn.alpha_n",       part_1),
+        ("model.layers.*.mlp.experts.down_proj",            layers_1*D*M*E - layers_2*D*M*E),
+        ("model.layers.*.mlp.gate_proj.weight",             part_2),
+        ("model.layers.*.mlp.up_proj.weight",               part_2),
+        ("model.layers.*.mlp.act_fn.weight",                L*case_1 + layers_2*case_1 - layers_1*case_1),
+        ("model.layers.*.mlp.act_fn.alpha_p",               part_3),
+        ("model.layers.*.mlp.act_fn.alpha_n",               part_3),
+        ("model.layers.*.mlp.down_proj.weight",             part_2),
         ("model.norm.weight",                               D),
         ("lm_head.weight",                                  D*V - D*V*tied),
     ]

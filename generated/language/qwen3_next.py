@@ -175,12 +175,12 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     E = sizes.num_experts; top = sizes.num_experts_per_tok; s = sizes.decoder_sparse_step
     dense = sizes.mlp_only_layers; kinds = sizes.layer_types; V = sizes.vocab_size
     layers_1 = sum((kinds[i] == "linear_attention") for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_3 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     part_1 = 2*layers_1
     part_2 = 3*layers_1
-    part_3 = L + layers_2 - layers_3
-    part_4 = layers_3 - layers_2
+    part_3 = layers_2 - layers_3
+    part_4 = L + layers_3 - layers_2
     part_5 = L - layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
@@ -206,16 +206,16 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.layers.*.linear_attn",                  linear_attn_rows_5_,  2,          (0, (layers_1, part_2))),  # y = ab
         ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,          (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (0, 0))),  # y = ab
         ("model.layers.*.linear_attn.out_proj",         text_,              2*D*Hv*dv,  (layers_1, (layers_1, layers_1), layers_1),  (layers_1, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,              2*D*F,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,              2*D*F,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,              2*D*F,      (part_3, (part_3, part_3)),  (part_3, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,              2*D*S,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,              2*D*S,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,              2*D*S,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.gate",                     text_,              2*D*E,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,  4*D*M,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,  2*D*M,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,              2*D,        (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,              2*D*S,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",    text_,              2*D*S,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",  text_,              2*D*S,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.gate",                     text_,              2*D*E,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,  4*D*M,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,  2*D*M,      (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",       text_,              2*D,        (part_3, (part_3, part_3), part_3),  (part_3, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                text_,              2*D*F,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.up_proj",                  text_,              2*D*F,      (part_4, (part_4, part_4), part_4),  (part_4, (0, 0))),  # y = xW
+        ("model.layers.*.mlp.down_proj",                text_,              2*D*F,      (part_4, (part_4, part_4)),  (part_4, (0, 0))),  # y = xW
         ("model.layers.*.self_attn.q_proj",             text_,              4*D*H*d,    (part_5, (part_5, part_5), part_5),  (part_5, (0, 0))),  # y = xW
         ("model.layers.*.self_attn.k_proj",             text_,              2*D*G*d,    (part_5, (part_5, part_5), part_5),  (part_5, (0, 0))),  # y = xW
         ("model.layers.*.self_attn.v_proj",             text_,              2*D*G*d,    (part_5, (part_5, part_5), part_5),  (part_5, (0, 0))),  # y = xW
@@ -235,18 +235,18 @@ def _parameters(sizes: Sizes) -> Counts:
     E = sizes.num_experts; s = sizes.decoder_sparse_step; dense = sizes.mlp_only_layers; kinds = sizes.layer_types
     V = sizes.vocab_size; biased = sizes.attention_bias; tied = sizes.tie_word_embeddings; act = sizes.hidden_act
     layers_1 = sum((kinds[i] == "linear_attention") for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    layers_3 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     case_1 = act == "prelu"
     case_2 = act == "xielu"
-    part_1 = layers_3*case_2 - layers_2*case_2
+    part_1 = layers_2*case_2 - layers_3*case_2
     part_2 = layers_1*Hv
-    part_3 = L*D*F + layers_2*D*F - layers_3*D*F
-    part_4 = L*case_2 + layers_2*case_2 - layers_3*case_2
-    part_5 = layers_3*D*S - layers_2*D*S
+    part_3 = layers_2*D*S - layers_3*D*S
+    part_4 = L*D*F + layers_3*D*F - layers_2*D*F
+    part_5 = L*case_2 + layers_3*case_2 - layers_2*case_2
     part_6 = L*d - layers_1*d
     act_fn_1: Counts = [
-        ("weight",   layers_3*case_1 - layers_2*case_1),
+        ("weight",   layers_2*case_1 - layers_3*case_1),
         ("alpha_p",  part_1),
         ("alpha_n",  part_1),
     ]
@@ -265,21 +265,21 @@ def _parameters(sizes: Sizes) -> Counts:
         ("model.layers.*.linear_attn.norm.weight",             layers_1*dv),
         ("model.layers.*.linear_attn.out_proj.weight",         layers_1*D*Hv*dv),
         ("model.layers.*.post_attention_layernorm.weight",     L*D),
-        ("model.layers.*.mlp.gate_proj.weight",                part_3),
-        ("model.layers.*.mlp.up_proj.weight",                  part_3),
-        ("model.layers.*.mlp.act_fn.weight",                   L*case_1 + layers_2*case_1 - layers_3*case_1),
-        ("model.layers.*.mlp.act_fn.alpha_p",                  part_4),
-        ("model.layers.*.mlp.act_fn.alpha_n",                  part_4),
-        ("model.layers.*.mlp.down_proj.weight",                part_3),
-        ("model.layers.*.mlp.shared_expert.gate_proj.weight",  part_5),
-        ("model.layers.*.mlp.shared_expert.up_proj.weight",    part_5),
+        ("model.layers.*.mlp.shared_expert.gate_proj.weight",  part_3),
+        ("model.layers.*.mlp.shared_expert.up_proj.weight",    part_3),
         ("model.layers.*.mlp.shared_expert.act_fn", act_fn_1),
-        ("model.layers.*.mlp.shared_expert.down_proj.weight",  part_5),
-        ("model.layers.*.mlp.gate.weight",                     layers_3*D*E - layers_2*D*E),
-        ("model.layers.*.mlp.experts.gate_up_proj",            2*layers_3*D*M*E - 2*layers_2*D*M*E),
+        ("model.layers.*.mlp.shared_expert.down_proj.weight",  part_3),
+        ("model.layers.*.mlp.gate.weight",                     layers_2*D*E - layers_3*D*E),
+        ("model.layers.*.mlp.experts.gate_up_proj",            2*layers_2*D*M*E - 2*layers_3*D*M*E),
         ("model.layers.*.mlp.experts.act_fn", act_fn_1),
-        ("model.layers.*.mlp.experts.down_proj",               layers_3*D*M*E - layers_2*D*M*E),
-        ("model.layers.*.mlp.shared_expert_gate.weight",       layers_3*D - layers_2*D),
+        ("model.layers.*.mlp.experts.down_proj",               layers_2*D*M*E - layers_3*D*M*E),
+        ("model.layers.*.mlp.shared_expert_gate.weight",       layers_2*D - layers_3*D),
+        ("model.layers.*.mlp.gate_proj.weight",                part_4),
+        ("model.layers.*.mlp.up_proj.weight",                  part_4),
+        ("model.layers.*.mlp.act_fn.weight",                   L*case_1 + layers_3*case_1 - layers_2*case_1),
+        ("model.layers.*.mlp.act_fn.alpha_p",                  part_5),
+        ("model.layers.*.mlp.act_fn.alpha_n",                  part_5),
+        ("model.layers.*.mlp.down_proj.weight",                part_4),
         ("model.layers.*.self_attn.q_proj.weight",             2*L*D*H*d - 2*layers_1*D*H*d),
         ("model.layers.*.self_attn.q_proj.bias",               2*L*H*d*biased - 2*layers_1*H*d*biased),
         ("model.layers.*.self_attn.q_norm.weight",             part_6),

@@ -12,9 +12,9 @@ FLOPs per batch, by regime and convention:
             min_x_W
         + (2*(max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(2*D*(H + G) + H) + 3*D*F) +
             layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
-        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (2*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             xx
         + (2*Dv*s**2*(Dv*s**2 + O)) * htw
         + (4*side**4*Dv*(Lv - blocks_1)) * h_over_side_w_over_side_t
@@ -28,9 +28,9 @@ FLOPs per batch, by regime and convention:
             min_x_W
         + (4*(max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(2*D*(H + G) + H) + 3*D*F) +
             layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
-        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (4*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (4*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             xx
         + (4*Dv*s**2*(Dv*s**2 + O)) * htw
         + (8*side**4*Dv*(Lv - blocks_1)) * h_over_side_w_over_side_t
@@ -64,9 +64,9 @@ FLOPs per batch, by regime and convention:
             min_x_W
         + (2*(max(0, L - first)*d*H*(1 - has_kinds)*windowed*(2*W - (W >= 1)) + L*(d*(2*D*(H + G) + 33*H + 32*G) + D*(3*F
             + 64)) + layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*V)) * x
-        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (2*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (2*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (2*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             xx
         + (2*Dv*s**2*(Dv*s**2 + O)) * htw
         + (4*side**4*Dv*(Lv - blocks_1)) * h_over_side_w_over_side_t
@@ -82,9 +82,9 @@ FLOPs per batch, by regime and convention:
             + 2*layers_3*d*H*has_kinds*windowed*(2*W - (W >= 1)) + D*((min(L, first) >= 1)*(max(0, L - first) - max(0, L -
             first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1))*(d*(H + 2*G) + 48) + D*V*((L - first >= 1)*(1 -
             (min(L, first) >= 1)) + (min(L, first) >= 1)))) * x
-        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (4*(max(0, L - first)*d*H*(1 - has_kinds)*(W >= 1)*windowed + layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             min_x_W_min_x_W
-        + (4*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*(W >= 1)*has_kinds*windowed)) *
+        + (4*(d*H*(L - max(0, L - first)*(W >= 1)*windowed*(1 - has_kinds)) - layers_3*d*H*has_kinds*(W >= 1)*windowed)) *
             xx
     forward (lora under torch):
         (2*(L*(2*d*(D*(H + G) + 16*(H + G)) + D*(3*F + 64)) + D*V)) * x_padded
@@ -275,8 +275,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     part_1 = (W >= 1)*has_kinds*windowed
     part_2 = (min(L, first) >= 1)*(max(0, L - first) - max(0, L - first - 1)) + max(0, L - first - 1) + max(0, min(L, first) - 1)
     part_3 = Lv - blocks_1
-    part_4 = min(L, first) - layers_1
-    part_5 = max(0, L - first) - layers_2
+    part_4 = has_kinds*(max(0, L - first) - layers_2) + min(L, first) - layers_1
+    part_5 = max(0, L - first)*(1 - has_kinds) + layers_2*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
@@ -286,7 +286,6 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
     self_attn_pairs_ = (0, part_1 - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - (W >= 1)*has_kinds*windowed, part_1, 1 - (W >= 1)*has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, (W >= 1)*windowed - 2*W*windowed, 2*W*windowed + 1 - (W >= 1)*windowed, (W >= 1)*windowed, 1 - (W >= 1)*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + (W >= 1)*windowed - (W >= 1)*has_kinds*windowed - 2*W*windowed, part_1 + 2*W*windowed + 1 - 2*W*has_kinds*windowed - (W >= 1)*windowed, (W >= 1)*windowed - (W >= 1)*has_kinds*windowed, part_1 + 1 - (W >= 1)*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     k_proj_1: Rows = [
         ("lora_A.default",  text_,  32*D,    (),  (L, (part_2, L))),  # y = xW
@@ -323,10 +322,8 @@ def _work(sizes: Sizes, pairs: str) -> Rows:
         ("model.language_model.layers.*.mlp.down_proj",                    text_,             2*D*F,          (L, (L, L)),     (L, (L, 0))),       # y = xW
         ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # scores = qk
         ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            (part_4, (part_4, part_4)),  (part_4, (part_4, part_4))),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (layers_2, (layers_2, layers_2)),  (layers_2, (layers_2, layers_2))),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (layers_2, (layers_2, layers_2)),  (layers_2, (layers_2, layers_2))),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            (part_5, (part_5, part_5)),  (part_5, (part_5, part_5))),  # mix = pv
         ("lm_head",                                                        text_,             2*D*V,          (1, (1, 1)),     (1, ((L - first >= 1)*(1 - (min(L, first) >= 1)) + (min(L, first) >= 1), 0))),  # y = xW
     ]
 

@@ -8,7 +8,7 @@ Whether an operator exists, whether a value needs a gradient and whether anythin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -158,7 +158,7 @@ def _known(truth: Truth) -> Truth:
 
 
 def any_of(truths: Iterable[Truth]) -> Truth:
-    """The condition that at least one of ``truths`` holds."""
+    """The condition that at least one of ``truths`` holds; those after one that always holds are not asked for."""
     found = NO
     for truth in truths:
         if truth is YES:
@@ -168,5 +168,10 @@ def any_of(truths: Iterable[Truth]) -> Truth:
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:
-    """The condition that all of ``truths`` hold."""
-    return reduce(lambda a, b: a & b, truths, YES)
+    """The condition that all of ``truths`` hold; those after one that never holds are not asked for."""
+    found = YES
+    for truth in truths:
+        if truth is NO:
+            return NO
+        found = found & truth
+    return found

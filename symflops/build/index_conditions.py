@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 from sympy import Expr, Integer, Symbol, expand
 
 from symflops.algebra.domain import Choice
 from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo
-from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.algebra.written import text_of
 from symflops.build.scopes import Frame
 
@@ -23,14 +25,34 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """Iterations ``low`` to ``high``, for which each cut point is known to be passed or not."""
+
+    low: Expr
+    high: Expr
+    passed: dict[Expr, bool]
+
+    @property
+    def bounds(self) -> tuple[Expr, Expr]:
+        """What tells it from the other segments of its repeat."""
+        return self.low, self.high
+
+    @property
+    def count(self) -> Expr:
+        """The number of iterations."""
+        return span(self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
-    """The iterations of the repeat over ``index`` must be divided by a ``condition`` that is no run of indices."""
+    """The iterations of a ``segment`` must be divided by a ``condition`` on the index that holds for no run of them."""
 
     index: Symbol
-    condition: Expr
+    segment: Segment
+    condition: Truth
 
 
-Decision = bool | Cut | Select
+Decision = bool | Cut
 
 
 class UndecidedError(Exception):
@@ -43,20 +65,6 @@ class UndecidedError(Exception):
     def __init__(self, needs: Cut | Select) -> None:
         super().__init__(str(needs.index))
         self.needs = needs
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Iterations ``low`` to ``high``, for which each cut point is known to be passed or not."""
-
-    low: Expr
-    high: Expr
-    passed: dict[Expr, bool]
-
-    @property
-    def count(self) -> Expr:
-        """The number of iterations."""
-        return span(self.low, self.high)
 
 
 def span(low: Expr, high: Expr) -> Expr:
@@ -73,7 +81,6 @@ class Cutting(Protocol):
 
     start: Expr
     end: Expr
-    selectors: list[Expr]
     canonical: Symbol
 
 
@@ -81,7 +88,7 @@ class Decider:
     """Decides conditions on the index of one loop, then replaces the index by its position."""
 
     def __init__(
-        self, repeat: Cutting, segment: Segment, index: Symbol, position: Expr, selected: dict[Expr, bool], frame: Frame
+        self, repeat: Cutting, segment: Segment, index: Symbol, position: Expr, selected: dict[Truth, bool], frame: Frame
     ) -> None:
         self.repeat, self.segment, self.index, self.position, self.selected = repeat, segment, index, position, selected
         self.outer = frame.decide
@@ -117,26 +124,47 @@ class Decider:
 
     def _number(self, value: Expr) -> Expr:
         atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
-        decided = {atom: Integer(_settled(self._atom(atom))) for atom in sorted(atoms, key=text_of)}
+        decided = {atom: Integer(self._truth(Truth.of(atom)) is YES) for atom in sorted(atoms, key=text_of)}
         return value.xreplace(decided).subs(self.index, self.position)
 
     def _truth(self, truth: Truth) -> Truth:
-        if not any(self.index in atom.free_symbols for product in truth.terms for atom in product):
-            return truth
-        total = NO
-        for product, factor in sorted(truth.terms.items(), key=lambda term: str(sorted(map(str, term[0])))):
-            rest = frozenset(atom for atom in product if self.index not in atom.free_symbols)
-            if all(_settled(self._atom(atom)) for atom in sorted(product - rest, key=text_of)):
-                total = total.plus(Truth({rest: 1}), factor)
-        return total
+        """``truth`` without its brackets on the index."""
+        atoms = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
+        decisions = {atom: self._atom(atom) for atom in sorted(atoms, key=text_of)}
+        found = with_known(truth, {atom: decision for atom, decision in decisions.items() if isinstance(decision, bool)})
+        left = sorted(atoms.intersection(chain.from_iterable(found.terms)), key=text_of)
+        cuts = [decision for atom in left if isinstance(decision := decisions[atom], Cut)]
+        if cuts:
+            raise UndecidedError(cuts[0])
+        return self._divided(found)
 
-    def _atom(self, atom: Expr) -> Decision:
-        """The truth of one bracket in this segment."""
-        canonical = atom.xreplace({self.index: self.repeat.canonical})
-        if canonical in self.selected:
-            return self.selected[canonical]
-        if canonical in self.repeat.selectors:
-            value = canonical.xreplace({self.repeat.canonical: self.position}).xreplace(_residues(self.position, canonical))
+    def _divided(self, truth: Truth) -> Truth:
+        """``truth`` where brackets that select iterations are one condition with what guards them, and that is decided.
+
+        A condition and its complement are one, and what guards all of it is none of it.
+        """
+        selecting = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
+        if not selecting:
+            return truth
+        if frozenset() in truth.terms:
+            return ~self._divided(~truth)
+        shared = frozenset.intersection(*truth.terms) - selecting
+        condition = self._canonical(Truth({product - shared: factor for product, factor in truth.terms.items()}))
+        if condition in self.selected:
+            return all_of(map(Truth.of, shared)) if self.selected[condition] else NO
+        one = {atom: self._canonical(Truth.of(atom)) for atom in selecting}
+        known = {atom: self.selected[alone] for atom, alone in one.items() if alone in self.selected}
+        if not known:
+            raise UndecidedError(Select(self.index, self.segment, condition))
+        return self._divided(with_known(truth, known))
+
+    def _canonical(self, truth: Truth) -> Truth:
+        return renamed(truth, self.index, self.repeat.canonical)
+
+    def _atom(self, atom: Expr) -> Decision | None:
+        """The truth of one bracket in this segment; None if it selects single iterations."""
+        if cycle(atom) is not None:
+            value = atom.xreplace({self.index: self.position}).xreplace(_residues(self.position, self.index, atom))
             if value.is_Integer:
                 return bool(value)
         if isinstance(atom, (AtLeast, Equal)) and all(isinstance(arg, Expr) for arg in atom.args):
@@ -146,7 +174,7 @@ class Decider:
                 rest = expand(difference - slope * self.index)
                 if self.index not in rest.free_symbols:
                     return self._in_run(atom, slope, rest)
-        return Select(self.index, atom)
+        return None
 
     def _in_run(self, atom: Expr, slope: Expr, rest: Expr) -> Decision:
         """The truth of a bracket that holds for a run of indices."""
@@ -182,15 +210,28 @@ def _negated(decision: Decision) -> Decision:
     return not decision if isinstance(decision, bool) else decision
 
 
-def _residues(position: Expr, atom: Expr) -> dict[Expr, Expr]:
-    """The remainders in ``atom`` at ``position``, whatever the turn: ``(P*u + r) % P`` is ``r % P``."""
-    found = {}
-    for inner in atom.atoms(Modulo):
-        ((symbol,), modulus) = (tuple(inner.args[0].free_symbols), inner.args[1])
-        shifted = expand(inner.args[0].subs(symbol, position))
-        terms = shifted.as_coefficients_dict()
-        rest = sum(((factor % modulus) * term for term, factor in terms.items() if factor.is_Integer), Integer(0))
-        found[Modulo(inner.args[0].subs(symbol, position), modulus)] = Modulo(rest, modulus)
+def cycle(atom: Expr) -> int | None:
+    """The number of iterations after which a bracket comes round again: P for ``[(i + 1) % P = 0]``, None for others."""
+    rest, value = atom.args[:2]
+    is_cyclic = isinstance(rest, Modulo) and rest.args[1].is_Integer and value.is_Integer
+    return int(rest.args[1]) if is_cyclic and len(rest.free_symbols) == 1 else None
+
+
+def _residues(position: Expr, index: Symbol, atom: Expr) -> dict[Expr, Expr]:
+    """The remainder in ``atom`` at ``position``, whatever the turn: ``(P*u + r) % P`` is ``r % P``."""
+    inner, modulus = atom.args[0].args
+    shifted = expand(inner.xreplace({index: position}))
+    terms = shifted.as_coefficients_dict()
+    rest = sum(((factor % modulus) * term for term, factor in terms.items() if factor.is_Integer), Integer(0))
+    return {Modulo(inner.xreplace({index: position}), modulus): Modulo(rest, modulus)}
+
+
+def with_known(truth: Truth, known: Mapping[Expr, bool]) -> Truth:
+    """``truth`` where some brackets are known to hold, or not to."""
+    found = NO
+    for product, factor in truth.terms.items():
+        if all(known.get(atom, True) for atom in product):
+            found = found.plus(Truth({product.difference(known): 1}), factor)
     return found
 
 

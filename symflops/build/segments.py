@@ -7,9 +7,10 @@ orders that do not happen. A condition that is no run of indices divides the ite
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import islice, product
+from itertools import chain, islice, product
 from math import lcm
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
 from symflops.algebra.truth import NO, Truth, all_of
 from symflops.algebra.words import said
-from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, renamed
+from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, cycle, renamed
 from symflops.build.iterations import iteration_path, module_lists, place_body
 from symflops.build.parameter_table import Claims
 from symflops.build.scopes import ABSENT, Binding, Frame
@@ -77,7 +78,7 @@ class Segments:
         lists = module_lists(services, entry, frame)
         self.selected = SelectedIterations(services.graph, lists, self.start, self.end)
         self.cuts: list[Expr] = self.selected.cuts()
-        self.selectors: list[Expr] = []
+        self.selectors: dict[tuple[Expr, Expr], list[Truth]] = defaultdict(list)  # by bounds of a segment
         self.canonical = size_symbol(f"{entry.index or 'i'}@")
         self.indices: set[Symbol] = set()
 
@@ -108,8 +109,8 @@ class Segments:
 
     def _refine(self, needs: Cut | Select) -> NeedsSize | None:
         """Add a cut or a condition; an answer is why the iterations must be unrolled instead."""
-        condition = needs.point if isinstance(needs, Cut) else needs.condition
-        if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index}):
+        condition = needs.point if isinstance(needs, Cut) else needs.condition.expr
+        if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index, self.canonical}):
             message = "a condition compares the indices of two repeats"
             return NeedsSize("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
         if isinstance(needs, Cut):
@@ -117,8 +118,8 @@ class Segments:
         elif (self.end - self.start).is_Integer and self.start.is_Integer:
             return NeedsSize("", Diagnostic("structural-size", "a condition selects single iterations", self.entry.span))
         else:
-            self.selectors.append(condition.xreplace({needs.index: self.canonical}))
-        if len(self.cuts) > MAX_CUTS or len(self.selectors) > MAX_SELECTORS:
+            self.selectors[needs.segment.bounds].append(needs.condition)
+        if len(self.cuts) > MAX_CUTS or max(map(len, self.selectors.values()), default=0) > MAX_SELECTORS:
             message = "too many different conditions on the index of one repeat"
             hint = "write the runs of equal layers as repeats of their own, with 'start'"
             raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
@@ -170,12 +171,12 @@ class Segments:
         found = self.selected.period
         if not segment.low.is_Integer:
             return 1
-        for atom in self.selectors:
-            rest = atom.args[0]
-            modulus = rest.args[1] if isinstance(rest, Modulo) else None
-            if modulus is None or not modulus.is_Integer or not atom.args[1].is_Integer:
+        brackets = set(chain.from_iterable(chain.from_iterable(each.terms) for each in self.selectors[segment.bounds]))
+        for bracket in (bracket for bracket in brackets if self.canonical in bracket.free_symbols):
+            turns = cycle(bracket)
+            if turns is None:
                 return 1
-            found = lcm(found, int(modulus))
+            found = lcm(found, turns)
         return found if found <= MAX_PERIOD else 1
 
     def _loop(self, segment: Segment, turns: Turns) -> None:
@@ -188,7 +189,7 @@ class Segments:
         start: Expr = index if turns.is_plain else turns.low + turns.stride * index
         positions = [start + residue for residue in turns.residues]
         results: dict[str, Value] = {}
-        bodies = self._classes(segment, positions, self.selectors if turns.is_plain else [], results)
+        bodies = self._classes(segment, positions, self.selectors[segment.bounds] if turns.is_plain else [], results)
         classes = tuple((renamed(truth, self.canonical, index), body.nodes) for truth, body in bodies if truth is not NO)
         carries = tuple(body.carries for truth, body in bodies if truth is not NO)
         frame.nodes.append(
@@ -209,7 +210,7 @@ class Segments:
             frame.values[name] = Binding(results[name], frame.values[name].present)
 
     def _classes(
-        self, segment: Segment, positions: list[Expr], selectors: Sequence[Expr], results: dict[str, Value]
+        self, segment: Segment, positions: list[Expr], selectors: Sequence[Truth], results: dict[str, Value]
     ) -> list[tuple[Truth, Body]]:
         """A body for each combination of ``selectors``, which claims parameters as if the others did not run."""
         table = self.services.parameters
@@ -219,9 +220,9 @@ class Segments:
         claims: dict[Path, Claims] = {}
         for values in product((True, False), repeat=len(selectors)):
             selected = dict(zip(selectors, values, strict=True))
-            truth = all_of(Truth.of(atom) if value else ~Truth.of(atom) for atom, value in selected.items())
+            truth = all_of(condition if value else ~condition for condition, value in selected.items())
 
-            def place(truth: Truth = truth, selected: dict[Expr, bool] = selected) -> None:
+            def place(truth: Truth = truth, selected: dict[Truth, bool] = selected) -> None:
                 found.append((truth, self._body(segment, positions, selected, names, results)))
 
             claims |= table.claims.assigned_by(place)
@@ -229,7 +230,7 @@ class Segments:
         return found
 
     def _body(
-        self, segment: Segment, positions: list[Expr], selected: dict[Expr, bool], names: list[str], results: dict[str, Value]
+        self, segment: Segment, positions: list[Expr], selected: dict[Truth, bool], names: list[str], results: dict[str, Value]
     ) -> Body:
         """Place one turn: an iteration at each of ``positions``."""
         graph, frame = self.services.graph, self.frame
@@ -262,7 +263,7 @@ class Segments:
         return Body(tuple(nodes), tuple(carries), changed)
 
     def _iteration(
-        self, segment: Segment, position: Expr, selected: dict[Expr, bool], nodes: list[Node]
+        self, segment: Segment, position: Expr, selected: dict[Truth, bool], nodes: list[Node]
     ) -> list[tuple[str, Binding, Binding]]:
         """Place the body once, at index ``position``; the outer names that it rebinds."""
         graph, frame, entry = self.services.graph, self.frame, self.entry

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import lcm
 
-from sympy import Add, Expr, Integer, Mul
+from sympy import Add, Expr, Integer, Mul, Symbol
 
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index
 from symflops.algebra.truth import NO, YES, Truth
@@ -133,6 +133,13 @@ def _occurs(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Tra
     return enough & ~Truth.of(AtLeast(loop.count, Integer(a + b + 2))) if once else enough
 
 
+def _times(index: Symbol, low: Expr, high: Expr, product: frozenset[Expr]) -> Expr:
+    """For how many indices from ``low`` on and below ``high`` all brackets of a product hold."""
+    selecting = [atom for atom in sorted(product, key=text_of) if index in atom.free_symbols]
+    guards = Mul(*sorted(product.difference(selecting), key=text_of))
+    return guards * (Tally(index, low, high, Mul(*selecting)) if selecting else Excess(high - low))
+
+
 def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[int, int]) -> Expr:
     """Iterations ``i = first + stride*u`` with ``count - 1 - i = last + other*v``, for all ``u, v >= 0``."""
     (first, stride), (last, other) = ahead, behind
@@ -140,10 +147,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
         if bracket is YES:
             return Excess(loop.count - first - last)
         low, high = loop.offset + first, loop.offset + loop.count - last
-        counts = (
-            factor * (Tally(loop.index, low, high, Mul(*sorted(factors, key=text_of))) if factors else Excess(high - low))
-            for factors, factor in bracket.terms.items()
-        )
+        counts = (factor * _times(loop.index, low, high, product) for product, factor in bracket.terms.items())
         return Add(*counts)
     if bracket is not YES:
         raise unsettled(loop, "the gradients of this repeat alternate, and so do its layers")

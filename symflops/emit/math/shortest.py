@@ -6,16 +6,19 @@ An operator counts 1; a condition or a sum over iterations interrupts a reader, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import permutations
 
 from symflops.algebra.sparse import extracted, ratio
 from symflops.emit.math.cases import Rows, by_cases, multiplied_out
+from symflops.model.arrangements import negated
 from symflops.model.formula import MINUS, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, operators, parts, symbols, walk
-from symflops.model.formula_writer import is_negative
+from symflops.model.formula_writer import factors_of, is_negative
 from symflops.model.polynomials import Monomial, Poly, ShortWriter, expanded
 from symflops.model.program import Program
 from symflops.model.rewriting import Rewriting
-from symflops.model.terms import times
+from symflops.model.terms import plus, times
 
 LINE, ROW, CONDITION, TALLY = 3, 2, 3, 5
 """Operators that a definition, each of its cases, a condition in a form, and a sum over iterations are worth beside theirs."""
@@ -132,7 +135,7 @@ def normalised(poly: Poly) -> Poly:
 
 
 def plainer(formula: Formula) -> Formula:
-    """``-c*(a - b)`` as ``c*(b - a)``, at every depth."""
+    """``-c*(a - b)`` as ``c*(b - a)``, and a count less those of which more holds as one count, at every depth."""
 
     def change(part: Formula) -> Formula | None:
         match part:
@@ -141,10 +144,30 @@ def plainer(formula: Formula) -> Formula:
                     if isinstance(factor, Sum) and turned(factor):
                         opposite = Sum(tuple(sorted((times(MINUS, term) for term in factor.terms), key=is_negative)))
                         return plainer(times(Num(-value), *rest[:place], opposite, *rest[place + 1 :]))
+            case Sum(terms):
+                for one, other in permutations(terms, 2):
+                    if (count := difference(one, other)) is not None:
+                        return plainer(plus([count, *(term for term in terms if term not in (one, other))]))
         return None
 
     changed: Formula = Rewriting(change)(formula)
     return changed
+
+
+def difference(one: Formula, other: Formula) -> Formula | None:
+    """``c*n - c*m`` as ``c*k`` where m counts some of what n counts: those that satisfy one more condition, and k the rest."""
+    left, right = list(factors_of(one)), list(factors_of(times(MINUS, other)))
+    for factor in tuple(left):
+        if factor in right:
+            left.remove(factor)
+            right.remove(factor)
+    match left, right:
+        case [TallyOf(index, low, high, condition) as count], [TallyOf(_, _, _, narrower) as less]:
+            more = set(factors_of(narrower)) ^ set(factors_of(condition))
+            if replace(less, condition=condition) == count and len(more) == 1 and more.issubset(factors_of(narrower)):
+                rest = TallyOf(index, low, high, times(condition, negated(more.pop())))
+                return times(*(rest if factor is count else factor for factor in factors_of(one)))
+    return None
 
 
 def turned(formula: Sum) -> bool:
