@@ -135,7 +135,7 @@ class Sizes(ModelSizes):
     _classes = ("Llama4ForCausalLM",)
     _model_types = ("llama4_text",)
     _nullable = ("moe_layers", "attention_chunk_size", "no_rope_layers", "layer_types")
-    _reading = {'tables': {'Llama4TextConfig': {'absent': ['id2label', 'moe_layers', 'no_rope_layers', 'layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'head_dim', 'intermediate_size_mlp', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'hidden_act', 'num_labels', 'intermediate_size', 'num_local_experts', 'num_experts_per_tok', 'interleave_moe_layer_step', 'no_rope_layer_interval', 'use_qk_norm']}}}
+    _reading = {'tables': {'Llama4TextConfig': {'absent': ['id2label', 'moe_layers', 'no_rope_layers', 'layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'num_key_value_heads', 'head_dim', 'intermediate_size_mlp', 'vocab_size', 'tie_word_embeddings', 'attention_bias', 'hidden_act', 'num_labels', 'intermediate_size', 'num_local_experts', 'num_experts_per_tok', 'interleave_moe_layer_step', 'no_rope_layer_interval', 'use_qk_norm'], 'unset': {'no_rope_layers': []}}}}
     _fields = (
         ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
         ("num_key_value_heads", "number"), ("head_dim", "number"), ("intermediate_size_mlp", "number"),

@@ -108,7 +108,7 @@ class Probe:
 
     def table(self, place: str) -> dict[str, Any]:
         """The facts about the config at ``place``, and about those inside it."""
-        meanings = {key: self.null(place, key) for key in self.here(place)}
+        meanings = {key: self.meaning(place, key, None) for key in self.here(place)}
         found: dict[str, Any] = {"names": self.names(place), "undescribed": self.undescribed(place)}
         for meaning in ("absent", "never"):
             found[meaning] = [key for key, known in meanings.items() if known == meaning]
@@ -212,24 +212,24 @@ class Probe:
             return None
         return made.parameters, made.coefficients["forward"]
 
-    # nulls
-
-    def unset(self, place: str) -> dict[str, str]:
-        """The words that stand for a number that the class works out, such as ``auto``."""
+    def unset(self, place: str) -> dict[str, Any]:
+        """What stands for a value that the class works out: words such as ``auto`` for a number, ``[]`` for a list."""
         written = signature_of(self.class_at(place))
         kinds = {key: size.kind for size in self.sizes for key in size.keys}
         named = {key: written.get(key) for key in self.here(place) if kinds[f"{place}{key}"] not in ("text", "any")}
-        return {key: word for key, word in named.items() if isinstance(word, str)}
+        lists = [key for key in named if kinds[f"{place}{key}"] == "list" and look_up(self.read({}) or {}, [f"{place}{key}"])]
+        empty: dict[str, Any] = {key: [] for key in lists if self.meaning(place, key, []) == "absent"}
+        return {key: word for key, word in named.items() if isinstance(word, str)} | empty
 
-    def null(self, place: str, key: str) -> str:
-        """What a null means: ``absent``, ``never`` if the class refuses it, or empty for another value that it has or stays."""
+    def meaning(self, place: str, key: str, value: Any) -> str:
+        """What null or ``[]`` means: ``absent``, ``never`` if the class refuses it, empty for a value that it has or stays."""
         meanings = set()
         for base in self.bases:
             opened = with_value(base, place[:-1], look_up(base, [place[:-1]]) or {}) if place else base
             left_out = without(opened, f"{place}{key}")
-            null, absent = (self.facts(config) for config in (with_value(left_out, f"{place}{key}", None), left_out))
+            given, absent = (self.facts(config) for config in (with_value(left_out, f"{place}{key}", value), left_out))
             if absent is not None:
-                meanings.add("never" if null is None else "absent" if null == absent else "")
+                meanings.add("never" if given is None else "absent" if given == absent else "")
         meanings = meanings if meanings == {"never"} else meanings - {"never"}
         return meanings.pop() if len(meanings) == 1 else ""
 

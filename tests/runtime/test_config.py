@@ -81,6 +81,7 @@ def test_fields_around_a_text_config_that_is_given_do_not_count() -> None:
         ("llava", {"vision_config": None}, {}),
         ("llava", {"": 5}, {}),
         ("mamba", {"time_step_rank": "auto", "hidden_size": 320}, {"hidden_size": 320}),
+        ("llama4", {"no_rope_layers": [], "num_hidden_layers": 6}, {"num_hidden_layers": 6}),  # as Llama 4 Scout is published
     ],
 )
 def test_two_ways_to_write_one_config(name: str, one: Any, other: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from symflops.api import load
@@ -32,3 +34,23 @@ def test_a_file_that_differs_is_told_and_written_again(tmp_path, monkeypatch, ca
     assert path.read_text("utf-8") == (shipped("specs") / "language/gpt2.reading.json").read_text("utf-8")
     assert main(["reading", "gpt2", "--check"]) == 0
     assert chosen_specs(["gpt2"])[0].reading()["tables"]["GPT2Config"]["names"]["n_embd"] == {"hidden_size": [], "n_embd": []}
+
+
+def test_a_list_that_the_class_makes_and_the_spec_does_not_must_be_written(tmp_path, monkeypatch, capsys) -> None:
+    """Qwen2-MoE makes ``layer_types`` of ``use_sliding_window``: a spec that reads the list alone refuses one without the other."""
+    (tmp_path / "specs/language").mkdir(parents=True)
+    text = (shipped("specs") / "language/qwen2_moe.yaml").read_text("utf-8")
+    whole = "(i % 2 == 0 and i < last if kinds == null else kinds[i] == 'sliding_attention')"
+    assert whole in text
+    kept = (line for line in text.splitlines() if "max_window_layers" not in line)
+    listed = "\n".join(kept).replace(whole, "kinds != null and kinds[i] == 'sliding_attention'")
+    (tmp_path / "specs/language/qwen2_moe.yaml").write_text(listed, "utf-8")
+    (tmp_path / "specs/language/qwen2_moe.cases.yaml").write_text((shipped("specs") / "language/qwen2_moe.cases.yaml").read_text("utf-8"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["reading", "qwen2_moe"]) == 0
+    batch = '{"text": [64]}'
+    config = {"architectures": ["Qwen2MoeForCausalLM"], "use_sliding_window": True, "num_hidden_layers": 2, "max_window_layers": 2}
+    assert main(["estimate", "qwen2_moe", "--config", json.dumps(config), "--batch", batch]) != 0
+    assert "'layer_types'" in capsys.readouterr().err
+    listed_config = config | {"layer_types": ["sliding_attention", "full_attention"]}
+    assert main(["estimate", "qwen2_moe", "--config", json.dumps(listed_config), "--batch", batch]) == 0
