@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from symflops.algebra.sparse import Factor
 from symflops.emit.math.lines import fold, width
 from symflops.emit.math.printer import LatexPrinter
 from symflops.model.arrangements import negated
-from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text
+from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text, walk
 from symflops.model.formula_writer import factors_of, product_of
 from symflops.model.polynomials import Monomial, Poly, expanded
 from symflops.model.rewriting import Rewriting
@@ -72,9 +73,15 @@ def multiplied_out(formula: Formula) -> Poly:
 
 
 def _spelled(atom: Formula) -> Poly | None:
-    """A sum over iterations under the first name of its index; one over the last iterations is all less the first ones."""
+    """A sum over iterations under the first name of its index; one over the last iterations is all less the first ones.
+
+    So is one over the iterations for which a condition does not hold: all less those for which it holds.
+    """
     if not isinstance(atom, TallyOf):
         return None
+    met = expanded(atom.condition)
+    if len(met.terms) > 1:
+        return Poly.total(_counted(atom, monomial).scale(factor) for monomial, factor in met.terms.items())
     index = Sym(f"{atom.index.partition('@')[0]}@1_")
     condition = Rewriting(lambda part: index if part == Sym(atom.index) else None)(atom.condition)
     match atom.low, atom.high:
@@ -83,6 +90,14 @@ def _spelled(atom: Formula) -> Poly | None:
             first = TallyOf(index.name, ZERO, Apply("min", (high, low)), condition)
             return Poly.atom(TallyOf(index.name, ZERO, high, condition)) - Poly.atom(first)
     return Poly.atom(TallyOf(index.name, atom.low, atom.high, condition))
+
+
+def _counted(atom: TallyOf, monomial: Monomial) -> Poly:
+    """How many iterations of a sum satisfy all conditions of a product."""
+    if not monomial:
+        return multiplied_out(atom.high) - multiplied_out(atom.low)
+    written = [part for part in walk(atom.condition) if (part, 1) in monomial]
+    return multiplied_out(replace(atom, condition=product_of(list(dict.fromkeys(written)))))
 
 
 def _excluded(atom: Formula, condition: Bracket) -> bool:

@@ -13,8 +13,23 @@ from itertools import permutations
 from symflops.algebra.sparse import extracted, ratio
 from symflops.emit.math.cases import Rows, by_cases, multiplied_out
 from symflops.model.arrangements import negated
-from symflops.model.formula import MINUS, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, operators, parts, symbols, walk
-from symflops.model.formula_writer import factors_of, is_negative
+from symflops.model.formula import (
+    MINUS,
+    ONE,
+    ZERO,
+    Bracket,
+    Formula,
+    Num,
+    Prod,
+    Sum,
+    Sym,
+    TallyOf,
+    operators,
+    parts,
+    symbols,
+    walk,
+)
+from symflops.model.formula_writer import factors_of, is_negative, product_of
 from symflops.model.polynomials import Monomial, Poly, ShortWriter, expanded
 from symflops.model.program import Program
 from symflops.model.rewriting import Rewriting
@@ -162,12 +177,20 @@ def difference(one: Formula, other: Formula) -> Formula | None:
             left.remove(factor)
             right.remove(factor)
     match left, right:
-        case [TallyOf(index, low, high, condition) as count], [TallyOf(_, _, _, narrower) as less]:
-            more = set(factors_of(narrower)) ^ set(factors_of(condition))
-            if replace(less, condition=condition) == count and len(more) == 1 and more.issubset(factors_of(narrower)):
-                rest = TallyOf(index, low, high, times(condition, negated(more.pop())))
+        case [count], [TallyOf() as less] if (condition := counted(count, less)) is not None:
+            factors = factors_of(less.condition)
+            more = set(factors).symmetric_difference(factors_of(condition)) - {ONE}
+            if len(more) == 1 and more.issubset(factors):
+                rest = replace(less, condition=product_of([negated(each) if each in more else each for each in factors]))
                 return times(*(rest if factor is count else factor for factor in factors_of(one)))
     return None
+
+
+def counted(count: Formula, like: TallyOf) -> Formula | None:
+    """The condition of what ``count`` counts over the iterations of another count: 1 for all of them; None over others."""
+    if isinstance(count, TallyOf):
+        return count.condition if replace(count, condition=like.condition) == like else None
+    return ONE if (like.low, like.high) == (ZERO, count) else None
 
 
 def turned(formula: Sum) -> bool:
