@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 REPEATED = 1.0  # seconds between two alarms, in case a module catches the first one
 MOST_SECONDS = 180.0  # for one configuration
+M_MMAP_THRESHOLD = -3  # malloc.h of glibc
+MAPPED = 1 << 20  # bytes from which memory goes back to the system when it is freed
 
 
 class TooLongError(BaseException):
@@ -55,12 +57,17 @@ def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
 def limit_memory(most: int) -> None:
     """Refuse this process more than ``most`` bytes of data from here on, if the system has such a limit.
 
-    A tensor that would be larger, such as a mask of a long sequence on the CPU, raises in the module that makes it.
+    A tensor that would be larger, such as a mask of a long sequence on the CPU, raises in the module that makes it. What was
+    freed does not count, if the C library is glibc: by default it keeps up to 32 MB of each freed tensor for later ones, which
+    need not fit there (``mallopt(3)``, ``M_MMAP_THRESHOLD``).
     """
     try:
+        import ctypes
         import resource
 
+        with suppress(AttributeError):
+            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MAPPED)
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
-    except (ImportError, AttributeError, ValueError, OSError):
+    except (ImportError, AttributeError, TypeError, ValueError, OSError):
         return

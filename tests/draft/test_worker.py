@@ -1,6 +1,8 @@
 """A draft whose module hangs, or takes too much memory, is given up with what was found."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,31 @@ def test_a_process_that_ends_keeps_what_was_found():
 def test_too_much_memory_is_given_up():
     with pytest.raises(SymflopsError, match="memory"):
         draft_in_process(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, most=1 << 20)
+
+
+FREED = """
+import random
+from symflops.draft.limits import limit_memory
+
+random.seed(0)
+limit_memory(400 << 20)
+kept, size = [], 0
+for _ in range(400):
+    kept.append(bytearray(random.choice([50_000, 300_000, 2 << 20, 6 << 20, 12 << 20, 24 << 20]) + random.randrange(1 << 20)))
+    size += len(kept[-1])
+    while size > 300 << 20:
+        size -= len(kept.pop(random.randrange(len(kept))))
+print("done")
+try:
+    bytearray(200 << 20)
+except MemoryError:
+    print("refused")
+"""
+
+
+def test_memory_that_was_freed_does_not_count():
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["done", "refused"], done.stderr
 
 
 def test_the_command_says_what_a_module_raises(tmp_path, capsys):
