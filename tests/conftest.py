@@ -12,6 +12,8 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from tests import sampling
+from tests.costs import Costs
 from tests.fast import FAST
 
 settings.register_profile("any machine", deadline=None)  # how long an example takes says nothing about it
@@ -45,12 +47,19 @@ def cores() -> int:
         return found
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--costs", metavar="FILE", help="write the CPU time of each test file to FILE, as JSON")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Estimates are cached in a folder of this process, not in the user's; of several processes each computes in one thread."""
+    sampling.chosen[0] = config.option.markexpr
     folder, patch = tempfile.TemporaryDirectory(prefix="symflops-"), pytest.MonkeyPatch()
     patch.setenv("XDG_CACHE_HOME", folder.name)
     if hasattr(config, "workerinput"):
         patch.setenv("OMP_NUM_THREADS", "1")
+    if config.option.costs:
+        config.pluginmanager.register(Costs(config.option.costs))
     config.add_cleanup(folder.cleanup)
     config.add_cleanup(patch.undo)
 
@@ -59,6 +68,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """With ``-m fast``, import no other file."""
     known = collection_path.suffix != ".py" or collection_path.relative_to(TESTS).as_posix() in FAST
     return True if config.option.markexpr == "fast" and not known else None
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Leave out a test whose marks ``-m`` does not select before it is parametrised."""
+    marks = [getattr(owner, "pytestmark", ()) for owner in (obj, getattr(collector, "obj", None))]
+    names = {mark.name for some in marks for mark in (some if isinstance(some, (list, tuple)) else [some])} & sampling.MARKS
+    return [] if names and not sampling.runs(*names) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

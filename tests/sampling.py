@@ -1,4 +1,7 @@
-"""How much of an exhaustive test runs by default: a fixed sample. ``SYMFLOPS_NIGHTLY=1`` runs all of it."""
+"""How much of an exhaustive test runs: a fixed sample by default, more in ``.ci/run``, all of it with ``SYMFLOPS_NIGHTLY=1``.
+
+Cases that do not run are left out before pytest makes items of them, so they cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 
 NIGHTLY = os.environ.get("SYMFLOPS_NIGHTLY") == "1"
+MARKS = {"thorough", "nightly", "system", "elsewhere"}
+"""Marks of tests that the README's command leaves out; ``pyproject.toml`` explains them."""
+MORE_IN_CI = 4
+chosen = [""]
+"""The expression of ``-m``, which ``tests/conftest.py`` writes here before it collects."""
+
+
+def runs(*marks: str) -> bool:
+    """Whether ``-m`` selects a test with these marks and no other."""
+    return not chosen[0] or Expression.compile(chosen[0]).evaluate(lambda name, **_: name in marks)
 
 
 def amount(default: int, nightly: int) -> int:
@@ -17,5 +31,12 @@ def amount(default: int, nightly: int) -> int:
 
 
 def sampled(cases: Sequence[Any], every: int) -> list[Any]:
-    """The cases of a parametrised test; all but one of ``every`` are marked as nightly."""
-    return [case if place % every == 0 else pytest.param(*case if isinstance(case, tuple) else (case,), marks=pytest.mark.nightly) for place, case in enumerate(cases)]
+    """Cases of a parametrised test: one of ``every`` by default, four times as many in ``.ci/run`` (marked ``thorough``), the rest at night."""
+    found = []
+    for place, case in enumerate(cases):
+        mark = "" if place % every == 0 else "thorough" if place % max(1, every // MORE_IN_CI) == 0 else "nightly"
+        if mark and runs(mark):
+            found.append(pytest.param(*case if isinstance(case, tuple) else (case,), marks=getattr(pytest.mark, mark)))
+        elif not mark:
+            found.append(case)
+    return found
