@@ -41,7 +41,7 @@ def test_tasks_name_files_and_tests_that_there_are():
 
 def test_the_readme_and_the_check_run_the_same_words():
     assert f"&& {LITERAL}\n" in (ROOT / "README.md").read_text("utf-8")
-    assert LITERAL in (ROOT / ".ci/run").read_text("utf-8").splitlines()
+    assert f"stage test {LITERAL}" in (ROOT / ".ci/run").read_text("utf-8").splitlines()
     assert commands("test") == [LITERAL]
     first = re.search(r"^```\w*\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL)
     assert first and commands("fast")[0] in first[1]
@@ -63,6 +63,6 @@ def test_a_folder_of_tests_is_a_folder_of_the_package():
 
 
 def test_the_fast_subset_is_a_part():
-    """A minute on two cores: not all files of any but the smallest folders."""
+    """Half a minute on two cores: not all files of any but the smallest folders."""
     files = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
     assert FAST.keys() <= files and len(FAST) < len(files) / 2
