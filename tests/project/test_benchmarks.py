@@ -26,6 +26,7 @@ def speed(monkeypatch):
     return speed
 
 
+@pytest.mark.thorough
 def test_every_row_runs_and_a_missed_limit_is_told(speed, monkeypatch, capsys):
     """With a clock of its own: each run takes a second, so that a limit below 1 is missed."""
     monkeypatch.setattr(speed, "timed", lambda work, number: (work(), 1.0)[1])

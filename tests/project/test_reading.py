@@ -78,16 +78,20 @@ def reads(path: Path) -> Iterator[str]:
     yield from walk(tree, "")
 
 
-FOUND = {(name, function) for path in PACKAGE.rglob("*.py") for name in [path.relative_to(PACKAGE).as_posix()] if name != READING for function in reads(path)}
+@pytest.fixture(scope="module")
+def found():
+    """Each read of the package, as file and function."""
+    names = {path: path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")}
+    return {(name, function) for path, name in names.items() if name != READING for function in reads(path)}
 
 
-def test_every_read_is_bounded_or_has_a_reason():
-    assert FOUND - REASONS.keys() == set(), "read through symflops/system/reading.py"
+def test_every_read_is_bounded_or_has_a_reason(found):
+    assert found - REASONS.keys() == set(), "read through symflops/system/reading.py"
 
 
-def test_every_reason_is_of_a_read():
+def test_every_reason_is_of_a_read(found):
     """``catalog`` changes: what is listed there may be gone."""
-    assert {key for key in REASONS.keys() - FOUND if not key[0].startswith("catalog/")} == set()
+    assert {key for key in REASONS.keys() - found if not key[0].startswith("catalog/")} == set()
 
 
 @pytest.mark.parametrize("call", ["open(p)", "Path(p).open()", "p.read_text()", "p.read_bytes()", "json.load(f)", "json.loads(t)", "yaml.load(t)", "csv.reader(f)", "os.open(p, 0)"])

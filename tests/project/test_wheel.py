@@ -116,6 +116,7 @@ def test_the_wheel_holds_exactly_what_it_should(wheel: Path) -> None:
         assert f"symflops/{name}" in names
 
 
+@pytest.mark.thorough
 def test_it_lies_where_it_was_installed(install: Install) -> None:
     text = "import symflops, symflops.generated.language.llama as llama; print(symflops.__file__, llama.__file__, llama.NAME, sep='\\n')"
     package, module, name = call(install.python, "-c", text, cwd=install.cwd).splitlines()
@@ -139,6 +140,7 @@ def test_explain_list_and_graph(install: Install) -> None:
     assert install.symflops("graph", "llama").startswith("flowchart TD")
 
 
+@pytest.mark.thorough
 def test_generate_and_render(install: Install) -> None:
     expected = compile_spec(find_spec("llama")).files
     install.symflops("generate", "llama", "--out", "out")
@@ -149,6 +151,7 @@ def test_generate_and_render(install: Install) -> None:
     assert sorted(path.name for path in (install.cwd / "paper").iterdir()) == ["llama-forms.md", "llama-modules.md", "llama-symbols.md", "llama-where.md"]
 
 
+@pytest.mark.thorough
 def test_check_and_verify(install: Install) -> None:
     install.symflops("check", "llama")
     shutil.copy(ROOT / "tests/data/truth/LlamaForCausalLM.json", install.cwd / "records.json")
@@ -187,6 +190,7 @@ def test_estimating_needs_no_dependency_on_any_python(version: str, unpacked: Pa
     assert (found["parameters"], found["forward"]) == (int(parameters), int(forward)) == (6738415616, FORWARD)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("version", "python"), sorted(interpreters("3.10").items()))
 def test_generated_modules_run_alone_on_an_older_python(version: str, python: Path, tmp_path: Path) -> None:
     for path in MODULES:
