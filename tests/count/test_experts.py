@@ -8,12 +8,14 @@ from copy import deepcopy
 import pytest
 
 from symflops.api import convention_of
+from symflops.catalog.catalog import by_name
 from symflops.catalog.library import pages
 from symflops.compiler import Request, compile_spec
 from symflops.diagnostics.findings import Source
 from symflops.model.convention import Convention
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests import shipped
+from tests.sampling import sampled
 
 EXPERTS = re.compile(r"(num|n)_(local_|routed_)?experts|moe_num_experts|num_routed_experts|zero_expert_num")
 
@@ -23,7 +25,12 @@ def number_of_experts(name: str) -> list[str]:
     return [size.keys[0] for size in shipped.load(name).spec.sizes if EXPERTS.fullmatch(size.keys[0].rpartition(".")[2])]
 
 
-MIXTURES = [name for name in shipped.NAMES if number_of_experts(name)]
+def is_mixture(name: str) -> bool:
+    """Whether the catalog says that a spec reads such a field, which costs less than to load all specs."""
+    return any(EXPERTS.fullmatch(key.rpartition(".")[2]) for key in by_name(name).specs[name]["keys"])
+
+
+MIXTURES = [name for name in shipped.NAMES if is_mixture(name)]
 
 
 def work(name: str, times: int, rules: str) -> dict[str, int]:
@@ -45,7 +52,7 @@ def test_the_mixtures_are_found():
     assert {"llama4", "mixtral", "deepseek_v3", "qwen3_moe", "gpt_oss", "hidream"} <= set(MIXTURES)
 
 
-@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("name", sampled(MIXTURES, 4))
 def test_twice_the_experts_cost_their_router(name):
     case = shipped.cases_of(shipped.FILES[name])[0]
     lines = shipped.load(name).estimator(case.config, "forward", "symflops").program.regimes[0].lines
@@ -55,7 +62,7 @@ def test_twice_the_experts_cost_their_router(name):
     assert all(two[module] == 2 * one[module] for module in roles)
 
 
-@pytest.mark.parametrize("rules", sorted(name for name in ("torch", "deepspeed", "calflops", "ascend-profiler", "ascend-guide", "megatron", "verl", "kempnerforge", "palm")))
+@pytest.mark.parametrize("rules", sampled(["torch", "deepspeed", "calflops", "ascend-profiler", "ascend-guide", "megatron", "verl", "kempnerforge", "palm"], 4))
 def test_profilers_count_what_runs(rules):
     one, two = work("llama4", 1, rules), work("llama4", 2, rules)
     executed = convention_of(rules).experts == "executed"

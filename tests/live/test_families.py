@@ -13,19 +13,18 @@ from peft import LoraConfig, inject_adapter_in_model
 import symflops
 from symflops.api import load
 from symflops.catalog import lookup
-from symflops.catalog.library import find_spec
 from symflops.diagnostics.findings import SymflopsError
 from symflops.live.leaves import makes_leaf
 from symflops.live.regime import is_layer_share, is_share
 from symflops.runtime.classes import class_name, of_class
-from symflops.witness.cases import cases_of
 from symflops.witness.live import build, outputs_of, reference_of, run
 from symflops.witness.tensors import arguments_of, moved
 from tests.sampling import sampled
+from tests.shipped import FILES, cases_of
 
 CATALOGS = [catalog for catalog in lookup.catalogs() if catalog.shipped]
 NAMED = [name for catalog in CATALOGS for name in sorted(catalog.specs) if catalog.specs[name]["references"] and catalog.specs[name]["group"] != "nn"]
-SPECS = [name for name in NAMED if any(cases_of(find_spec(name)))]
+SPECS = [name for name in NAMED if any(cases_of(FILES[name]))]
 
 
 def bare(module, rng):
@@ -118,7 +117,7 @@ def counted(spec, case, name, kind):
 @pytest.mark.parametrize(("name", "kind"), sampled(CASES, 97))
 def test_a_family(name, kind):
     """What is read off is equal to the counter, or refused for a reason that has words of its own."""
-    file = find_spec(name)
+    file = FILES[name]
     spec = load(file)
     case = next(iter(cases_of(file)))
     try:
@@ -135,12 +134,12 @@ def of_own_structure():
     for name in SPECS:
         catalog = next(found for found in CATALOGS if name in found.specs)
         if catalog.program(name).get("requirements"):
-            found = (case for case in cases_of(find_spec(name)) if catalog.of_structure(name, of_class(case.config, class_name(case.reference or catalog.specs[name]["references"][0])))[0] is None)
+            found = (case for case in cases_of(FILES[name]) if catalog.of_structure(name, of_class(case.config, class_name(case.reference or catalog.specs[name]["references"][0])))[0] is None)
             yield from ((name, case) for case in islice(found, 1))
 
 
 @pytest.mark.parametrize(("name", "case"), [pytest.param(*row, id=row[0]) for row in of_own_structure()])
 def test_sizes_fit_as_their_own_structure_demands(name, case):
     """A live module is not held against a program that is stored for another structure."""
-    module = in_regime(load(find_spec(name)), case, name, bare)
+    module = in_regime(load(FILES[name]), case, name, bare)
     assert symflops.of_model(module).parameters == sum(parameter.numel() for parameter in module.parameters())
