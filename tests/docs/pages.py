@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.calling import call, words_of
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROOT = DOCS.parent
 FENCE = re.compile(r"(?:^`(?P<caption>[\w./]+)`:\n\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,6 +44,9 @@ def commands(block: Block) -> Iterator[tuple[str, str]]:
 
 def run(command: str, folder: Path) -> tuple[int, str]:
     """One line of a shell in ``folder``: its status and what it printed, in order."""
+    words = words_of(command)
+    if words is not None:
+        return call(words, folder, COLUMNS="100")
     tools = folder / ".tools"
     if not tools.exists():
         tools.mkdir()
