@@ -167,6 +167,7 @@ def test_a_checkpoint_without_counts_or_with_damaged_ones(tmp_path):
         assert meter.steps == 6 and 0 < meter.flops < flops(range(4, 16)) and counts(tmp_path / "next" / "checkpoint-6")["flops"] == meter.flops
 
 
+@pytest.mark.thorough
 def test_a_trainer_on_two_processes(tmp_path):
     """Every text has other lengths: what two ranks count is all of it, also after a resume; a rank without an estimator takes MFU from all."""
     with socket.socket() as free:

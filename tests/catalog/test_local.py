@@ -292,6 +292,7 @@ def test_the_second_run_needs_neither_yaml_nor_sympy(project):
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_many_processes_on_a_cold_cache_agree(project):
     words = [sys.executable, "-m", "symflops.cli.main", "estimate", "--config", "config.json", "--batch", json.dumps(BATCH), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

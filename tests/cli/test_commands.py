@@ -229,6 +229,7 @@ def test_records_that_were_verified_are_not_derived_again(run, tmp_path, monkeyp
     assert derived == [0, 1] * 4
 
 
+@pytest.mark.thorough
 def test_a_wrong_record_is_a_mismatch_and_an_unknown_class_no_spec(run, tmp_path):
     records = json.loads((ROOT / "tests/data/truth/LlamaForCausalLM.json").read_text())
     wrong, strange, broken = ({**records[0]} for _ in range(3))

@@ -271,7 +271,7 @@ def only(convention: Convention, role: str) -> Convention:
 
 
 @given(conventions(), st.sampled_from(sorted(MODELS)), st.sampled_from(["full", "lora", "forward"]))
-@settings(max_examples=amount(3, 60), deadline=None)
+@settings(max_examples=amount(2, 60), deadline=None)
 def test_a_cost_is_the_sum_over_roles(convention, name, regime):
     parts = [cost(name, only(convention, role), regime) for role in roles_in(name)]
     assert sum(parts) == cost(name, convention, regime)
@@ -287,7 +287,7 @@ MORE = {
 
 
 @given(conventions(), st.sampled_from(sorted(MODELS)), st.sampled_from(sorted(MORE)))
-@settings(max_examples=amount(12, 200), deadline=None)
+@settings(max_examples=amount(6, 200), deadline=None)
 def test_counting_more_never_gives_less(convention, name, change):
     assert cost(name, MORE[change](convention)) >= cost(name, convention)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from symflops.runtime.parameters import instances_of
+from tests.sampling import sampled
 from tests.shipped import load
 
 SPEC = """language: 2
@@ -24,8 +27,7 @@ outputs: [t]
 """
 
 
-@pytest.mark.parametrize("kinds", [None, "", "d", "r", "rddr", "drrd", "dddd", "rrrr", "rxdr"])
-@pytest.mark.parametrize("first", [0, 1, 3, 9])
+@pytest.mark.parametrize(("kinds", "first"), sampled(list(product([None, "", "d", "r", "rddr", "drrd", "dddd", "rrrr", "rxdr"], [0, 1, 3, 9])), 5))
 def test_a_layer_whose_kind_is_listed_or_follows_from_a_number(tmp_path, kinds, first):
     path = tmp_path / "small.yaml"
     path.write_text(SPEC)

@@ -41,6 +41,7 @@ def text_of(path: Path) -> str:
     return path.read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_every_page_is_there(html):
     sources = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")}
     assert len(sources) >= 16
@@ -48,6 +49,7 @@ def test_every_page_is_there(html):
         assert (html / page).with_suffix(".html").is_file()
 
 
+@pytest.mark.thorough
 def test_nothing_is_fetched_when_a_page_is_read(html):
     """Links lead out, but no script, style, font or picture comes from elsewhere."""
     for path in html.rglob("*.html"):
@@ -91,6 +93,7 @@ def writers(monkeypatch):
     return operators, reference
 
 
+@pytest.mark.thorough
 def test_what_comes_from_the_code_is_current():
     done = subprocess.run([sys.executable, str(DOCS / "write.py"), "--check"], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, f"run 'python docs/write.py': stale are\n{done.stdout}{done.stderr}"

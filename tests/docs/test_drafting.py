@@ -4,12 +4,15 @@ import argparse
 import re
 import shlex
 
+import pytest
+
 from symflops.cli import draft
 from tests.docs.pages import DOCS, blocks, commands, run, same
 
 PAGE = DOCS / "drafting.md"
 
 
+@pytest.mark.thorough
 def test_the_example_runs_word_for_word(tmp_path):
     ran = 0
     for block in blocks(PAGE):

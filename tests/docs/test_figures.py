@@ -80,6 +80,7 @@ def test_factors_on_the_page_of_conventions():
     assert "DeepSeek-V3 sixteen" in page and re.findall(r"\[([\d.]+)\]", row)[2].startswith("16.")
 
 
+@pytest.mark.thorough
 def test_how_many_specs_are_derived_for_a_config():
     said = re.search(r"(\d+) of (\d+) specs need it", README.replace("\n  ", " "))
     graphs = [load(file.name).graph({}) for file in specs_in(roots()[-1])]

@@ -25,16 +25,19 @@ def tied():
     return drafted("Tied", config, {"tokens": {"shape": [2, 7], "dtype": "int64"}})
 
 
+@pytest.mark.thorough
 def test_a_head_that_is_called_ties_its_weight_and_takes_adapters(tied):
     assert "tie: table.weight" in tied.text
     assert any(proof.kind == "drawn" and proof.checks > 8 for proof in tied.proofs)  # one regime has adapters
 
 
+@pytest.mark.thorough
 def test_norms_of_a_part_and_of_heads_together_stand_on_values_of_their_width(tied):
     assert {"latent", "norm"} <= {line.split(":")[0].strip(" -") for line in tied.text.splitlines()}
     assert {"part", "rest", "heads", "size"} <= set(tied.varied)
 
 
+@pytest.mark.thorough
 def test_a_picture_of_a_size_has_a_layout_that_reads():
     config = {"side": 8, "patch": 4, "channels": 3, "width": 16, "classes": 5}
     found = drafted("Picture", config, {"pixels": {"shape": [2, 3, 8, 8], "dtype": "float32"}})
@@ -42,6 +45,7 @@ def test_a_picture_of_a_size_has_a_layout_that_reads():
     assert layout.count("1*") == 2, layout
 
 
+@pytest.mark.thorough
 def test_a_length_is_the_number_of_all_tokens_not_of_those_that_are_equal():
     config = {"words": 31, "width": 16, "features": 6, "hidden": 20}
     inputs = {"tokens": {"value": [[1, 3, 3, 3, 3, 5, 5, 5, 5, 5, 5]] * 2}, "features": {"shape": [2, 4, 6], "dtype": "float32"}}
@@ -54,6 +58,7 @@ def test_a_word_where_the_default_is_none_is_refused():
     assert found.fields["words"]["norm_type"] == [], found.fields
 
 
+@pytest.mark.thorough
 def test_heads_of_one_number_are_refused_where_a_draft_has_rotated_larger_ones(tmp_path):
     """One number of a head is broadcast to the two of its rotation: a width as large as its heads is outside, and a larger one is not."""
     found = drafted("Rotary", {"words": 31, "width": 24, "heads": 3, "depth": 2}, {"tokens": {"shape": [2, 7], "dtype": "int64"}})
@@ -66,6 +71,7 @@ def test_heads_of_one_number_are_refused_where_a_draft_has_rotated_larger_ones(t
     assert model.estimator({"width": 16, "heads": 8}, "full", "torch").parameters > 0
 
 
+@pytest.mark.thorough
 def test_a_default_that_a_draft_has_not_seen_is_refused_where_a_config_leaves_it_out(tmp_path):
     """The class cannot be built with its own defaults, and nothing is known about them."""
     config = {"width": 24, "heads": 3, "size": 8, "extra": False}

@@ -27,6 +27,7 @@ def found():
     return draft(Subject(f"{__file__}:Part", config, {"x": {"shape": [2, 7, 24], "dtype": "float32"}}), 120.0)
 
 
+@pytest.mark.thorough
 def test_a_size_that_is_made_of_others_and_a_number_are_told_apart(found):
     assert found.exact, (found.given_up, found.unsolved, found.proofs)
     sizes = [line.split(": ", 1) for line in found.text.split("sizes:\n")[1].split("streams")[0].splitlines()]

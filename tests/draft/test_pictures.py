@@ -31,11 +31,13 @@ def tied(moves, label):
     return next({slot.label for slot in one.slots} for one in moves.variables if one.lead.label == label)
 
 
+@pytest.mark.thorough
 def test_a_side_of_a_picture_moves_with_its_mask_and_its_tokens(moves):
     assert tied(moves, "picture[2]") == {"picture[2]", "mask[1]", "turns[0]"}
     assert tied(moves, "picture[3]") == {"picture[3]", "mask[2]", "turns[0]"}
 
 
+@pytest.mark.thorough
 def test_a_patch_moves_with_the_sides_that_it_divides(moves):
     assert {"picture[2]", "picture[3]", "mask[1]", "mask[2]"} <= tied(moves, "patch")
 

@@ -64,16 +64,19 @@ def planted(name, monkeypatch, old, new):
     return " | ".join(wrong.partial)
 
 
+@pytest.mark.thorough
 def test_layers_at_their_tiny_count_are_partial(monkeypatch):
     found = reasons("Growing", monkeypatch)
     assert "depth decides how many layers there are, but no size of the draft is read from it" in found
 
 
+@pytest.mark.thorough
 def test_shared_layers_at_their_tiny_count_are_partial(monkeypatch):
     found = reasons("InTurns", monkeypatch)
     assert "turns decides how many layers there are, but no size of the draft is read from it" in found
 
 
+@pytest.mark.thorough
 def test_shapes_that_depend_on_values_are_proven_on_values(monkeypatch):
     found, _ = drafted("Halves", monkeypatch)
     (proof,) = (one for one in found.proofs if one.kind == VALUES)
@@ -87,16 +90,19 @@ def test_the_loss_sums_every_tensor_that_is_returned(monkeypatch):
     assert "outputs: [first, second]" in found.text
 
 
+@pytest.mark.thorough
 def test_a_class_whose_own_defaults_the_draft_refuses_is_partial(monkeypatch):
     assert "the class's own defaults are not described: gated = true" in reasons("Gated", monkeypatch, gated=False)
 
 
+@pytest.mark.thorough
 def test_a_list_that_is_null_by_default_has_no_default(monkeypatch):
     found, _ = drafted("OwnList", monkeypatch)
     assert "{key: widths, type: list}" in found.text
     assert found.exact, list(found.partial)
 
 
+@pytest.mark.thorough
 def test_a_part_that_runs_twice_counts_once(monkeypatch):
     for name in ("SharedLayer", "OneLayerTwice"):
         found, _ = drafted(name, monkeypatch)
@@ -111,15 +117,18 @@ def test_half_of_the_results_is_not_the_loss(monkeypatch):
     assert "backward" in planted("TwoResults", monkeypatch, "outputs: [first, second]", "outputs: [first]")
 
 
+@pytest.mark.thorough
 def test_a_wrong_default_is_seen_where_a_config_leaves_the_field_out(monkeypatch):
     assert "default of hidden: 44 drafted, 40 real" in planted("OneLayerTwice", monkeypatch, "default: 40", "default: 44")
 
 
+@pytest.mark.thorough
 def test_heads_that_move_together_are_moved_apart(monkeypatch):
     found = planted("Grouped", monkeypatch, "kv_heads: H2", "kv_heads: H")
     assert "heads" in found
 
 
+@pytest.mark.thorough
 def test_a_baked_count_is_seen_although_no_hold_out_moves_it(monkeypatch):
     found, (document, studies, *_) = drafted("SharedLayer", monkeypatch)
     wrong = replace(found, text=found.text.replace("repeat: L", "repeat: 3").replace("  L: {key: depth, default: 6}\n", ""))
@@ -128,6 +137,7 @@ def test_a_baked_count_is_seen_although_no_hold_out_moves_it(monkeypatch):
     assert "depth" in " | ".join(wrong.partial)
 
 
+@pytest.mark.thorough
 def test_switches_that_matter_together_are_guarded(monkeypatch):
     found, _ = drafted("Crossed", monkeypatch)
     assert found.exact, list(found.partial)
@@ -136,6 +146,7 @@ def test_switches_that_matter_together_are_guarded(monkeypatch):
     assert all(True not in guarded[name]["values"] for name in guarded)
 
 
+@pytest.mark.thorough
 def test_what_is_left_over_of_a_width_is_refused(monkeypatch, tmp_path):
     found, _ = drafted("Divided", monkeypatch)
     assert found.exact, list(found.partial)
@@ -148,6 +159,7 @@ def test_what_is_left_over_of_a_width_is_refused(monkeypatch, tmp_path):
     assert model.estimator({"width": 48, "heads": 6}).parameters
 
 
+@pytest.mark.thorough
 def test_the_reader_refuses_what_the_draft_does_not_hold_for(tmp_path, capsys):
     (tmp_path / "config.json").write_text(json.dumps(CONFIGS["Crossed"] | {"twice": True}))
     (tmp_path / "inputs.json").write_text(json.dumps(X))

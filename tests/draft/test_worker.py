@@ -24,12 +24,14 @@ def test_what_takes_too_long_is_interrupted():
             pass
 
 
+@pytest.mark.thorough
 def test_a_size_at_which_a_module_hangs_is_one_that_it_does_not_accept():
     found = draft_in_process(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None)
     assert found.text
     assert "wide" in found.stuck
 
 
+@pytest.mark.thorough
 def test_a_process_that_ends_keeps_what_was_found():
     with pytest.raises(SymflopsError, match="ended with code 7"):
         draft_in_process(Subject(f"{MODULES}:Dies", {"width": 6, "at": 6}, INPUTS), 120.0, lambda _: None)
@@ -70,6 +72,7 @@ def test_memory_that_was_freed_does_not_count():
     assert done.stdout.split() == ["done", "refused"], done.stderr
 
 
+@pytest.mark.thorough
 def test_the_command_says_what_a_module_raises(tmp_path, capsys):
     (tmp_path / "c.json").write_text(json.dumps({"width": 5, "wide": 12}))
     (tmp_path / "i.json").write_text(json.dumps(INPUTS))

@@ -110,7 +110,7 @@ def counted(model: Program, found: Any, sizes: dict[str, Any], moments: list[int
 
 @pytest.mark.parametrize("path", sampled(SPECS, 12))
 @given(data=st.data())
-@settings(max_examples=amount(6, 20), deadline=None)
+@settings(max_examples=amount(3, 20), deadline=None)
 def test_fragments_read_back(path: str, data: st.DataObject) -> None:
     model = program(path)
     sizes = sizes_of(model, data)
@@ -131,7 +131,7 @@ def test_fragments_read_back(path: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("convention", ["symflops", "torch"])
 @pytest.mark.parametrize("name", ["llama", pytest.param("qwen_image", marks=pytest.mark.nightly)])
 @given(data=st.data())
-@settings(max_examples=amount(5, 10), deadline=None)
+@settings(max_examples=amount(2, 10), deadline=None)
 def test_the_modules_add_up_to_the_closed_form_of_their_convention(name: str, convention: str, data: st.DataObject) -> None:
     model = typical(name, convention)
     sizes = sizes_of(model, data)
@@ -153,7 +153,7 @@ def modules_of(name: str) -> Any:
     return fragments(typical(name, "symflops")).modules
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 20))
+@pytest.mark.parametrize("name", sampled(ALL, 60))
 @given(data=st.data())
 @settings(max_examples=amount(5, 50), deadline=None)
 def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
@@ -178,7 +178,7 @@ def printed(name: str, target: Any) -> dict[str, str]:
     return dict(target.render_fragments(typical(name), "0"))
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 21))
+@pytest.mark.parametrize("name", sampled(ALL, 63))
 def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
     model = typical(name)
     names = set(letters(model).values())
@@ -198,7 +198,7 @@ def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
             assert sign not in text or mark in table
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 21))
+@pytest.mark.parametrize("name", sampled(ALL, 63))
 def test_latex_fragments_are_fragments(name: str) -> None:
     for text in printed(name, latex).values():
         code = body(text)

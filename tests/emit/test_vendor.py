@@ -125,7 +125,7 @@ def config_as_read(program, config):
     return found
 
 
-@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 23))
+@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 69))
 def test_every_spec(spec, project, projects):
     """The figures of the test, random ragged batches, and the configs of the spec's cases; or a reason."""
     target = TARGETS[project]

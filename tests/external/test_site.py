@@ -21,6 +21,7 @@ from symflops.catalog.library import find_spec
 from symflops.cli.main import main
 from symflops.records.published import published
 from tests.external.conftest import MODELS, Site, Watched
+from tests.shipped import some
 
 pytestmark = pytest.mark.system
 
@@ -82,7 +83,7 @@ LEAKED = """(pattern) => {
 }"""
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", some(MODELS))
 def test_every_page_is_sound(name: str, site: Site, watched: Watched) -> None:
     page = watched.open(site.address(name))
     wrong = {what: found for what, found in page.evaluate(SOUND).items() if found}

@@ -92,11 +92,13 @@ def run(tmp_path_factory):
     return folder, before, json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 def test_no_line_did_what_it_may_not(run):
     wrong = [(line["line"], seen) for line in run[2]["lines"] for seen in line["seen"]]
     assert not wrong, "\n".join(map(str, wrong[:40]))
 
 
+@pytest.mark.thorough
 def test_every_line_ended_with_an_answer_or_a_diagnostic(run):
     assert not [(line["line"], line["code"], line["err"]) for line in run[2]["lines"] if line["code"] not in (0, 1, 2) or "internal fault" in line["err"]]
     codes = [line["code"] for line in run[2]["lines"]]
@@ -105,6 +107,7 @@ def test_every_line_ended_with_an_answer_or_a_diagnostic(run):
     assert told >= {"list", "check", "schema", "new", "generate", "estimate", "explain", "render", "graph", "site", "compare", "conform", "mfu", "device", "verify", "cache", "meter"}
 
 
+@pytest.mark.thorough
 def test_nothing_ran_and_nothing_else_changed(run):
     folder, before, _ = run
     assert not [path for path in folder.parent.rglob("*") if path.name.startswith("ran-") or path.name == SENTINEL]

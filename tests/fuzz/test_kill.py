@@ -126,14 +126,17 @@ def kills(folder: Path, words: Sequence[str], times: int, between: Callable[[Pat
     return partial
 
 
+@pytest.mark.thorough
 def test_a_killed_generate_tears_no_file(tmp_path):
     assert kills(project(tmp_path), (*COMMAND, "generate", "--out", "out"), TIMES)
 
 
+@pytest.mark.thorough
 def test_a_killed_site_tears_no_file(tmp_path):
     assert kills(project(tmp_path), (*COMMAND, "site", "linear", "embedding", "-o", "out"), TIMES)
 
 
+@pytest.mark.thorough
 def test_a_killed_estimate_tears_no_entry_of_the_cache(tmp_path):
     folder, words = tmp_path, ESTIMATE
     (folder / "out").mkdir()
@@ -196,6 +199,7 @@ def test_a_killed_draft_tears_no_file(tmp_path):
         (folder / "out").mkdir()
 
 
+@pytest.mark.thorough
 def test_runs_at_once_lose_nothing(tmp_path):
     """Eight runs of one spec each leave what one run of all eight leaves."""
     folder = project(tmp_path, [f"nn/{name}.yaml" for name in EIGHT])
@@ -209,6 +213,7 @@ def test_runs_at_once_lose_nothing(tmp_path):
     assert stamps[0] == stamps[1] and len(stamps[0]) == len(EIGHT)
 
 
+@pytest.mark.thorough
 def test_processes_on_one_cold_cache_agree(tmp_path):
     (tmp_path / "out").mkdir()
     running = [start(tmp_path, ESTIMATE, subprocess.PIPE) for _ in range(amount(4, 20))]

@@ -25,6 +25,7 @@ def counted(monkeypatch, tmp_path):
     return calls
 
 
+@pytest.mark.thorough
 def test_a_proof_is_remembered(counted, tmp_path, capsys):
     assert symflops.estimate(LLAMA, BATCH, prove=True)["evidence"]["grade"] == "proven here"
     path = tmp_path / "config.json"
@@ -38,10 +39,12 @@ def test_a_proof_is_remembered(counted, tmp_path, capsys):
     assert symflops.estimate(LLAMA, BATCH)["evidence"]["grade"] != "proven here"
 
 
+@pytest.mark.thorough
 def test_a_class_of_diffusers(counted):
     assert symflops.estimate(WAN, {"latent": [[2, 4, 4]], "prompt": [7]}, prove=True)["evidence"]["grade"] == "proven here"
 
 
+@pytest.mark.thorough
 def test_code_that_a_config_names_does_not_run(counted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("modeling_evil", "transformers", "torch"):

@@ -75,6 +75,7 @@ def test_a_compiled_adapter():
     assert derived(torch.compile(lora(), backend="eager"), BATCH) == counted(lora(), INPUTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", sampled(["fsdp lora checkpointed", "ddp lora", "ddp", "fsdp"], 4))
 def test_two_processes(kind, tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ outputs: [h]
 """
 
 
+@pytest.mark.thorough
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4))
 def test_it_counts_if_the_longest_item_does(lengths):
     one = model(ONCE)

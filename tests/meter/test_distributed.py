@@ -65,16 +65,19 @@ def test_a_rank_without_images(run):
     assert run("images", 3) == [expected] * 3
 
 
+@pytest.mark.thorough
 def test_context_parallel_ranks_share_their_boundaries(run):
     once = moments("llama", text=[10, 20, 10, 21])
     twice = [2 * value for value in once]  # summed over all ranks every sequence is counted once per context rank
     assert run("context", 4) == [[once, twice]] * 4
 
 
+@pytest.mark.thorough
 def test_nothing_at_all(run):
     assert run("empty", 2) == [[0, 0, 0]] * 2
 
 
+@pytest.mark.thorough
 def test_one_reduction_a_step(run):
     one = lookup.estimator(lookup.by_name("llama"), "llama", {})[1]
     flops = one.total(one.moments(text=[16, 32] * 6))

@@ -15,6 +15,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.batches import streams_of
 from symflops.runtime.lengths import of_cu_seqlens, of_mask, of_position_ids, of_rows, same
+from tests.sampling import sampled
 from tests.shipped import FILES, cases_of
 
 NAMES = [name for name in FILES if len(lookup.by_name(name).specs[name]["streams"]) > 1]
@@ -103,7 +104,7 @@ def subsets(one):
     return [set(chosen) for count in range(len(free) + 1) for chosen in combinations(free, count)], alone
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 4))
 def test_streams_left_out(name):
     for one in estimators(name):
         full, (chosen, alone) = lengths_of(one), subsets(one)
@@ -139,7 +140,7 @@ def argument(words, width, axes, rows):
     return made if any(word.startswith("b") for word in words) else [made] * len(rows)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 4))
 def test_batches_without_an_argument(name):
     """The arguments of the model's forward, those of a stream left out, None or empty; all items of a stream have one length."""
     for one in estimators(name):

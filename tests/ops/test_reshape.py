@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.api import Model, load
@@ -39,6 +39,7 @@ def model(over: str, rows: str) -> Model:
     ("rows", "tokens"),
     [("stream: []", lambda h, w: 1), ("axes: {h: 1}", lambda h, w: w), ("stream: {h: h, one: 3}", lambda h, w: 3 * h)],
 )
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=5))
 def test_like_gives_the_index_set_and_the_axes_that_others_change(over, rows, tokens, images):
     estimator = model(over, rows).estimator({"width": 7}, "full", "torch")

@@ -256,7 +256,7 @@ def cold() -> Iterator[None]:
     clear_cache()
 
 
-@pytest.mark.parametrize("name", sampled(list(FAULTS), 3))
+@pytest.mark.parametrize("name", sampled(list(FAULTS), 8))
 def test_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch, cold: None) -> None:
     """The case that is known to find the fault does, or another one: the generator may have changed since."""
     FAULTS[name](monkeypatch)
@@ -264,6 +264,7 @@ def test_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch, cold: None) 
     assert any(disagrees(seed) for seed in (*first, *SEEDS)), f"no case finds: {name}"
 
 
+@pytest.mark.thorough
 def test_no_fault_no_disagreement(cold: None) -> None:
     """Without a fault there is nothing to find, so that it was the fault that was found."""
     assert [seed for seed in sorted({*range(CLEAN), *WITNESSES.values()}) if disagrees(seed)] == []

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
+from tests.sampling import amount
 
 from .interpreter import run
 from .package import CONVENTIONS, REGIME, _imported, closed_form, generated, interpreted, program_of, symbolic
@@ -106,7 +107,7 @@ def compiled(name: str, train: tuple[str, ...] = ("*",)) -> Any:
 
 
 @pytest.mark.parametrize("name", SPECS)
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=amount(30, 100), suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH, train=TRAIN)
 def test_ragged_batches_item_by_item(name: str, config: dict[str, Any], batch: dict[str, Any], train: tuple[str, ...]) -> None:
     """The interpreted program and its closed forms."""

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
+from tests.sampling import amount
 
 from .interpreter import run
 from .package import CONVENTIONS, REGIME, _imported, closed_form, generated, interpreted, program_of, symbolic
@@ -120,7 +121,7 @@ def runnable(name: str, config: dict[str, Any], batch: dict[str, Any]) -> dict[s
 
 
 @pytest.mark.parametrize("name", SPECS)
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=amount(15, 40), suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH, train=TRAIN)
 def test_ragged_batches(name: str, config: dict[str, Any], batch: dict[str, Any], train: tuple[str, ...]) -> None:
     """The interpreted program and its closed forms."""

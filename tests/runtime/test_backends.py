@@ -266,6 +266,7 @@ def of_types(node):
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
 
 
+@pytest.mark.thorough
 def test_generated_modules_know_no_float():
     """Neither a literal nor a true division; ``float`` appears only in the types of a config's values, which become fractions."""
     paths = sorted((ROOT / "generated").glob("*/*.py"))

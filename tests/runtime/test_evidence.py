@@ -103,6 +103,7 @@ def test_explain_shows_it_in_two_lines(capsys: pytest.CaptureFixture[str], monke
     assert "LlamaForCausalLM" in lines[place] and "by default" in lines[place + 1]
 
 
+@pytest.mark.thorough
 def test_no_config_of_a_measured_record_is_refused_for_its_keys() -> None:
     owners = {name: spec for spec, name in _classes()}
     for record in read_records(Path(__file__).parents[1] / "data" / "truth"):
@@ -121,6 +122,7 @@ def _classes() -> list[tuple[str, str]]:
     return [(name, reference.rpartition(".")[2]) for name, entry in specs.items() for reference in entry["references"]]
 
 
+@pytest.mark.thorough
 def test_keys_of_every_config_are_those_of_the_libraries() -> None:
     words = "import json; from transformers import PretrainedConfig; print(json.dumps(sorted(PretrainedConfig().to_dict())))"
     found = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout

@@ -18,7 +18,7 @@ from symflops.model.regime import Regime
 from symflops.witness.causes import FIELDS, PLAIN
 from symflops.witness.causes import PAIRS as PAIRS_IN_WORDS
 from symflops.witness.differences import Comparison, Difference
-from tests.sampling import NIGHTLY
+from tests.sampling import NIGHTLY, sampled
 from tests.shipped import load
 
 PACKAGE = Path(__file__).parents[2] / "symflops"
@@ -84,7 +84,7 @@ MODELS: dict[str, tuple[dict, dict]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", sampled(list(MODELS), 3))
 def test_the_sentences_of_all_pairs_of_conventions(name):
     config, batch = MODELS[name]
     comparison = Comparison(load(name), config, batch, Regime("full"))
@@ -148,6 +148,7 @@ def test_the_command(capsys, tmp_path):
         assert sum(rule["share"] for rule in pair["rules"]) == pytest.approx(1)
 
 
+@pytest.mark.thorough
 def test_a_picture_is_drawn(tmp_path):
     path = tmp_path / "x.png"
     batch = '{"text": [512, 256]}'

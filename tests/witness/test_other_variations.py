@@ -9,6 +9,7 @@ from tests.witness.other_variations import grown, leveled, of_spec
 from tests.witness.variations import variations
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sampled(sorted(variations()), 32))
 def test_no_other_variation_is_silently_wrong(name: str) -> None:
     _, counts, wrong = of_spec(name, 1126, amount(3, 20), amount(4, 20), False, amount(0, 1) == 1, amount(0, 1) == 1, amount(30, 600))

@@ -9,7 +9,7 @@ import pytest
 
 from symflops.cli.main import main
 from symflops.witness.peers import Conforming, systems
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 
 PEERS = Path(__file__).parents[1] / "data" / "peers"
 WHOLE = ("verl_omni", "kempnerforge", "latte_fork", "trl", "litgpt", "nanotron", "levanter", "llm_foundry", "transformers",
@@ -36,9 +36,9 @@ def test_every_record_is_equal(system):
     assert not wrong
 
 
-@pytest.mark.parametrize("system", ["megatron_lm", "megatron_bridge"])
+@pytest.mark.parametrize("system", sampled(["megatron_lm", "megatron_bridge"], 2))
 def test_records_of_the_usual_kinds_are_equal(system):
-    every = amount(8, 1)
+    every = amount(24, 1)
     found = [conformance for record, conformance in judged(system, every) if record["architecture"] in KINDS]
     assert len(found) >= 50 // every
     others = [conformance for conformance in found if not conformance.equal]
@@ -104,7 +104,7 @@ def test_parts_of_a_sequence_count_in_proportion():
     assert Conforming().judge("eleuther_cookbook", 0, record).equal
 
 
-@pytest.mark.parametrize("system", ["verl", "veomni"])
+@pytest.mark.parametrize("system", sampled(["veomni", "verl"], 2))
 def test_most_records_are_equal_and_the_others_explained(system):
     found = [conformance for _, conformance in judged(system)]
     assert sum(conformance.equal for conformance in found) >= 0.9 * len(found)
