@@ -179,7 +179,7 @@ WITNESSES: dict[str, int] = {
     "the facts after a loop are the last ones": 52, "a loop may run fewer times than never": 309,
     "classes ignore the first iterations": -2, "classes ignore the last iterations": -3,
     "alternating iterations ignore the remainder": 52, "a shared parameter is counted per iteration": 25,
-    "a parameter exists as its last reader does": 111, "a parameter exists in one class as in the others": -5, "the fraction of an extent is lost": 37,
+    "a parameter exists as its last reader does": 111, "a parameter exists in one class as in the others": -6, "the fraction of an extent is lost": 37,
     "useful pairs are executed ones": 37, "executed pairs are useful ones": 37, "work is taken over samples": 36,
     "work once is taken per sample": 36, "a causal mask leaves the diagonal out": 37,
     "a causal mask starts at the first key": 37, "or adds": 53, "a choice forgets what is otherwise": 244,
@@ -222,6 +222,13 @@ HAND = (  # what the generator does not write: a detach under a condition, layer
     """
   - p: {op: linear, from: h, width: D, to: h}
   - m: {repeat: L, index: i, graph: [{a: {op: linear, from: h, width: D, add_to: h, when: i in layers if flag else i < n}}]}""",
+    """
+  - m:
+      repeat: L
+      index: i
+      graph:
+        - a: {op: linear, from: h, width: D, add_to: h, when: i in layers if flag else i < n}
+        - b: {op: linear, from: h, width: D, add_to: h, when: not (i in layers) if flag else i >= n}""",
 )
 ORACLE: dict[int, tuple[Case, dict[str, Result]]] = {}
 
