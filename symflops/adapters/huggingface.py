@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 from symflops.meter.batches import streams_of
 from symflops.meter.mfu import MFUMeter
+from symflops.meter.packs import TOKENS
 from symflops.meter.types import ModelOptions
 from symflops.runtime.lengths import entry_of
 from symflops.runtime.units import in_flops
@@ -91,7 +92,7 @@ def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
         if phase.awaited is not None:
             return 0
         if any(on_device(column) for entry in streams.values() for column in entry.axes):
-            streams = streams_of(one, {name: value for name, value in inputs.items() if name in one.inputs()})
+            streams = streams_of(one, {name: value for name, value in inputs.items() if name in {*one.inputs(), *TOKENS}})
         return in_flops(one, int(one.total(one.moments(**{name: entry_of(entry) for name, entry in streams.items()}))))
     except Exception as error:
         meter.unreadable(f"{type(error).__name__}: {error}")

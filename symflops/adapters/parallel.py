@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Sequence
 
-from symflops.runtime.at_hand import LengthError
-from symflops.runtime.lengths import Lengths, of_cu_seqlens
+from symflops.meter.packs import packed
+
+__all__ = ["aligned", "counts", "packed", "padded"]
 
 
 def aligned(length: int, multiple: int) -> int:
@@ -42,47 +41,3 @@ def counts(*, tp_rank: int = 0, cp_rank: int = 0, pp_rank: int = 0, vp_stage: in
     the whole group adds a batch once, and its ``devices`` are all of them.
     """
     return tp_rank == cp_rank == pp_rank == 0 and vp_stage in (None, 0)
-
-
-def packed(batch: Mapping[str, Any], tokens: int | None = None) -> Lengths:
-    """The sub-sequences of Megatron-Bridge's packed batch.
-
-    Args:
-        batch: ``cu_seqlens``, and what it may hold beside: ``cu_seqlens_unpadded``, and the number of boundaries that count as
-            ``cu_seqlens_argmin`` and ``cu_seqlens_unpadded_argmin``, on the host.
-        tokens: The length of the pack. What lies beyond the last boundary is padding of the last sub-sequence.
-
-    Raises:
-        LengthError: there are no boundaries, or the padded and the unpadded ones do not fit together.
-    """
-    outer = _boundaries(batch, "cu_seqlens")
-    inner = _boundaries(batch, "cu_seqlens_unpadded")
-    if outer is None:
-        raise LengthError("a packed batch has 'cu_seqlens'")
-    if tokens is None:
-        return of_cu_seqlens(outer, inner)
-    return of_cu_seqlens(_up_to(outer, tokens), _rising(outer if inner is None else inner))
-
-
-def _boundaries(batch: Mapping[str, Any], name: str) -> Any:
-    """The boundaries of a pack, those that count if the batch says how many; None without any."""
-    found, least = batch.get(name), batch.get(f"{name}_argmin")
-    if found is None:
-        return None
-    found = found.reshape(-1) if hasattr(found, "dtype") else [int(value) for value in found]
-    return found if least is None else found[: int(least)]
-
-
-def _rising(boundaries: Any) -> Any:
-    """Boundaries whose fillers are the last of them again: sub-sequences without a token."""
-    return list(accumulate(boundaries, max)) if isinstance(boundaries, list) else boundaries.cummax(0).values
-
-
-def _up_to(boundaries: Any, tokens: int) -> Any:
-    """Boundaries of which the last is the end of the pack."""
-    found = _rising(boundaries)
-    if isinstance(found, list):
-        return [*found[:-1], max(found[-1], tokens)]
-    import torch
-
-    return torch.cat((found[:-1], found[-1:].clip(min=tokens)))

@@ -3,7 +3,8 @@
 A batch is a mapping of tensors. The lengths of a stream come from the first of:
 
 - the arguments of the model by name (``input_ids``, ``hidden_states``, ``image_grid_thw``, ...), read by their layouts;
-  for tokens a more exact source beside them: ``cu_seqlens``, an attention mask, or position ids that restart at 0;
+  for tokens (``input_ids`` or ``tokens``) a more exact source beside them: the boundaries of packs
+  (:mod:`symflops.meter.packs`), an attention mask, or position ids that restart at 0;
 - for latents ``image_latents``, ``latents_clean``, ``all_latents`` (with an axis of time steps after the batch), or a named
   key; for prompts ``prompt_embeds_mask`` (dense or nested), then ``prompt_embeds``, else no prompts.
 
@@ -15,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from symflops.meter.packs import TOKENS, entry, pack_of
 from symflops.runtime.at_hand import LengthError
 from symflops.runtime.layouts import shape_of
-from symflops.runtime.lengths import Lengths, joined, of_cu_seqlens, of_mask, of_nested, of_position_ids, same
+from symflops.runtime.lengths import Lengths, joined, of_mask, of_nested, of_position_ids, same
 from symflops.runtime.shapes import read
 
-BOUNDARIES = ("cu_seqlens", "cu_seq_lens_q", "cu_seqlens_q")
-UNPADDED = ("cu_seqlens_unpadded", "cu_seqlens_q_unpadded", "cu_seq_lens_q_unpadded")
 LATENTS = (("image_latents", False), ("latents_clean", False), ("all_latents", True))
 GRIDS = ("image_grid_thw", "video_grid_thw")
 DECODED, IGNORED = "decoder_input_ids", -100
@@ -77,13 +77,17 @@ def _stream(
     """
     mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
     for argument, row in mine.items():
-        parts = [(key, _get(batch, key)) for key in (GRIDS if argument in GRIDS else (argument,))]
-        found = [(key, given) for key, given in parts if given is not None]
-        if found and len(axes) == 1 and row[1] == f"b {axes[0]}":
-            return tokens(batch, found[0][1], argument.removesuffix("input_ids") if argument.endswith("_input_ids") else "")
+        keys = GRIDS if argument in GRIDS else sorted(TOKENS, key=argument.__ne__) if argument in TOKENS else (argument,)
+        found = [(key, entry(batch, key)) for key in keys if entry(batch, key) is not None]
+        if len(axes) == 1 and row[1] == f"b {axes[0]}":
+            pack = pack_of(batch) if argument in TOKENS and not found else None
+            if pack is not None:
+                return pack
+            if found:
+                return tokens(batch, found[0][1], argument.removesuffix("input_ids") if argument.endswith("_input_ids") else "")
         if found:  # the rows of images, followed by those of videos
             return joined([read(key, row, axes, given, items=items) for key, given in found])
-        if argument == DECODED and row[1] == f"b {axes[0]}" and len(shape_of(_get(batch, "labels"))) == 2:
+        if argument == DECODED and row[1] == f"b {axes[0]}" and len(shape_of(entry(batch, "labels"))) == 2:
             return of_labels(batch["labels"])
     if not mine or not axes:
         return None
@@ -95,18 +99,10 @@ def _stream(
 def _latents(name: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths | None:
     """The lengths of latents under ``name``, or under the usual keys if it is empty."""
     for key, stacked in ((name, name == "all_latents"),) if name else LATENTS:
-        given = _get(batch, key)
+        given = entry(batch, key)
         if given is not None:
             return read(key, row, axes, given, stacked)
     return None
-
-
-def _get(batch: Mapping[str, Any], key: str) -> Any:
-    """An entry of a mapping or of a TensorDict, or None."""
-    try:
-        return batch[key]
-    except (KeyError, IndexError, TypeError):
-        return None
 
 
 def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
@@ -117,17 +113,16 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
     Raises:
         LengthError: ``given`` is not two-dimensional, and nothing else in the batch tells the lengths.
     """
-    boundaries = None if prefix else next((_get(batch, key) for key in BOUNDARIES if _get(batch, key) is not None), None)
-    if boundaries is not None and shape_of(boundaries)[-1] > 1:
-        inner = next((_get(batch, key) for key in UNPADDED if _get(batch, key) is not None), None)
-        return of_cu_seqlens(boundaries, inner)
+    pack = None if prefix else pack_of(batch, given)
+    if pack is not None:
+        return pack
     if getattr(given, "is_nested", False):
         return of_nested(given)
     shape = shape_of(given)
-    mask = _get(batch, f"{prefix}attention_mask")
+    mask = entry(batch, f"{prefix}attention_mask")
     if mask is not None and len(shape_of(mask)) == 2:
         return of_mask(mask)
-    positions = _get(batch, f"{prefix}position_ids")
+    positions = entry(batch, f"{prefix}position_ids")
     if mask is None and positions is not None and len(shape_of(positions)) <= 2:
         return of_position_ids(positions)
     if len(shape) < 2:
@@ -142,7 +137,7 @@ def of_labels(labels: Any) -> Lengths:
 
 def prompts(batch: Mapping[str, Any]) -> Lengths | None:
     """The lengths of the prompts of a diffusion batch: by their mask (dense or nested), else by the embeddings, else None."""
-    mask, embeddings = _get(batch, "prompt_embeds_mask"), _get(batch, "prompt_embeds")
+    mask, embeddings = entry(batch, "prompt_embeds_mask"), entry(batch, "prompt_embeds")
     if mask is not None:
         return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)
     if embeddings is None:

@@ -29,7 +29,7 @@ def wide(column: Any, name: str = "") -> Any:
         LengthError: of another type than integers.
     """
     kind = str(column.dtype).rpartition(".")[2]
-    if not kind.startswith(("int", "uint", "bool")) and len(column):
+    if not kind.startswith(("int", "uint", "bool")) and 0 not in column.shape:
         raise LengthError(f"{f'{name!r} must be' if name else 'lengths are'} whole numbers, not of type {kind}")
     if not hasattr(column, "long"):
         return column.astype("int64", copy=False)

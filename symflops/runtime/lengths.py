@@ -7,12 +7,12 @@ only the device knows the number of items, fillers follow the items, and ``real`
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from symflops.runtime.at_hand import LengthError, at_hand, numpy_here, wide
+from symflops.runtime.boundaries import rows_of, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,54 +44,39 @@ def same(count: int, *axes: int, padded: Sequence[int] | None = None) -> Lengths
 
 
 def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Lengths:
-    """The sub-sequences of a pack, from their boundaries: ``cu[i + 1] - cu[i]``.
+    """The sub-sequences of packs, from their boundaries: ``cu[i + 1] - cu[i]``.
 
     Zero-length sub-sequences cost nothing but are items.
 
     Args:
-        cu: cumulative lengths, with padding if ``unpadded`` is given.
+        cu: cumulative lengths, with padding if ``unpadded`` is given; one row per pack if there are several.
         unpadded: cumulative lengths without the padding of each sub-sequence.
         valid: the number of boundaries that count, if the host knows it; otherwise the first smaller value ends the pack.
 
     Raises:
         LengthError: there is no boundary, or the two have different numbers.
     """
-    padded, real = _steps(cu, valid)
-    if unpadded is None:
-        return Lengths((padded,), len(padded), None, real)
-    inner, inner_real = _steps(unpadded, valid)
-    if len(inner) != len(padded):
-        raise LengthError(f"{len(padded)} padded sub-sequences and {len(inner)} unpadded ones")
-    return Lengths((inner,), len(inner), (padded,), inner_real)
-
-
-def _steps(cu: Any, valid: int | None) -> tuple[Any, Any]:
-    """Differences of boundaries, and a mark for those before the first boundary that falls; None if all count."""
-    if not hasattr(cu, "dtype"):
-        cu = _boundaries(cu)
-    elif len(cu.shape) == 2 and cu.shape[0] == 1:
-        cu = cu[0]
-    cu = cu if valid is None else cu[:valid]
-    if len(cu) == 0:
+    rows = rows_of(cu)
+    if rows.shape[1] == 0:
         raise LengthError("cu_seqlens without a boundary")
-    cu = at_hand(cu)
-    places = wide(cu)
-    if valid is None and hasattr(cu, "cummax"):
-        highest = places.cummax(0).values  # a value that falls back is below what came before, and so is what follows it
-        return highest[1:] - highest[:-1], places[1:] == highest[1:]
-    steps = places[1:] - places[:-1]
-    if valid is not None:
-        return steps, None
-    falls = steps < 0
-    return steps[: int(falls.argmax())] if falls.any() else steps, None
+    padded = marked(*steps(rows, valid))
+    if unpadded is None:
+        return padded
+    inner = marked(*steps(rows_of(unpadded), valid))
+    if inner.count != padded.count:
+        raise LengthError(f"{padded.count} padded sub-sequences and {inner.count} unpadded ones")
+    return Lengths(inner.axes, inner.count, padded.axes, inner.real)
 
 
-def _boundaries(cu: Any) -> Any:
-    """Boundaries in a list as an array."""
-    try:
-        return numpy_here().frombuffer(array("q", cu), "int64")
-    except (TypeError, OverflowError):
-        return numpy_here().array([int(value) for value in cu], object)
+def marked(lengths: Any, mark: Any, padded: Any = None) -> Lengths:
+    """The sub-sequences of packs, from arrays of one row per pack: on the host without fillers, and without equal padding."""
+    if mark is not None and not hasattr(mark, "unsqueeze"):
+        lengths, padded, mark = lengths[mark], None if padded is None else padded[mark], None
+    if not (padded is None or hasattr(padded, "unsqueeze") or (padded != lengths).any()):
+        padded = None
+    real = lengths.reshape(-1)
+    pads, kept = (column if column is None else column.reshape(-1) for column in (padded, mark))
+    return Lengths((real,), len(real), None if pads is None else (pads,), kept)
 
 
 def of_mask(mask: Any) -> Lengths:

@@ -15,7 +15,7 @@ from symflops.adapters.sums import by_sums, flops_of_sums, images_by_sums
 from symflops.catalog import lookup
 from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.mfu import MFUMeter
-from symflops.runtime.lengths import LengthError, plain
+from symflops.runtime.lengths import LengthError
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 IMAGE = {"_class_name": "QwenImageTransformer2DModel", "num_layers": 2}
@@ -299,29 +299,6 @@ def test_lengths_under_parallelism():
     with pytest.raises(ValueError):
         parallel.aligned(7, 0)
     assert parallel.counts() and parallel.counts(vp_stage=0) and not parallel.counts(vp_stage=1) and not parallel.counts(cp_rank=1)
-
-
-BOUNDARIES = [0, 4, 10, -1, -1]
-
-
-@pytest.mark.parametrize("batch", [
-    {"cu_seqlens": BOUNDARIES}, {"cu_seqlens": torch.tensor([BOUNDARIES])}, {"cu_seqlens": torch.tensor(BOUNDARIES), "cu_seqlens_argmin": torch.tensor(3)}, {"cu_seqlens": BOUNDARIES[:3]},
-])  # fmt: skip
-def test_packs_with_tails(batch):
-    """Fillers behind the last boundary are no sub-sequences; the tail of a pack is padding."""
-    found = parallel.packed(batch)
-    assert plain(found) == [4, 6]
-    found = parallel.packed(batch, 16)
-    assert [length for length in plain(found) if length] == [4, 6] and sum(int(value) for value in found.padded[0]) == 16
-    one = estimator(CONFIG)
-    assert one.total(one.moments(text=plain(found))) == total(CONFIG, text=[4, 6])
-
-
-def test_packs_with_padded_sub_sequences():
-    found = parallel.packed({"cu_seqlens": [0, 8, 16], "cu_seqlens_unpadded": [0, 5, 11]}, 20)
-    assert plain(found) == [5, 6] and list(found.padded[0]) == [8, 12]
-    with pytest.raises(LengthError):
-        parallel.packed({})
 
 
 def test_trl_counts_generated_texts_at_the_loss():

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from symflops.catalog import lookup
 from symflops.meter.accumulate import Accumulator
+from symflops.meter.packs import packed
 from symflops.runtime import at_hand
 from symflops.runtime.lengths import LengthError, of_cu_seqlens, of_mask, of_nested, of_position_ids, of_rows, same
 
@@ -102,19 +103,11 @@ def test_cases_of_megatron_bridge(case):
     if not state:
         assert arguments["vp_stage"] > 0  # only the first virtual stage adds its micro-batches: the others call nothing
         return
+    boundaries = {name: torch.tensor(value) for name, value in arguments.items() if name.startswith("cu_seqlens")}
     batch, length = case["tokens_shape"]
-    boundaries = arguments.get("cu_seqlens", [])
-    if len(boundaries) > 1:
-        inner = arguments.get("cu_seqlens_unpadded")
-        given = of_cu_seqlens(torch.tensor(boundaries), None if inner is None else torch.tensor(inner), arguments.get("cu_seqlens_argmin"))
-    else:
-        given = same(batch, arguments.get("config_seq_len", length))
-    found = sums(text=given)
-    names = list(LLAMA.moment_sets)
-    assert found.real[names.index("xx")] == state["_flops_seqlen_sq_sum"]
-    slots = found.padded[names.index("x")] if len(boundaries) > 1 else found.real[names.index("x")]
-    # Bridge's sum is of the slots of the pack (batch x length), filled or not; ours is of the tokens of the sub-sequences
-    assert slots <= state["_flops_seqlen_sum"] and (len(boundaries) > 1 or slots == state["_flops_seqlen_sum"])
+    found = sums(text=packed(boundaries, torch.zeros(batch, length)) if boundaries else same(batch, arguments.get("config_seq_len", length)))
+    moment = {side: dict(zip(LLAMA.moment_sets, getattr(found, side), strict=True)) for side in ("real", "padded")}
+    assert (moment["padded"]["x"], moment["real"]["xx"]) == (state["_flops_seqlen_sum"], state["_flops_seqlen_sq_sum"])
     if "cross_cu_seqlens" in arguments:
         cross = estimator("pixart")
         lengths = of_cu_seqlens(torch.tensor(arguments["cross_cu_seqlens"]))
