@@ -26,9 +26,9 @@ from symflops.live.model import LIVE, estimators_of
 from symflops.meter.counts import Counts
 from symflops.meter.describe import description, line_of
 from symflops.meter.keys import metrics
-from symflops.meter.phases import Phase, check_options, estimators_of_config
+from symflops.meter.phases import Phase, check_options, estimators_of_config, seconds_of
 from symflops.meter.processes import is_zero
-from symflops.meter.types import MeterOptions, Sums
+from symflops.meter.types import MeterOptions, Window
 from symflops.runtime.protocol import Estimator
 
 ABOVE_ONE = (
@@ -50,14 +50,16 @@ class MFUMeter(Counts):
         device_name: The name of the device; by default as the first accelerator reports it.
         keys: The preset of logged keys (``symflops.meter.keys.PRESETS``).
         hidden: Phases that are timed and counted but not logged.
-        log_every: Prints a line through ``log`` every so many steps, on the first process of the job; 0 for never.
+        log_every: Prints a line through ``log`` every so many steps, on the first process of the job: the rates since the last
+            line. 0 for never.
         log: Prints one line.
         clock: Returns seconds.
         device: Where tensors of lengths are summed; by default on their own device.
         reason: Why there is no estimator, for the warning.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, or a peak that is not a positive rate.
+        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is no number, or a peak that is not
+            a positive rate.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class MFUMeter(Counts):
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
         clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
     ) -> None:  # fmt: skip
-        check_options(keys, scope, devices)
+        check_options(keys, scope, devices, log_every)
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
         phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
         super().__init__(phases, scope, group, log)
@@ -189,56 +191,77 @@ class MFUMeter(Counts):
     def spent(self, name: str, seconds: float) -> None:
         """Add seconds measured elsewhere to a phase."""
         if name in self.phases:
-            self.phases[name].seconds += seconds
+            self.phases[name].seconds += seconds_of(seconds)
             self.phases[name].timed = True
 
     def step(self, seconds: float | None = None, steps: int = 1) -> dict[str, float]:
         """End the window: sum over the group, read once, and return the values to log by key.
 
-        Every process of the group must call this.
+        Every process of the group must call this. The line that is printed every ``log_every`` steps has the rates of all
+        windows since the last line. A window without a positive, finite number of seconds has no rates.
 
         Args:
             seconds: The window's wall time, by default that since the last step.
             steps: The training steps that the window has.
         """
         now = self._now()
-        window, self._start = (now - self._start if seconds is None else seconds), now
-        shown = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
+        window, self._start = seconds_of(now - self._start if seconds is None else seconds), now
+        due = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
         self.steps += steps
         found: dict[str, float] = {}
-        line: list[str] = []
         self.settle()
+        ran = []
         for phase in self.phases.values():
-            seconds, sums = phase.seconds if phase.timed else window, phase.held
-            values = {} if sums is None or phase.partial else self._guarded(self._values, phase, sums, seconds) or {}
+            ran.append((phase, self._guarded(self._window, phase, phase.seconds if phase.timed else window, steps)))
             phase.seconds, phase.held, phase.partial = 0.0, None, False
-            if phase.surfaced and values:
-                found.update(metrics(self.keys, phase.name, values))
-                line.append(line_of(phase.name, values, seconds / max(steps, 1)))
-        if shown and line and is_zero():
-            self.log(f"step {self.steps}: {'; '.join(line)}")
+        known = [(phase, mine) for phase, mine in ran if phase.surfaced and mine is not None]
+        idle = not any(mine.model for _, mine in known)  # if others ran, the time of this window is theirs
+        for phase, mine in known:
+            phase.interval += mine if mine.model or idle else Window()
+            found.update(metrics(self.keys, phase.name, self._guarded(self._values, mine) or {}))
+        if due and known:
+            self._print()
         return found
 
-    def _values(self, phase: Phase, sums: Sums, seconds: float) -> dict[str, float]:
-        """The quantities of one phase; empty if nothing ran or a batch could not be read."""
+    def _window(self, phase: Phase, seconds: float, steps: int) -> Window | None:
+        """What ran of a phase since the last step; None if it is not known, or for how long."""
+        sums = phase.held
+        if sums is None or phase.partial:
+            return None
         if sums.faults:
             self._warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
+            return None
+        ran = any(sums.real)
+        if ran and not seconds > 0:
+            self._warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
+        model, executed = phase.flops(sums) if ran else (0, 0)
+        return Window(model, executed, sums.tokens[0] if sums.tokens else 0, seconds, steps) if seconds > 0 else None
+
+    def _print(self) -> None:
+        """Print the rates of each phase since the last line, on the first process of the job."""
+        lines = []
+        for phase in self.phases.values():
+            ran = phase.interval
+            if ran.model:
+                values = self._guarded(self._values, ran) or {}
+                lines.append(line_of(phase.name, values, ran.seconds / max(ran.steps, 1)))
+                phase.interval = Window()
+        if lines and is_zero():
+            self.log(f"step {self.steps}: {'; '.join(lines)}")
+
+    def _values(self, ran: Window) -> dict[str, float]:
+        """The quantities of a window; empty if nothing ran."""
+        if not ran.model:
             return {}
-        if not any(sums.real):
-            return {}
-        model, hardware = phase.flops(sums)
         values: dict[str, float] = {"flops": self.flops}
-        if seconds <= 0:
-            self._warn(f"no MFU for a window of {seconds} seconds")
-            return values
-        values["flops_per_second"] = model / seconds / self.devices
+        values["flops_per_second"] = ran.model / ran.seconds / self.devices
         values["tflops"] = values["flops_per_second"] / 1e12
-        values["tokens_per_second"] = sums.tokens[0] / seconds if sums.tokens else 0.0
+        values["tokens_per_second"] = ran.tokens / ran.seconds
         values["tokens_per_device"] = values["tokens_per_second"] / self.devices
         if self.peak.flops_per_second:
             values["peak"] = self.peak.tflops or 0.0
             values["mfu"] = values["flops_per_second"] / self.peak.flops_per_second
-            values["hfu"] = hardware / seconds / self.devices / self.peak.flops_per_second
+            values["hfu"] = ran.executed / ran.seconds / self.devices / self.peak.flops_per_second
             if values["mfu"] > 1:
                 self._warn(f"MFU is {values['mfu']:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
         return values

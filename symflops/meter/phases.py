@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.keys import PRESETS
-from symflops.meter.types import Sums
+from symflops.meter.types import Sums, Window
 from symflops.runtime.protocol import Estimator
 from symflops.runtime.units import in_flops
 
@@ -44,7 +46,7 @@ class Phase:
 
     While the estimator is ``awaited``, ``estimator`` reads batches in its place, and the sums are ``Waiting``. ``before`` has
     the sums of windows in which not every process had it. ``held`` are the sums of this window that the group has added up;
-    if some are lost, the window is ``partial`` and has no rate.
+    if some are lost, the window is ``partial`` and has no rate. ``interval`` is what ran since the last printed line.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Phase:
     held: Sums | None = None
     partial: bool = False
     given: set[str] = field(default_factory=set)
+    interval: Window = field(default_factory=Window)
 
     @classmethod
     def of(cls, name: str, estimator: Any, surfaced: bool, device: Any) -> Phase:
@@ -132,11 +135,20 @@ def estimators_of_config(config: Any, regimes: Mapping[str, str], convention: st
     return {phase: found[regime] for phase, regime in regimes.items()}
 
 
-def check_options(keys: str, scope: str, devices: int) -> None:
+def seconds_of(given: Any) -> float:
+    """A finite number of seconds, 0 or more; NaN for anything else."""
+    try:
+        found = math.nan if isinstance(given, (str, bytes, bool)) else float(given)
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):
+        return math.nan
+    return found if 0 <= found < math.inf else math.nan
+
+
+def check_options(keys: str, scope: str, devices: int, log_every: Any) -> None:
     """Refuse options of a meter that have no meaning.
 
     Raises:
-        ValueError: an unknown preset or scope, or fewer than one device.
+        ValueError: an unknown preset or scope, fewer than one device, or steps between lines that are no number.
     """
     if keys not in PRESETS:
         raise ValueError(f"no preset of keys '{keys}'; there are {', '.join(PRESETS)}")
@@ -144,3 +156,5 @@ def check_options(keys: str, scope: str, devices: int) -> None:
         raise ValueError(f"the scope is 'global' or 'rank', not {scope!r}")
     if devices < 1:
         raise ValueError(f"{devices} devices: FLOPs run on at least one")
+    if not isinstance(log_every or 0, Real):
+        raise ValueError(f"log_every={log_every!r}: the steps between two lines are a whole number, or 0 for no lines")

@@ -89,3 +89,19 @@ class Sums:
         if found < 0:
             raise ValueError(f"config and batches do not fit the model: a total of {found}")
         return found
+
+
+@dataclass(slots=True)
+class Window:
+    """FLOPs of the model, executed FLOPs and tokens over the ``seconds`` of some steps."""
+
+    model: int = 0
+    executed: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    steps: int = 0
+
+    def __add__(self, other: Window) -> Window:
+        """Both windows as one."""
+        model, executed, tokens = self.model + other.model, self.executed + other.executed, self.tokens + other.tokens
+        return Window(model, executed, tokens, self.seconds + other.seconds, self.steps + other.steps)

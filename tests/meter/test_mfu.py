@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 import torch
@@ -211,6 +213,94 @@ def test_what_it_prints():
         one.step(seconds=1)
     assert len(lines) == 2 and "step 2: " in lines[0] and re.fullmatch(r"step 2: \S+ TFLOP/s/GPU, MFU \S+%, HFU \S+%, 100 tokens/s, 1,000.0 ms", lines[0])
     assert "xx" in one.describe() and "this batch" not in one.describe()
+
+
+def rates(line):
+    """The numbers of a printed line: TFLOP/s of a device, MFU, HFU, tokens a second and milliseconds a step."""
+    return [float(number.replace(",", "")) for number in re.findall(r"([\d.,e+-]+)(?: TFLOP|%| tokens| ms)", line)]
+
+
+def test_a_line_has_the_work_and_the_time_since_the_last_one():
+    lines = []
+    one = meter(log_every=3, log=lines.append)
+    lengths, seconds = ([100], [50, 20], [10], [400], [30], [60]), (1, 2, 5, 3, 3, 4)
+    for text, spent in zip(lengths, seconds, strict=True):
+        one.add(text=text)
+        one.clock.now += spent
+        found = one.step()
+        assert found["tflops_per_device"] == pytest.approx(flops(text) / spent / 2e12)  # what a step returns is its own
+    assert [line.partition(":")[0] for line in lines] == ["step 3", "step 6"]
+    for place, line in enumerate(lines):
+        mine, spent = [length for text in lengths[3 * place : 3 * place + 3] for length in text], sum(seconds[3 * place : 3 * place + 3])
+        rate = sum(flops([length]) for length in mine) / spent / 2e12
+        assert rates(line) == pytest.approx([rate, 1e5 * rate, 1e5 * rate, sum(mine) / spent, 1000 * spent / 3], rel=0.01, abs=0.5)
+        assert rates(line)[0] == pytest.approx(rate, rel=1e-3)
+
+
+def test_a_line_leaves_out_windows_without_a_rate_and_keeps_those_without_a_line():
+    lines = []
+    one = meter({"actor": estimator(), "ref": estimator("forward")}, keys="verl", hidden=(), log_every=2, log=lines.append)
+
+    def step(actor, seconds, ref=None):
+        one.add(text=actor, phase="actor")
+        if ref:
+            one.add(text=ref, phase="ref")
+            one.spent("ref", 4)
+        one.step(seconds=seconds)
+
+    with pytest.warns(UserWarning, match="seconds") as seen:
+        step([100], 1)
+        step([100], float("nan"))  # due, but of unknown length: nothing is printed, and the first window waits for a line
+        assert lines == []
+        step([50], 2, ref=[10])
+        step([20], 1)
+        step([20], -1)
+    assert len([warning for warning in seen if "seconds" in str(warning.message)]) == 1
+    (first,) = lines
+    actor, ref = first.split("; ")
+    assert rates(actor)[0] == pytest.approx((flops([100, 50, 20])) / 4 / 2e12, rel=1e-3) and "step 4: actor: " in actor
+    assert rates(ref)[0] == pytest.approx(flops([10], "forward") / 4 / 2e12, rel=1e-3)
+    step([], 3)  # no work, but time
+    step([40], 1)
+    step([10], 2)
+    assert [line.partition(":")[0] for line in lines] == ["step 4", "step 8"]
+    assert rates(lines[1])[0] == pytest.approx(flops([40, 10]) / 6 / 2e12, rel=1e-3)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -float("inf"), -1, 0, "4", "soon", True, [], {}, object(), 10**400, 1j, torch.tensor(float("nan")), torch.ones(2)], ids=str)
+def test_seconds_that_are_none_take_the_rates_of_their_window(seconds):
+    lines = []
+    one = meter(log_every=1, log=lines.append)
+    with pytest.warns(UserWarning, match="seconds are not a positive, finite number") as seen:
+        for _ in range(2):
+            one.add(text=[100])
+            assert one.step(seconds=seconds) == {}
+    assert len(seen) == 1 and lines == [] and one.flops == flops([100, 100])  # the work is done all the same
+    one.add(text=[100])
+    one.clock.now += 2
+    assert one.step()["tflops_per_device"] == pytest.approx(flops([100]) / 2 / 2e12) and len(lines) == 1
+    assert rates(lines[0])[0] == pytest.approx(flops([100]) / 2 / 2e12, rel=1e-3)
+
+
+def test_seconds_of_a_phase_that_are_none():
+    one = meter({"actor": estimator(), "ref": estimator("forward")}, keys="verl", hidden=())
+    one.add(text=[100], phase="actor")
+    one.add(text=[100], phase="ref")
+    one.spent("actor", float("nan"))
+    one.spent("ref", 4)
+    with pytest.warns(UserWarning, match="seconds"):
+        found = one.step()
+    assert "perf/mfu/actor" not in found and found["perf/mfu/ref"] == pytest.approx(flops([100], "forward") / 4 / 2e9)
+
+
+def test_seconds_of_other_types():
+    for seconds in (2, 2.0, torch.tensor(2.0), Fraction(2), Decimal(2)):
+        one = meter()
+        one.add(text=[100])
+        assert one.step(seconds=seconds)["mfu"] == pytest.approx(flops([100]) / 2 / 2e9)
+    for wrong in ("10", [1]):
+        with pytest.raises(ValueError, match="log_every"):
+            meter(log_every=wrong)
 
 
 def test_importing_the_meter_imports_neither_sympy_nor_torch():
