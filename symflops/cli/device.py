@@ -4,8 +4,8 @@
   symflops device "NVIDIA H100 80GB HBM3"
   symflops device "NVIDIA H200" --dtype fp8 --json
 
-Without NAME all devices are listed; a NAME that means several lists them. Exit code 1: the device, or its rate for this
-number type, is unknown.
+Without NAME all devices are listed; a NAME that means several lists them. A number type is that of the operands, accumulated in
+FP32; fp16_fp16 and fp8_fp16 accumulate in FP16. Exit code 1: the device, or its rate for this number type, is unknown.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ def run(args: argparse.Namespace) -> int:
     from symflops.devices.peaks import table
 
     if args.name is None:
-        rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]
-        listed = [{"device": row.name, "peak": row.tflops, "confidence": row.confidence} for row in rows]
-        lines = [f"{row.name:<30} {row.tflops:>8g} TFLOP/s  {row.confidence}  {row.source}" for row in rows]
+        rows = [row for row in table() if row.dtype == args.dtype]
+        listed = [{"device": row.name, "peak": row.tflops if row.known else None, "confidence": row.confidence} for row in rows]
+        rates = {True: "{0.tflops:>8g} TFLOP/s  {0.confidence}  {0.source}", False: " unknown: no source"}
+        lines = [f"{row.name:<30} {rates[row.known].format(row)}" for row in rows]
         print(json.dumps(listed) if args.json else "\n".join(lines))
         return 0
     try:

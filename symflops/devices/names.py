@@ -40,7 +40,7 @@ def called(word: str) -> tuple[str, tuple[str, ...]]:
     Raises:
         ValueError: the word means several devices, or none, with the names to choose from.
     """
-    rows = {row.name: row for row in table() if row.confidence != "U"}
+    rows = {row.name: row for row in table()}
     whole = [name for name, row in rows.items() if words(word) in (words(known) for known in (name, *row.aliases))]
     partly = [name for name, row in rows.items() if set(words(word)) <= words_of(row)] if words(word) else []
     names = list(dict.fromkeys(whole or partly))

@@ -2,7 +2,9 @@
 
 Rates are dense, in TFLOP/s, per device as the framework enumerates them. ``table.csv`` gives each rate its source and a
 confidence: A a vendor's page was read, B a source that cites the vendor, C a framework's table or a third party, D derived from
-clocks and units, U recalled and not read. Rows of confidence U are notes and never used.
+clocks and units, U no source. Rows of confidence U are notes and never used; their rate may be missing.
+
+A number type is that of the operands, accumulated in FP32. ``fp16_fp16`` and ``fp8_fp16`` accumulate in FP16.
 
 Names match as a whole, ignoring case, because one device's name is often a part of another's.
 """
@@ -22,20 +24,20 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 VARIABLE = "SYMFLOPS_PEAK_TFLOPS"
-DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "int8", "fp4", "mxfp8", "mxfp4")
+DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "int8", "fp4", "mxfp8", "mxfp4", "fp16_fp16", "fp8_fp16")
 CONFIDENCE = {
     "A": "the vendor's page",
     "B": "a source that cites the vendor",
     "C": "a framework's table or a third party",
     "D": "derived from clocks and units",
-    "U": "recalled, not read",
+    "U": "no source",
 }
 OVERRIDE = f"give peak_tflops, or set {VARIABLE}"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The peak rate of one device for one number type."""
+    """The peak rate of one device for one number type; NaN if there is neither a source nor a note."""
 
     name: str
     aliases: tuple[str, ...]
@@ -44,6 +46,11 @@ class Row:
     source: str
     confidence: str
     note: str
+
+    @property
+    def known(self) -> bool:
+        """Whether a source confirms the rate."""
+        return self.confidence != "U"
 
     def matches(self, reported: str) -> bool:
         """Whether ``reported`` is the whole of one of its names; ``*`` in an alias stands for digits."""
@@ -102,7 +109,7 @@ def table() -> tuple[Row, ...]:
             row["name"],
             tuple(alias for alias in row["aliases"].split("|") if alias),
             row["dtype"],
-            float(row["dense_tflops"]),
+            float(row["dense_tflops"] or "nan"),
             row["source"],
             row["confidence"],
             row["note"],
@@ -165,15 +172,16 @@ def _positive(value: float) -> bool:
 
 def of_table(reported: str, dtype: str) -> Peak:
     """The rate from the table; a missing device or number type is unknown, never a default."""
-    rows = [row for row in table() if row.matches(reported)]
-    used = [row for row in rows if row.confidence != "U"]
-    for row in used:
-        if row.dtype == dtype:
-            return Peak(row.tflops, reported, dtype, row.source, row.name, row.confidence, row.note)
-    blank = Peak(None, reported, dtype)
-    if used:
-        return replace(blank, why=f"'{used[0].name}' has no {dtype} rate ({', '.join(row.dtype for row in used)}); {OVERRIDE}")
-    reason = f"the table's figures for '{reported}' are unconfirmed" if rows else f"no device '{reported}' in the table"
+    rows = {row.dtype: row for row in table() if row.matches(reported)}
+    found, blank = rows.get(dtype), Peak(None, reported, dtype)
+    if found and found.known:
+        return Peak(found.tflops, reported, dtype, found.source, found.name, found.confidence, found.note)
+    reason = f"no device '{reported}' in the table"
+    if found:
+        reason = f"no source for the {dtype} rate of '{found.name}'" + (f" ({found.note})" if found.note else "")
+    elif rows:
+        known = ", ".join(row.dtype for row in rows.values() if row.known) or "no source for any"
+        reason = f"'{next(iter(rows.values())).name}' has no {dtype} rate ({known})"
     return replace(blank, why=f"{reason}; {OVERRIDE}")
 
 
