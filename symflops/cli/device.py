@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype]
-        listed = [{"device": row.name, "peak": row.tflops if row.known else None, "confidence": row.confidence} for row in rows]
+        listed = [{"device": row.name, "peak": row.tflops, "confidence": row.confidence} for row in rows if row.known]
         rates = {True: "{0.tflops:>8g} TFLOP/s  {0.confidence}  {0.source}", False: " unknown: no source"}
         lines = [f"{row.name:<30} {rates[row.known].format(row)}" for row in rows]
         print(json.dumps(listed) if args.json else "\n".join(lines))

@@ -76,7 +76,7 @@ def test_a_rate_without_a_source_is_unknown(name, capsys):
     assert main(["device", short]) == 1 and "unknown: no source" in capsys.readouterr().out
     assert main(["device"]) == 0 and f"{short:<30}  unknown: no source\n" in capsys.readouterr().out
     assert main(["device", "--json"]) == 0
-    assert {"device": short, "peak": None, "confidence": "U"} in json.loads(capsys.readouterr().out)
+    assert short not in {row["device"] for row in json.loads(capsys.readouterr().out)}
 
 
 # What vendors print of the devices that other frameworks name: a rate with sparsity is twice the dense one, and a rate with FP16
