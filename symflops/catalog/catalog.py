@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.format import unpacked
-from symflops.runtime.classes import check_class, class_in, class_name
+from symflops.runtime.classes import check_class, class_in, class_name, without_pipeline
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored, has
 
@@ -127,8 +127,9 @@ class Catalog:
         """
         if not self.shipped or self.changed(name):
             return None, {}
-        program = self.program(name)
-        entry, own = self.specs[name], class_in(config)
+        program, entry = self.program(name), self.specs[name]
+        config = without_pipeline(config, entry["pipelines"])
+        own = class_in(config)
         check_class(name, entry["references"], entry["model_types"], config)
         sizes = attributes(Stored(program), config)
         if own and entry["references"] and own not in map(class_name, program["references"]):

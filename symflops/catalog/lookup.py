@@ -9,9 +9,11 @@ from __future__ import annotations
 import os.path
 
 from symflops.catalog.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
+from symflops.catalog.pipelines import denoiser, of_pipeline
 from symflops.catalog.unknown import unknown_model
 from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.classes import class_in, class_name, named_classes
+from symflops.runtime import evidence
+from symflops.runtime.classes import class_in, class_name, named_classes, without_pipeline
 from symflops.runtime.config import as_json
 from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -45,11 +47,13 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     specs = [(catalog, name, entry) for catalog in found for name, entry in catalog.specs.items()]
     if named is not None:
         for catalog, name, entry in specs:
-            if named[1] in (*map(class_name, entry["references"]), *entry["pipelines"]):
+            if named[1] in map(class_name, entry["references"]):
                 other = next((n for _, n, e in specs if kind in e["model_types"] and n != name), "")
                 if entry["model_types"] and kind not in entry["model_types"] and other:
                     raise UnknownModelError(f"{named[0]} says {named[1]}, model_type says '{kind}': which of the two is it?")
                 return catalog, name
+        if holder := of_pipeline(named[1], config):
+            return holder
         raise UnknownModelError(unknown_model(*named, config, {name: entry for _, name, entry in reversed(specs)}))
     for catalog, name, entry in specs:
         if kind in entry["model_types"]:
@@ -76,7 +80,7 @@ def read_config(path: str | Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise SymflopsError(f"{path}: not a JSON object")
     if os.path.basename(path) == "model_index.json":
-        return _component(config, path)
+        return read_config(denoiser(config, path))
     return config
 
 
@@ -90,24 +94,6 @@ def config_of(config: Any) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SymflopsError(f"a config is a JSON object, a path to one, or a config object, not {type(config).__name__}")
     return found
-
-
-def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The config of the component of a pipeline that a spec describes."""
-    entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
-    known = {class_name(reference) for entry in entries for reference in entry["references"]}
-    pairs = {name: value for name, value in index.items() if isinstance(value, list) and len(value) == 2}
-    parts = {name: word for name, (_, word) in pairs.items() if isinstance(word, str)}
-    for name, word in parts.items():
-        inner = os.path.join(os.path.dirname(path), name, "config.json")
-        if word in known and os.path.isfile(inner):
-            return read_config(inner)
-    seen = ", ".join(f"{name} {word}" for name, word in parts.items())
-    missing = [name for name, word in parts.items() if word in known]
-    if missing or any(index.get("_class_name") in entry["pipelines"] for entry in entries):
-        told = f"give that file, or the config of the model, beside {path}"
-        raise UnknownModelError(f"this pipeline has no {(missing or ['transformer'])[0]}/config.json: {told}")
-    raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {seen})")
 
 
 def estimator(
@@ -127,7 +113,7 @@ def estimator(
     Raises:
         SymflopsError: the spec is not valid, the config does not fit, or there is no such regime or convention.
     """
-    config = config_of(config)
+    config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     if catalog.shipped:
         variant, program = catalog.of_structure(name, config)
         if variant is not None and stores(program, regime, convention):
@@ -155,7 +141,7 @@ def interpreted(
     Raises:
         SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
     """
-    config = config_of(config)
+    config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     if is_file(regime, convention):
         from symflops.api import load
 
@@ -168,6 +154,13 @@ def interpreted(
     told(model.stored.document, model.unread, tell)
     model.records = records_of(catalog, name, model)
     return model
+
+
+def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> list[str]:
+    """A line for each number of layers that a config leaves to its class (:func:`symflops.runtime.evidence.left_to_class`)."""
+    config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
+    _, program = catalog.of_structure(name, config)
+    return list(evidence.left_to_class(Stored(program), config)) if program else []
 
 
 def records_of(catalog: Catalog, name: str, model: InterpretedEstimator) -> int:

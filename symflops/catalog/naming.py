@@ -1,4 +1,4 @@
-"""What a SPEC on the command line names: a spec, a class, a variant, a published model, or a path of a config."""
+"""What a SPEC on the command line names: a spec, a class, a pipeline, a variant, a published model, or a path of a config."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Named:
 
 
 def named(word: str) -> Named:
-    """What ``word`` names. The order is: a spec, a path, a class, a variant (``sdxl``, ``resnet/18``), a published model.
+    """What ``word`` names: in this order, a spec, path, class, pipeline, variant (``sdxl``, ``resnet/18``) or published model.
 
     Raises:
         UnknownModelError: nothing is called so, or several variants or models are.
@@ -54,6 +54,11 @@ def named(word: str) -> Named:
             for reference in entry["references"]:
                 if word in (reference, class_name(reference)):
                     return Named(name, of_class(reference))
+    holders = [name for catalog in found for name, entry in catalog.specs.items() if word in entry["pipelines"]]
+    if holders:
+        name = by_config({"_class_name": word})[1]
+        beside = ", ".join(other for other in holders if other != name)
+        return Named(name, note=f"'{word}' runs {beside} beside {name}, which is counted" if beside else "")
     variants = list(variants_called(word, found))
     if variants:
         return of_variant(word, *only(word, "variant", variants))
@@ -106,7 +111,7 @@ def of_class(reference: str) -> dict[str, Any]:
 
 
 def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, str, str]]:
-    """The variants that ``word`` means. Of several, that of a model which a pipeline runs step by step."""
+    """The variants that ``word`` means. Of several, that of a model which pipelines run step by step, none beside it."""
     rows = [
         (catalog, name, variant)
         for catalog in found
@@ -116,7 +121,8 @@ def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, 
     ]
     whole = [row for row in rows if word in (f"{row[1]}_{row[2]}", f"{row[1]}/{row[2]}")]
     fits = whole or [row for row in rows if row[2] == word]
-    main = [row for row in fits if row[0].specs[row[1]]["pipelines"]]
+    held = [set(catalog.specs[name]["pipelines"]) for catalog, name, _ in fits]
+    main = [row for row, own in zip(fits, held, strict=True) if own and not any(own < other for other in held)]
     yield from main if len(main) == 1 else fits
 
 

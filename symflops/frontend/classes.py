@@ -15,7 +15,7 @@ from symflops.frontend.document import Shapes
 from symflops.frontend.variants import value_in
 from symflops.model.evaluate import ConfigError
 from symflops.model.spec import ClassSpec, Name, SizeSpec, Spec
-from symflops.runtime.classes import check_class, class_in, class_name
+from symflops.runtime.classes import check_class, class_in, class_name, without_pipeline
 from symflops.runtime.sizes import checked
 from symflops.syntax.identifiers import CLASS, PATH
 from symflops.syntax.plain_values import frozen, plain
@@ -108,5 +108,6 @@ def view_of_config(spec: Spec, config: Mapping[str, Any] | None) -> Spec:
     """
     if config is None:
         return view(spec, "")
+    config = without_pipeline(config, spec.pipelines)
     check_class(spec.name, spec.references, spec.model_types, config)
     return view(spec, class_in(config) if spec.classes else "")

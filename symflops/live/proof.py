@@ -21,7 +21,7 @@ from symflops.catalog import lookup
 from symflops.catalog.cache import keep, kept, place
 from symflops.catalog.catalog import PACKAGE, Catalog
 from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.classes import class_in, class_name
+from symflops.runtime.classes import class_in, class_name, without_pipeline
 from symflops.system.digests import digest
 
 LIBRARIES = ("transformers", "diffusers")
@@ -105,7 +105,7 @@ def reference_of(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
     references = [
         str(one) for one in catalog.specs[name]["references"] if one.partition(".")[0] in LIBRARIES and ":" not in one
     ]
-    own = class_in(config)
+    own = class_in(without_pipeline(config, catalog.specs[name]["pipelines"]))
     found = [one for one in references if not own or class_name(one) == own]
     if not found:
         raise ProofError(

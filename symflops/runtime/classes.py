@@ -32,6 +32,17 @@ def class_in(config: Mapping[str, Any]) -> str:
     return next((name for _, name in named_classes(config)), "")
 
 
+def without_pipeline(config: Mapping[str, Any], pipelines: Sequence[str]) -> Mapping[str, Any]:
+    """The config without the name of a pipeline, which is no class of a model.
+
+    >>> without_pipeline({"_class_name": "FluxPipeline", "num_layers": 2}, ["FluxPipeline"])
+    {'num_layers': 2}
+    """
+    if config.get("_class_name") not in pipelines:
+        return config
+    return {key: value for key, value in config.items() if key != "_class_name"}
+
+
 def of_class(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The config with ``name`` as its class."""
     return {**config, "architectures": [class_name(name)]}
