@@ -55,7 +55,10 @@ class DiffusionFlops:
         if module is not None:
             self.estimator: Any = live(module, convention=convention)
         else:
-            self.estimator = lookup.estimator(*lookup.by_config(found), found, regime, convention)[1]
+            catalog, name = lookup.by_config(found)
+            self.estimator = lookup.estimator(catalog, name, found, regime, convention)[1]
+            for line in lookup.left_to_class(catalog, name, found):
+                warnings.warn(f"symflops: {line}", stacklevel=2)
         streams = [stream for members in self.estimator.sets.values() for stream in members]
         self.stream, axes, _ = next((stream for stream in streams if stream[0] == "latent"), streams[0])
         self.axes = len(axes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.classes import NAMING, class_name, named_classes
 from symflops.runtime.config import as_read, look_up
+from symflops.runtime.sizes import sizes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,21 @@ def evidence(program: Stored, config: Mapping[str, Any], records: int = 0, prove
         "census": None if census is None else {kind: len(census.get(kind, ())) for kind in ("described", "free", "guarded")},
         "records": records,
     }
+
+
+def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
+    """Name each number of layers that a config leaves to its class, though the class's library writes all fields.
+
+    diffusers saves every argument of a class, so a file without one was edited; transformers leaves defaults out.
+    """
+    document, found = program.document, as_read(program.document, config)
+    written = any(reference.startswith("diffusers.") for reference in document["references"])
+    if not written or not any(look_up(found, row["keys"]) is not None for row in document["fields"]):
+        return
+    name = next((name for _, name in named_classes(found)), class_name(document["references"][0]))
+    for row in document["fields"]:
+        if row["kind"] == "count" and look_up(found, row["keys"]) is None:
+            yield f"the config has no '{row['keys'][0]}': {sizes_of(program, found)[row['letter']]} is the default of {name}"
 
 
 def census_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:

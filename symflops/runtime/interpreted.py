@@ -15,7 +15,7 @@ from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
 from symflops.runtime.contraction_line import Line
-from symflops.runtime.evidence import check_unread, evidence
+from symflops.runtime.evidence import check_unread, evidence, left_to_class
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.left_out import parts_left_out
@@ -193,7 +193,7 @@ class InterpretedEstimator:
         """What a caller should know of an estimate of ``batch``: streams and parts that it leaves out, exceptions."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
-        found += parts_left_out(self.stored, self.regime, self.config, self.sizes)
+        found += [*left_to_class(self.stored, self.config), *parts_left_out(self.stored, self.regime, self.config, self.sizes)]
         if self.exception:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
         return found

@@ -207,7 +207,7 @@ def test_the_least_length_is_that_of_the_real_class(name: str) -> None:
 
 
 def test_an_implied_stream_that_is_left_out_is_told() -> None:
-    config = {"_class_name": "WanTransformer3DModel", "image_dim": 1280, "added_kv_proj_dim": 5120}
+    config = {"_class_name": "WanTransformer3DModel", "num_layers": 40, "image_dim": 1280, "added_kv_proj_dim": 5120}
     batch = {"latent": [[5, 8, 8]], "prompt": [10]}
     with pytest.warns(UserWarning, match="no 'image_context'"):
         found = lookup.estimate(config, batch)
