@@ -107,7 +107,7 @@ def test_every_pattern_is_checked() -> None:
     for pattern in PATTERNS.values():
         for pipeline in pattern.get("pipelines", ()):
             assert hasattr(diffusers, pipeline), pipeline
-            assert pipeline in known or pipeline in ("StableDiffusionControlNetPipeline",), pipeline
+            assert pipeline in known, pipeline
 
 
 @pytest.mark.parametrize("name", sampled(list(MEASURED), 4))
