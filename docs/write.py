@@ -29,6 +29,7 @@ import operators  # noqa: E402
 import papers  # noqa: E402
 import reference  # noqa: E402
 import results  # noqa: E402
+import systems  # noqa: E402
 
 PART = re.compile(r"(<!-- written by docs/write\.py: ([^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 WRITERS: Mapping[str, Callable[..., str]] = {
@@ -51,6 +52,7 @@ WRITERS: Mapping[str, Callable[..., str]] = {
     "packing": results.packing,
     "shell": results.shell,
     "papers": papers.papers,
+    "system": systems.system,
 }
 
 

@@ -113,6 +113,7 @@ def estimator(
     Raises:
         SymflopsError: the spec is not valid, the config does not fit, or there is no such regime or convention.
     """
+    name = name.removeprefix("assumed/")
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     if catalog.shipped:
         variant, program = catalog.of_structure(name, config)
@@ -141,6 +142,7 @@ def interpreted(
     Raises:
         SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
     """
+    name = name.removeprefix("assumed/")
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     if is_file(regime, convention):
         from symflops.api import load
