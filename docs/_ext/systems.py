@@ -1,8 +1,8 @@
 """Statements of other systems' documents, each with what shows it here, from ``systems.yaml``.
 
-A system has plain ``data``, lines that are ``given`` to its expressions, and ``rules``: the source's arithmetic, written out without
-symflops. A row says what the document states, what runs (``symflops ...`` or Python), and its ``rule``: an expression of plain
-numbers that equals the printed figure, or with ``holds`` a condition on ``figure``. ``tests/docs/test_systems.py`` compares.
+A system has plain ``data``, lines that are ``given`` to its expressions, and ``rules``: the source's arithmetic, written out
+without symflops. A row says what the document states, what runs (``symflops ...`` or Python), and its ``rule``: an expression of
+plain numbers that equals the printed figure, or with ``holds`` a condition on ``figure``. ``tests/docs/test_systems.py`` compares.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def systems() -> Mapping[str, Mapping[str, Any]]:
 def system(name: str) -> str:
     """One system: its document, what its expressions use, and its table."""
     one = systems()[name]
-    rows = [f"| {escaped(row['says'])} | {cell(row['run'])} | {escaped(figure)} |" for row, figure in zip(one["rows"], figures(name), strict=True)]
+    pairs = zip(one["rows"], figures(name), strict=True)
+    rows = [f"| {escaped(row['says'])} | {cell(row['run'])} | {escaped(figure)} |" for row, figure in pairs]
     table = "\n".join(["| It says | Shown by | Figure |", "|:--|:--|--:|", *rows])
     return f"{one['source'].strip()}\n\n```python\n{assigned(one)}{one['given'].rstrip()}\n```\n\n{table}"
 
@@ -66,7 +67,7 @@ def figures(name: str) -> Iterator[str]:
     names = dict(one.get("data", {}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(one["given"], names)  # noqa: S102 - a file of this repository
+        exec(one["given"], names)
         for row in one["rows"]:
             yield shown(ran(row["run"].strip(), names, row.get("take", TOTAL)))
 
@@ -76,9 +77,9 @@ def ran(run: str, names: dict[str, Any], take: str) -> Any:
     if run.startswith("symflops "):
         return re.search(take, printed(*shlex.split(run)[1:]), re.MULTILINE)[1]  # type: ignore[index]
     *before, last = ast.parse(run).body
-    exec(compile(ast.Module(before, []), "systems.yaml", "exec"), names)  # noqa: S102
+    exec(compile(ast.Module(before, []), "systems.yaml", "exec"), names)
     assert isinstance(last, ast.Expr)
-    return eval(compile(ast.Expression(last.value), "systems.yaml", "eval"), names)  # noqa: S307
+    return eval(compile(ast.Expression(last.value), "systems.yaml", "eval"), names)
 
 
 def shown(value: Any) -> str:
@@ -86,7 +87,7 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(shown, value))
+        return "; ".join(map(shown, value))
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return str(value)
     return f"{int(value):,}" if value == int(value) else f"{float(value):,.6g}"
@@ -96,6 +97,6 @@ def expected(name: str) -> Iterator[tuple[str, Any, str]]:
     """Each statement with the value of its rule, and its condition on the figure if it has one. Nothing of symflops is used."""
     one = systems()[name]
     names = dict(one.get("data", {}))
-    exec(one["rules"], names)  # noqa: S102
+    exec(one["rules"], names)
     for row in one["rows"]:
-        yield row["says"], eval(str(row["rule"]), names) if "rule" in row else names, row.get("holds", "")  # noqa: S307
+        yield row["says"], eval(str(row["rule"]), names) if "rule" in row else names, row.get("holds", "")
