@@ -1,8 +1,8 @@
 """Statements of other systems' documents, each with what shows it here, from ``systems.yaml``.
 
-A system has plain ``data``, lines that are ``given`` to its expressions, and ``rules``: the source's arithmetic, written out
-without symflops. A row says what the document states, what runs (``symflops ...`` or Python), and its ``rule``: an expression of
-plain numbers that equals the printed figure, or with ``holds`` a condition on ``figure``. ``tests/docs/test_systems.py`` compares.
+A system has plain ``data``, lines that are ``given`` to its expressions, and ``rules``: the source's arithmetic, written without
+symflops. A row says what the document states and what runs (``symflops ...`` or Python). Its ``rule``, an expression of plain
+numbers, equals the printed figure; or ``holds`` is a condition on ``figure``. ``tests/docs/test_systems.py`` compares them.
 """
 
 from __future__ import annotations
