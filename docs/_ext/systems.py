@@ -1,6 +1,6 @@
 """Statements of other systems' documents, each with what shows it here, from ``systems.yaml``.
 
-A system has plain ``data``, lines that are ``given`` to its expressions, and ``rules``: the source's arithmetic, written without
+A system has plain ``data``, lines that are ``given`` to its expressions, and ``rules``: the source's arithmetic, without
 symflops. A row says what the document states and what runs (``symflops ...`` or Python). Its ``rule``, an expression of plain
 numbers, equals the printed figure; or ``holds`` is a condition on ``figure``. ``tests/docs/test_systems.py`` compares them.
 """

@@ -27,6 +27,7 @@ def test_an_estimate_is_as_specified():
     model = interpreted(by_name("kempnerforge"), "kempnerforge", KEMPNER, tell=lambda text: None)
     assert model.evidence["grade"] == "as specified"
     found = estimate(KEMPNER, {"text": [10]}, spec="kempnerforge")
+    assert estimate(KEMPNER, {"text": [10]}, spec="assumed/kempnerforge") == found
     assert found["parameters"] == 95_040  # 2*(4*64^2 + 3*64*128 + 2*64) + 2*100*64 + 64
     assert found["parameters"] == 2 * (4 * 64**2 + 3 * 64 * 128 + 2 * 64) + 2 * 100 * 64 + 64
 
