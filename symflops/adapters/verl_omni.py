@@ -21,13 +21,16 @@ from symflops.live.model import of_model as live
 from symflops.meter.batches import prompts, streams_of
 from symflops.meter.mfu import MFUMeter
 from symflops.meter.types import ConfigOptions, EstimatorOptions
+from symflops.model.formula import evaluate
 from symflops.runtime.diffusion_passes import forward_passes, timesteps
+from symflops.runtime.latent_inputs import latent_inputs
+from symflops.runtime.latents import KEYS as LATENTS
+from symflops.runtime.latents import PIPELINE_NAMES, columns_in, latent_lengths
 from symflops.runtime.lengths import Lengths, plain
 from symflops.runtime.units import in_flops
 
 VARIABLES = ("VERL_OMNI_DEVICE_FLOPS_TFLOPS",)
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
-LATENTS = ("image_latents", "audio_latents", "latents_clean", "all_latents")
 STEPS = ("all_timesteps", "train_timesteps")
 SCALES = ("num_forward_passes", "true_cfg_scale", "guidance_scale")
 
@@ -56,28 +59,28 @@ class DiffusionFlops:
             self.estimator: Any = live(module, convention=convention)
         else:
             catalog, name = lookup.by_config(found)
-            self.estimator = lookup.estimator(catalog, name, found, regime, convention)[1]
+            self.estimator = lookup.interpreted(catalog, name, found, regime, convention)
             for line in lookup.left_to_class(catalog, name, found):
                 warnings.warn(f"symflops: {line}", stacklevel=2)
-        streams = [stream for members in self.estimator.sets.values() for stream in members]
-        self.stream, axes, _ = next((stream for stream in streams if stream[0] == "latent"), streams[0])
-        self.axes = len(axes)
+        self.inputs = latent_inputs(self.estimator.program)
+        sizes = self.estimator.sizes
+        self.width = evaluate(self.inputs.width, sizes) if self.inputs.width else None
+        self.units = tuple(int(evaluate(unit, sizes)) for unit in self.inputs.units)
+        self.others = [one for one in self.inputs.others if one.stream in self.estimator.implied]
+        self.axes = len(self.inputs.axes) + sum(len(one.axes) for one in self.others)
 
     def get_latent_seqlens(self, data: Any, config: Any = None) -> list[int]:
-        """The lengths of the latents, ``axes`` numbers per sample; as VeRL-Omni's, none and 0 for what is no latent.
+        """Lengths of the latents, ``axes`` numbers per sample; as VeRL-Omni's, none and 0 for what is no latent.
+
+        If the config switches on further inputs, such as images beside the prompt, their lengths follow those of each sample.
 
         Raises:
-            LengthError: the shape of the latents does not fit the model.
+            ValueError: the shape of the latents does not fit the model.
         """
-        key = self.latents or next((key for key in LATENTS if _get(data, key) is not None), "")
-        given = _get(data, key) if key else None
-        shape = getattr(given, "shape", None)
-        if given is None or shape is None or len(shape) == 0:
-            return []
-        if len(shape) < (4 if key == "all_latents" else 3) and not getattr(given, "is_nested", False):
-            return [0] * (int(shape[0]) * self.axes)
-        rows = plain(streams_of(self.estimator, data, key)[self.stream])
-        return list(rows) if self.axes == 1 else [length for row in rows for length in row]
+        keys = (self.latents,) if self.latents else LATENTS
+        others = [(one.names, one.layout, one.axes) for one in self.others]
+        held = {key: _get(data, key) for key in (*keys, *(name for names, _, _ in others for name in names))}
+        return latent_lengths(held, keys, (self.inputs.layout, self.inputs.axes, self.width), others)
 
     def get_prompt_seqlens(self, data: Any, config: Any = None) -> list[int]:
         """The lengths of the prompts, without padding; 0 for each sample of a batch without prompts."""
@@ -99,20 +102,24 @@ class DiffusionFlops:
         All samples count as one batch, since the lists do not separate micro-batches; this matters for moments of a batch as a
         whole (``whole``). Without latents the prompts alone are counted, as VeRL-Omni does.
 
+        If the work depends on nothing else of the latents, one number of patches per sample is enough.
+
         Raises:
             ValueError: the lists do not fit together.
         """
-        flat = [int(length) for length in latent_seqlens] or [0] * (len(prompt_seqlens) * self.axes)
-        rows = [flat[start : start + self.axes] for start in range(0, len(flat), self.axes)]
-        batch: dict[str, Any] = {self.stream: [row[0] for row in rows] if self.axes == 1 else rows}
-        if "prompt" in self.estimator.streams:
-            batch["prompt"] = [int(length) for length in prompt_seqlens] or [0] * len(rows)
+        if delta_time <= 0:
+            return 0.0
+        one, prompt = self.inputs, "prompt" in self.estimator.streams
+        others = [(other.field, other.axes, True) for other in self.others]
+        *columns, texts = columns_in(latent_seqlens, prompt_seqlens if prompt else (), one.axes, others, self.units)
+        batch: dict[str, Any] = {"prompt": texts} if prompt else {}
+        for name, axes in ((one.stream, one.axes), *((other.stream, other.axes) for other in self.others)):
+            own, columns = columns[: len(axes)], columns[len(axes) :]
+            batch[name] = own[0] if len(axes) == 1 else [list(row) for row in zip(*own, strict=True)]
         for members in self.estimator.sets.values():
-            for name, axes, _absent in members:
-                if name not in batch and not axes:
-                    batch[name] = len(rows)
-        one = in_flops(self.estimator, self.estimator.total(self.estimator.moments(**batch)))
-        return float(one * num_timesteps * num_forward_passes) / delta_time / 1e12
+            batch |= {name: len(texts) for name, axes, _ in members if name not in batch and not axes}
+        flops = in_flops(self.estimator, self.estimator.total(self.estimator.moments(**batch)))
+        return float(flops * num_timesteps * num_forward_passes) / delta_time / 1e12
 
     def rates(
         self,
@@ -175,11 +182,18 @@ def count_batch(meter: MFUMeter, data: Any, *, pipeline: Any = None, transformer
         guided = {"guidance_embeds": _field(transformer, "guidance_embeds")}
         times = next((_get(data, key) for key in STEPS if _get(data, key) is not None), None)
         key = next((key for key in LATENTS if _get(data, key) is not None), "")
-        streams = streams_of(found.estimator, data, key)
+        streams = streams_of(found.estimator, renamed(data, found.estimator.implied), key)
         steps = timesteps(tuple(getattr(times, "shape", ())) or None)
         meter.add(passes=forward_passes(scales, guided), timesteps=steps, phase=found.name, **streams)
     except Exception as error:
         meter.unreadable(f"{type(error).__name__}: {error}", found.name)
+
+
+def renamed(data: Any, implied: Sequence[str]) -> Any:
+    """A batch whose further inputs have the names of the model's arguments, where pipelines call them otherwise."""
+    more = {name: _get(data, other) for name, other in PIPELINE_NAMES.items() if implied}
+    more = {name: given for name, given in more.items() if given is not None and _get(data, name) is None}
+    return {**dict(data.items()), **more} if more else data
 
 
 def _field(config: Any, name: str) -> Any:

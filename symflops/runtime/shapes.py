@@ -8,10 +8,10 @@ steps after the batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from symflops.runtime.at_hand import LengthError
+from symflops.runtime.latents import latent_sides
 from symflops.runtime.layouts import shape_of
 from symflops.runtime.lengths import Lengths, joined, of_nested, of_rows, same
 
@@ -33,7 +33,8 @@ def read(
     if getattr(given, "is_nested", False):
         return of_nested(given)
     if isinstance(given, (list, tuple)) and given and all(len(getattr(item, "shape", ())) > 1 for item in given):
-        whole = [(1,) * (words[0] == "b" and len(item.shape) < len(words)) + shape_of(item) for item in given]
+        single = words[0] == "b" or bool("b" not in words and of_channels(words, axes))
+        whole = [(1,) * (single and ("b" not in words or len(item.shape) < len(words))) + shape_of(item) for item in given]
         return joined([by_layout(name, words, axes, width, shape) for shape in whole])
     shape = shape_of(given)
     if shape == (0,):
@@ -53,16 +54,22 @@ def by_layout(
     Raises:
         LengthError: it fits neither.
     """
+    channels = of_channels(words, axes)
+    if channels and ("b" in words or len(shape) != len(words) or shape[words.index(channels)] != width):
+        try:
+            return same(shape[0], *latent_sides(name, shape, (" ".join(words), axes, width)))
+        except ValueError as error:
+            raise LengthError(str(error)) from None
     named = [word.partition("=") for word in words]
-    fits = sum(not default for _, default, _ in named) <= len(shape) <= len(words)
-    packed = len(axes) == 1 and words[:2] == ["b", axes[0]] and len(words) == 3
-    if packed and width and len(shape) >= 3 and (len(shape) > 3 or shape[-1] != width):
-        if prod(shape[1:]) % width:
-            raise LengthError(f"'{name}' of shape {shape} does not pack into tokens of {width} channels")
-        return same(shape[0], prod(shape[1:]) // width)
-    if not fits:
+    if not sum(not default for _, default, _ in named) <= len(shape) <= len(words):
         raise LengthError(f"'{name}' has {len(shape)} dimensions, its layout '{' '.join(words)}' has {len(words)}")
     return _named(name, named, axes, shape, items)
+
+
+def of_channels(words: Sequence[str], axes: Sequence[str]) -> str:
+    """The word for channels in a layout that has nothing else than samples and ``axes``; empty for any other layout."""
+    others = [word for word in words if word not in axes and word != "b"]
+    return others[0] if axes and len(others) == 1 and others[0].isalpha() and {*axes} < {*words} else ""
 
 
 def _named(

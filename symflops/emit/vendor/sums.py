@@ -14,6 +14,7 @@ from symflops.emit.vendor.targets import Feeds
 from symflops.model.formula import Formula, Num, Power, Prod, Sym
 from symflops.model.program import Program
 from symflops.model.sums import Moment, Statistic
+from symflops.runtime.latent_inputs import factors_of
 
 PRINT = PythonPrinter()
 SUMS = {
@@ -102,15 +103,6 @@ def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
         yield other, "y"
         if tokens is not None:
             yield product(tokens, other), "xy"
-
-
-def factors_of(formula: Formula) -> dict[Formula, int]:
-    """The factors of a product with their exponents."""
-    found: dict[Formula, int] = {}
-    for factor in formula.factors if isinstance(formula, Prod) else (formula,):
-        base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
-        found[base] = found.get(base, 0) + exponent
-    return {base: exponent for base, exponent in found.items() if exponent and base != Num(Fraction(1))}
 
 
 def multiple(formula: Formula, of: Formula) -> Formula | None:
