@@ -5,8 +5,8 @@
   symflops vendor llama --for torchtitan --read intermediate_size=layers[0].feed_forward.w1.out_features
   symflops vendor sd3 wan --for verl-omni --out ../verl-omni --check
 
-The files lie where the project keeps such files, have its signature and need no symflops. --check compares them with what is
-derived: exit code 1 if one differs or is missing.
+The files lie where the project keeps such files, have its signature and its convention, and need no symflops. --check compares
+them with what is derived: exit code 1 if one differs or is missing.
 --config is a config of the model: of the figures in the test, and of the structure if a config decides that. --read says where
 the project's config has a field of the spec, as a path; 'len:layers' is the length of a list.
 """
@@ -18,7 +18,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from symflops.cli.arguments import CONVENTION, REGIME, argument, arguments_of
+from symflops.cli.arguments import REGIME, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
 
 PROJECTS = ("megatron-bridge", "torchtitan", "verl", "verl-omni")
@@ -30,7 +30,8 @@ configure = arguments_of(
     argument("--config", metavar="PATH", help="config.json, or a folder with one; default: the sizes of the spec"),
     argument("--read", action="append", metavar="FIELD=PATH", help="where the project's config has a field; may be repeated"),
     REGIME,
-    CONVENTION,
+    argument("--convention", default="", metavar="C", help="what is counted (default: the project's own convention)"),
+    argument("--force", action="store_true", help="replace files that symflops did not write"),
     argument("--check", action="store_true", help="compare with what is there, write nothing"),
 )
 
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1 if findings else 0
-    written = save(texts, out)
+    written = save(texts, out, args.force)
     print("\n".join(str(out / name) for name in texts))
     print(f"{len(texts)} files, {written} of them new or changed; each page says what to add to the tree", file=sys.stderr)
     return 0
@@ -67,9 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def command(args: argparse.Namespace, spec: str) -> str:
     """The command that writes the files of a spec, without paths of this machine."""
     words = ["symflops", "vendor", Path(spec).name, "--for", args.project]
-    words += ["--regime", args.regime] * (args.regime != "full") + ["--convention", args.convention] * (
-        args.convention != "symflops"
-    )
+    words += ["--regime", args.regime] * (args.regime != "full") + ["--convention", args.convention] * bool(args.convention)
     words += ["--config", Path(args.config).name] if args.config else []
     words += [word for text in args.read or () for word in ("--read", text)]
     return shlex.join(words)

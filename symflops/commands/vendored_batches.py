@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from symflops.emit.vendor.files import Example
@@ -12,11 +13,14 @@ from symflops.model.formula import evaluate
 from symflops.model.program import Program
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.latent_inputs import LatentInputs
+from symflops.runtime.latents import KEYS, latent_lengths
 from symflops.runtime.units import in_flops
 
 LENGTHS = ((512, 1024, 2048), (4096, 4096, 4096), (77, 1, 4095))
 OTHERS = ((64, 33, 226), (512, 512, 512), (1, 77, 300))
 IMAGES = ((256,), (), (1024, 64))
+IMAGE_TOKENS = (257, 0, 64)
 FACTORS = (1, 512)
 SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
 
@@ -45,6 +49,8 @@ def batch_of(place: int, factor: int, target: Target, streams: Mapping[str, tupl
         sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(LENGTHS[place])]
         lengths = [factor * length for length in (OTHERS if number else LENGTHS)[place]]
         batch[name] = sides if len(axes) > 1 else lengths
+        if number and len(axes) > 1:
+            batch[name] = [[1] * (len(axes) - 1) + [length] for length in IMAGE_TOKENS]
     if target.feeds == "lists" and len(streams) > 1:
         name, axes = list(streams.items())[1]
         batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in IMAGES[place]]
@@ -54,7 +60,9 @@ def batch_of(place: int, factor: int, target: Target, streams: Mapping[str, tupl
 def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """A batch as the arguments of the project's function."""
     first, *others = batch.values()
-    flat = [side for item in first for side in (item if isinstance(item, list) else [item])]
+    further = [given for name, given in list(batch.items())[1:] if name != "prompt"] if target.feeds == "latents" else []
+    rows = zip(first, *further, strict=True)
+    flat = [side for row in rows for item in row for side in (item if isinstance(item, list) else [item])]
     match target.feeds:
         case "one":
             return {"seq_len": first[0]}
@@ -62,12 +70,38 @@ def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Targe
             images = {"images_seqlens": [item[-1] if isinstance(item, list) else item for item in others[0]]} if others else {}
             return {"batch_seqlens": first, **images}
         case "latents":
-            return {"latent_seqlens": flat, "prompt_seqlens": others[0] if others else []}
+            return {"latent_seqlens": flat, "prompt_seqlens": batch.get("prompt", [])}
     axes = {stream.name: stream.variables for stream in program.streams}
     found: dict[str, int] = {}
     for items in zip(*batch.values(), strict=True):
-        rows = [(axes[name], item if isinstance(item, list) else [item]) for name, item in zip(batch, items, strict=True)]
-        lengths = {axis: side for names, sides in rows for axis, side in zip(names, sides, strict=True)}
+        lengths_of = [(axes[name], item if isinstance(item, list) else [item]) for name, item in zip(batch, items, strict=True)]
+        lengths = {axis: side for names, sides in lengths_of for axis, side in zip(names, sides, strict=True)}
         for formula, name in tokens_of(program):
             found[SUMS[name]] = found.get(SUMS[name], 0) + int(evaluate(formula, {**sizes, **lengths}))
     return found
+
+
+def latents_in(estimator: InterpretedEstimator, inputs: LatentInputs) -> Iterator[tuple[dict[str, tuple[int, ...]], list[int]]]:
+    """Shapes of latents by key, in the layouts that a trainer has, with the lengths in them."""
+    width = evaluate(inputs.width, estimator.sizes) if inputs.width else 16
+    others = [one for one in inputs.others if one.stream in estimator.implied]
+    more: dict[str, tuple[int, ...]] = {}
+    for one in others:
+        words = one.layout.split()
+        more[one.names[0]] = tuple(2 if word.startswith("b") else 257 if word == one.axes[-1] else 8 for word in words)
+    form = inputs.layout, inputs.axes, width
+    for key, shape in shapes_of(inputs, width):
+        data = {key: shape, **more}
+        held = {name: SimpleNamespace(shape=given) for name, given in data.items()}
+        yield data, latent_lengths(held, KEYS, form, [(one.names, one.layout, one.axes) for one in others])
+
+
+def shapes_of(inputs: LatentInputs, width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Shapes of two samples: as the model takes them, with an axis of steps, and as the autoencoder makes them."""
+    sides = (16, 64, 32)[-len(inputs.axes) :]
+    own = dict(zip(inputs.axes, sides if len(sides) > 1 else (1024,), strict=True))
+    words = [word for word in inputs.layout.split() if word != "b"]
+    shape = tuple(own.get(word, width) for word in words)
+    yield "image_latents", (2, *shape)
+    yield "all_latents", (2, 11, *shape)
+    yield "latents_clean", (2, width, *own.values()) if len(sides) > 1 or words[0] != inputs.axes[0] else (2, width, 64, 32)

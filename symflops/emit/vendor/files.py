@@ -15,12 +15,14 @@ from symflops.emit.code.infix import PRODUCT
 from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.closed_forms import folded
 from symflops.emit.rendering import template
+from symflops.emit.vendor import diffusion
 from symflops.emit.vendor.sizes import Reading, helpers, path_text
-from symflops.emit.vendor.sums import statements, used
+from symflops.emit.vendor.sums import SUMS, statements, used
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula
 from symflops.model.program import Program
 from symflops.runtime.classes import class_name
+from symflops.runtime.latents import whole_lengths
 
 WIDTH = 84
 AMBIGUOUS = ("I = ", "O = ", "l = ")
@@ -51,6 +53,7 @@ class Vendored:
         values: Sizes that the project's config does not have, by letter.
         assumed: Those that the figures depend on: field, and value.
         streams: The streams that the project hands over, each with the name of its axes.
+        latents: Batches of latents for the test: shapes by key, and the lengths in them.
     """
 
     program: Program
@@ -64,6 +67,7 @@ class Vendored:
     values: Mapping[str, Any] = field(default_factory=dict)
     assumed: Mapping[str, Any] = field(default_factory=dict)
     streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    latents: Sequence[tuple[Mapping[str, tuple[int, ...]], list[int]]] = ()
 
     @property
     def registered(self) -> tuple[str, ...]:
@@ -98,7 +102,8 @@ def context_of(one: Vendored) -> dict[str, Any]:
     """
     program, reading = one.program, Reading(one.program, one.target, one.words, one.values)
     (case,), moments = program.cases, used(program)
-    scope = Scope(Tables(program, reading.language()), reading.defaults(formulas_of(program)))
+    latents = diffusion.formulas_of(diffusion.latent_inputs(program)) if one.target.feeds == "latents" else []
+    scope = Scope(Tables(program, reading.language()), reading.defaults([*formulas_of(program), *latents]))
     sizes = [f"{line}  # noqa: E741" if line[:4] in AMBIGUOUS else line for line in scope.statements]
     sums = list(statements(program, one.target.feeds))
     taken = [line.partition(" = ")[0] for line in (*sizes, *sums)]
@@ -121,7 +126,10 @@ def context_of(one: Vendored) -> dict[str, Any]:
         "rows": size_rows(reading, sizes), "moments": [(moment.name, f"sum_{moment.name}") for moment in moments],
         "told": textwrap.wrap(f"{program.title or program.name}.", WIDTH),
         "classes": [class_name(reference) for reference in program.references], "literal": literal,
-        "wiring": tuple(text.format(name=one.name, title=one.title) for text in one.target.wiring),
+        "wiring": tuple(text.format(name=one.name, title=one.title) for text in one.target.wiring), "lists": [],
+        "read": [word for word in SUMS.values() if word != "batch_size" and re.search(rf"\b{word}\b", "\n".join(sums))],
+        "whole_lengths": diffusion.printed(whole_lengths),
+        **(diffusion.context_of(program, reading, scope) if one.target.feeds == "latents" else {}),
     }  # fmt: skip
 
 

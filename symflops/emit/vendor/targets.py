@@ -23,6 +23,8 @@ class Target:
         config: The name of the config in the estimator.
         words: Where its config has a field of a spec, as a path; ``len:`` is before the path of a list.
         wiring: What an author adds to a file of the tree: the file, and the lines.
+
+    ``convention``, the project's own, counts unless another one is asked for; it has the project's name.
     """
 
     name: str
@@ -32,6 +34,11 @@ class Target:
     config: str = "config"
     words: Mapping[str, str] = field(default_factory=dict)
     wiring: tuple[str, str] = ("", "")
+
+    @property
+    def convention(self) -> str:
+        """The convention with the project's name."""
+        return self.name
 
 
 LAYER = "layers[0]"
