@@ -21,7 +21,7 @@ from pathlib import Path
 from symflops.cli.arguments import REGIME, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
 
-PROJECTS = ("megatron-bridge", "torchtitan", "verl", "verl-omni")
+PROJECTS = ("kempnerforge", "latte", "megatron-bridge", "torchtitan", "verl", "verl-omni")
 
 configure = arguments_of(
     argument("specs", nargs="+", metavar="SPEC", help="names or paths of specs"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ LENGTHS = ((512, 1024, 2048), (4096, 4096, 4096), (77, 1, 4095))
 OTHERS = ((64, 33, 226), (512, 512, 512), (1, 77, 300))
 IMAGES = ((256,), (), (1024, 64))
 IMAGE_TOKENS = (257, 0, 64)
+VIDEOS = ((17, 32), (5, 64), (2, 16))
 FACTORS = (1, 512)
 SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
 
@@ -33,7 +35,8 @@ def examples(
         for factor in FACTORS:
             batch = batch_of(place, factor, target, streams)
             try:
-                flops = in_flops(estimator, estimator.total(estimator.moments(**batch)))
+                moments = estimator.moments(**batch)
+                flops = estimator.forward(moments) if target.feeds == "video" else in_flops(estimator, estimator.total(moments))
             except BatchError:  # too short for the model
                 if factor == FACTORS[-1]:
                     raise
@@ -54,7 +57,27 @@ def batch_of(place: int, factor: int, target: Target, streams: Mapping[str, tupl
     if target.feeds == "lists" and len(streams) > 1:
         name, axes = list(streams.items())[1]
         batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in IMAGES[place]]
+    if target.feeds == "video":  # a frame is a square, and a prompt is there only after the first batch
+        batch = {
+            name: videos(axes, VIDEOS[place]) if not number else [place] for number, (name, axes) in enumerate(streams.items())
+        }
     return {name: given[-1:] for name, given in batch.items()} if target.feeds == "one" else batch
+
+
+def videos(axes: tuple[str, ...], video: tuple[int, int]) -> list[Any]:
+    """A video of some frames and a side, as one item of a stream with three axes or with one."""
+    frames, side = video
+    return [[frames, side, side]] if len(axes) > 1 else [frames * side**2]
+
+
+def divided(places: int) -> tuple[int, int]:
+    """Frames and side of a video with as many places, one frame if they are a square.
+
+    >>> divided(5 * 64 * 64)
+    (5, 64)
+    """
+    side = next(side for side in range(isqrt(places), 0, -1) if places % side**2 == 0)
+    return places // side**2, side
 
 
 def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,6 +89,10 @@ def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Targe
     match target.feeds:
         case "one":
             return {"seq_len": first[0]}
+        case "video":
+            frames, side = first[0][:2] if isinstance(first[0], list) else divided(first[0])
+            prompts = {f"{name}_tokens": given[0] for name, given in list(batch.items())[1:]}
+            return {"num_frames": frames, "latent_size": side, **prompts}
         case "lists":
             images = {"images_seqlens": [item[-1] if isinstance(item, list) else item for item in others[0]]} if others else {}
             return {"batch_seqlens": first, **images}

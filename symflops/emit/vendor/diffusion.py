@@ -13,7 +13,7 @@ from symflops.emit.vendor.sizes import Reading
 from symflops.model.formula import Formula
 from symflops.model.program import Program
 from symflops.runtime import latents
-from symflops.runtime.latent_inputs import LatentInputs, Switched, latent_inputs
+from symflops.runtime.latent_inputs import Switched, latent_inputs
 
 READERS = (
     latents.latent_lengths,
@@ -32,8 +32,9 @@ def printed(*functions: Any) -> list[str]:
     return [re.sub(rf"(?<![\w.])({names})\(", r"_\1(", inspect.getsource(one).strip()) for one in functions]
 
 
-def formulas_of(found: LatentInputs) -> list[Formula]:
+def formulas_of(program: Program) -> list[Formula]:
     """Formulas that the reader of flat lists evaluates: sides of a patch, and conditions of further inputs."""
+    found = latent_inputs(program)
     return [*found.units, *(one.when for one in found.others)]
 
 

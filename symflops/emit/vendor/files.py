@@ -16,7 +16,7 @@ from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.closed_forms import folded
 from symflops.emit.rendering import template
 from symflops.emit.vendor import diffusion
-from symflops.emit.vendor.sizes import Reading, helpers, path_text
+from symflops.emit.vendor.sizes import Reading, argument_of, helpers, is_plain, path_text
 from symflops.emit.vendor.sums import SUMS, statements, used
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula
@@ -101,8 +101,8 @@ def context_of(one: Vendored) -> dict[str, Any]:
         SymflopsError: the project does not hand over what the model's work depends on.
     """
     program, reading = one.program, Reading(one.program, one.target, one.words, one.values)
-    (case,), moments = program.cases, used(program)
-    latents = diffusion.formulas_of(diffusion.latent_inputs(program)) if one.target.feeds == "latents" else []
+    (case,) = program.cases
+    latents = diffusion.formulas_of(program) if one.target.feeds == "latents" else []
     scope = Scope(Tables(program, reading.language()), reading.defaults([*formulas_of(program), *latents]))
     sizes = [f"{line}  # noqa: E741" if line[:4] in AMBIGUOUS else line for line in scope.statements]
     sums = list(statements(program, one.target.feeds))
@@ -116,6 +116,7 @@ def context_of(one: Vendored) -> dict[str, Any]:
     factor = 2 if dict(program.units).get(case.convention) == "macs" else 1
     parts = dict(program.shares).get(case.convention, 1)
     decided = fixed(reading)
+    shown = size_rows(reading, sizes)
     text = "\n".join((*sizes, *sums, *forward, *backward, *(test for _, test, _ in decided)))
     return {
         "one": one, "program": program, "name": one.name, "title": one.title, "case": case, "target": one.target,
@@ -123,13 +124,22 @@ def context_of(one: Vendored) -> dict[str, Any]:
         "result": result(factor, parts), "helpers": helpers(text), "fractions": "Fraction(" in text,
         "fixed": decided, "command": one.command, "version": one.version, "config": one.config,
         "examples": one.examples, "columns": [name for names in one.streams.values() for name in names],
-        "rows": size_rows(reading, sizes), "moments": [(moment.name, f"sum_{moment.name}") for moment in moments],
+        "rows": shown, "arguments": arguments_of(reading, one.config, sizes),
         "told": textwrap.wrap(f"{program.title or program.name}.", WIDTH),
         "classes": [class_name(reference) for reference in program.references], "literal": literal,
-        "wiring": tuple(text.format(name=one.name, title=one.title) for text in one.target.wiring), "lists": [],
-        "read": [word for word in SUMS.values() if word != "batch_size" and re.search(rf"\b{word}\b", "\n".join(sums))],
-        "whole_lengths": diffusion.printed(whole_lengths),
-        **(diffusion.context_of(program, reading, scope) if one.target.feeds == "latents" else {}),
+        "wiring": tuple(text.format(name=one.name, title=one.title) for text in one.target.wiring),
+        **batches(one, reading, scope, "\n".join(sums)),
+    }  # fmt: skip
+
+
+def batches(one: Vendored, reading: Reading, scope: Scope, sums: str) -> dict[str, Any]:
+    """The names of the templates for what the project hands over."""
+    macs = dict(one.program.units).get(one.program.cases[0].convention, "flops") != "flops"
+    return {
+        "lists": [], "whole_lengths": diffusion.printed(whole_lengths),
+        "told_unit": ", which counts a multiply-add as one" if macs else "",
+        "read": [word for word in SUMS.values() if word != "batch_size" and re.search(rf"\b{word}\b", sums)],
+        **(diffusion.context_of(one.program, reading, scope) if one.target.feeds == "latents" else {}),
     }  # fmt: skip
 
 
@@ -158,6 +168,16 @@ def fixed(reading: Reading) -> list[tuple[str, str, str]]:
     fields = {field.letter: field for field in reading.program.fields}
     known = [(fields[letter], value) for letter, value in reading.program.fixed if reading.has(fields[letter])]
     return [(size.keys[0], reading.found(size) if value is None else reading.size(size), repr(value)) for size, value in known]
+
+
+def arguments_of(reading: Reading, config: Mapping[str, Any], statements: Sequence[str]) -> list[tuple[str, str]]:
+    """The sizes that an estimator reads as arguments with their defaults, those first that the project names first."""
+    read = {line.partition(" = ")[0] for line in statements}
+    fields = [one for one in reading.program.fields if one.letter in read or f"has_{one.letter}" in read]
+    values = {one.keys[0]: config.get(one.keys[0]) if is_plain(one.default) else None for one in fields}
+    names = {one.keys[0]: (argument_of(one), literal(values[one.keys[0]])) for one in fields}
+    first = [name for name in reading.target.words if name in names]
+    return [names[name] for name in dict.fromkeys((*first, *names))] if reading.target.reads == "arguments" else []
 
 
 def size_rows(reading: Reading, statements: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -70,6 +70,8 @@ class Reading:
     def found(self, size: Field) -> str:
         """The expression that reads a field as it stands."""
         config = self.target.config
+        if self.target.reads == "arguments":
+            return self.of_word(size, argument_of(size))
         if self.target.reads == "words":
             return self.of_word(size, path_text(config, self.word(size))) if self.word(size) else repr(self.values[size.letter])
         plain = (size.default is None and size.required) or isinstance(size.default, Num)
@@ -85,7 +87,7 @@ class Reading:
 
     def of_word(self, size: Field, text: str) -> str:
         """A field under a word of the project; one that is None there has the default that other sizes make."""
-        if size.nullable or size.default is None or isinstance(size.default, (bool, str, tuple, Num)):
+        if size.nullable or is_plain(size.default):
             return text
         return f"{text} if {text} is not None else {self.default(size)}"
 
@@ -123,6 +125,16 @@ class Reading:
 def expression(value: Any) -> str:
     """A default as an expression."""
     return repr(value) if value is None or isinstance(value, (bool, str, tuple)) else PRINT.text(value)
+
+
+def is_plain(default: Any) -> bool:
+    """Whether a default is no formula of other sizes."""
+    return default is None or isinstance(default, (bool, str, tuple, Num))
+
+
+def argument_of(size: Field) -> str:
+    """The name of the argument that holds a field."""
+    return re.sub(r"\W", "_", size.keys[0])
 
 
 def path_text(config: str, path: str) -> str:

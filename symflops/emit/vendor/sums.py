@@ -31,7 +31,7 @@ def statements(program: Program, feeds: Feeds) -> Iterator[str]:
     if feeds == "sums":
         yield from (f"sum_{one.name} = {of_sums(one, program)}" for one in used(program))
         return
-    if feeds == "one":
+    if feeds in ("one", "video"):
         yield from (f"{name} = {of_one(one)}" for one in program.statistics for name in [one.name])
         yield from (f"sum_{one.name} = {of_one(one)}" for one in used(program))
         return

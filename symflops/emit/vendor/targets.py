@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Reads = Literal["attributes", "mapping", "words"]
-Feeds = Literal["lists", "latents", "one", "sums"]
+Reads = Literal["arguments", "attributes", "mapping", "words"]
+Feeds = Literal["lists", "latents", "one", "sums", "video"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,13 @@ class Target:
     Attributes:
         name: What the command calls it; its templates lie in a folder of that name.
         files: The path of each template's text in the project's tree.
-        reads: How its config has the fields of a spec: as ``attributes``, as a ``mapping``, or under ``words`` of its own.
+        reads: How its config has the fields of a spec: as ``attributes``, as a ``mapping``, under ``words`` of its own, or not
+            at all: each field is one of the function's ``arguments``.
         feeds: What it hands over of a batch: ``lists`` of lengths, flat lists of ``latents`` and prompts, ``one`` length of all
-            sequences, or ``sums`` over the batch.
+            sequences, ``sums`` over the batch, or the frames and the side of one ``video``.
         config: The name of the config in the estimator.
         words: Where its config has a field of a spec, as a path; ``len:`` is before the path of a list.
+            Of arguments these are the first.
         wiring: What an author adds to a file of the tree: the file, and the lines.
 
     ``convention``, the project's own, counts unless another one is asked for; it has the project's name.
@@ -94,6 +96,64 @@ TARGETS = {
             wiring=(
                 "torchtitan/models/{name}/model.py",
                 "return get_{name}_nparams_and_flops(self, model, seq_len)  # in Config.get_nparams_and_flops",
+            ),
+        ),
+        Target(
+            "kempnerforge",
+            {
+                "estimator.py": "kempnerforge/metrics/flops_{name}.py",
+                "test.py": "tests/unit/test_flops_{name}.py",
+                "page.md": "docs/metrics-and-profiling/flops_{name}.md",
+            },
+            reads="words",
+            feeds="one",
+            words={
+                "hidden_size": "dim",
+                "n_embd": "dim",
+                "num_hidden_layers": "n_layers",
+                "n_layer": "n_layers",
+                "num_attention_heads": "n_heads",
+                "n_head": "n_heads",
+                "num_key_value_heads": "n_kv_heads",
+                "intermediate_size": "computed_ffn_hidden_dim",
+                "moe_intermediate_size": "computed_expert_ffn_hidden_dim",
+                "num_local_experts": "num_experts",
+                "n_routed_experts": "num_experts",
+                "num_experts_per_tok": "moe_top_k",
+                "n_shared_experts": "moe_shared_experts",
+                "tie_word_embeddings": "tie_embeddings",
+                **{
+                    name: name
+                    for name in (
+                        "dim",
+                        "n_layers",
+                        "n_heads",
+                        "n_kv_heads",
+                        "head_dim",
+                        "vocab_size",
+                        "computed_ffn_hidden_dim",
+                        "num_experts",
+                        "moe_top_k",
+                        "moe_frequency",
+                        "moe_shared_experts",
+                    )
+                },
+            },
+            wiring=(
+                "kempnerforge/metrics/mfu.py",
+                "from kempnerforge.metrics import flops_{name}\n\n"
+                "estimate_model_flops_per_token = flops_{name}.estimate_{name}_flops_per_token",
+            ),
+        ),
+        Target(
+            "latte",
+            {"estimator.py": "flops_{name}.py", "test.py": "tests/test_flops_{name}.py", "page.md": "docs/flops_{name}.md"},
+            reads="arguments",
+            feeds="video",
+            words={"hidden_size": "hidden_size", "num_layers": "num_layers"},
+            wiring=(
+                "train.py",
+                "import flops_{name}\n\nestimate_latte_flops_per_forward = flops_{name}.estimate_{name}_flops_per_forward",
             ),
         ),
         Target(
