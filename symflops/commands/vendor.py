@@ -147,7 +147,7 @@ def handed(program: Program, target: Target) -> dict[str, tuple[str, ...]]:
     taken = dict.fromkeys(name for name in (first, *second.get(target.feeds, ())) if name)
     found = {name: axes for wanted in taken for name, _, axes, _ in rows if name == wanted}
     for name, items, axes, optional in rows:
-        many = name == first and (len(axes) > plainly or (target.feeds == "video" and len(axes) == 2))
+        many = name == first and (len(axes) > plainly or (target.feeds == "video" and (len(axes) == 2 or name != "latent")))
         beside = (
             name in found
             and name not in (first, *switched)

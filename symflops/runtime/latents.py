@@ -63,7 +63,7 @@ def latent_sides(name: str, shape: Sequence[int], form: Sequence[Any]) -> tuple[
     channels = next(word for word in words if word not in axes)
     if words == [*axes, channels] and len(axes) == 1:
         return packed_tokens(name, shape, width)
-    known = [["b", *words], *(["b", channels, *axes[gone:]] for gone in range(len(axes)))]
+    known = [["b", *words], *(["b", channels, *axes[gone:]] for gone in range(max(1, len(axes) - 1)))]
     known = [names for names in known if len(names) == len(shape)]
     if not known:
         raise ValueError(f"'{name}' has {len(shape)} dimensions, its layout '{layout}' has {len(layout.split())}")

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
-import types
-from collections.abc import Mapping
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,82 +11,39 @@ from symflops.cli.main import main
 from symflops.commands.vendor import Order, plan
 from symflops.commands.vendored_batches import arguments_of
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.vendor.files import Repeated, files_of
 from symflops.emit.vendor.targets import TARGETS
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.latent_inputs import latent_inputs
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import plain, stored_of
 from symflops.runtime.units import in_flops
 from tests import shipped
+from tests.emit.vendored import built, function
 from tests.sampling import amount, sampled
 
 REFUSED = "hands over|depends on the shape of images|finds an estimator by|does a config of|give --config"
 PAIRS = [(spec, project) for spec in shipped.NAMES for project in TARGETS]
+TEXT = {*TARGETS} - {"latte", "verl-omni"}
 KNOWN = {
-    "llama": set(TARGETS) - {"verl-omni"}, "qwen3_next": {"verl", "torchtitan"}, "qwen2_vl": {"verl", "torchtitan", "megatron-bridge"}, "sd3": {"verl-omni"},
-    "wan": {"verl-omni", "megatron-bridge"}, "flux2": {"verl-omni"}, "mixtral": set(TARGETS) - {"verl-omni"}, "gemma3": {"verl", "torchtitan"},
+    "llama": TEXT, "qwen3_next": {"verl", "torchtitan"}, "qwen2_vl": {"verl", "torchtitan", "megatron-bridge"}, "sd3": {"verl-omni"},
+    "wan": {"verl-omni", "megatron-bridge", "latte"}, "flux2": {"verl-omni"}, "mixtral": TEXT, "gemma3": {"verl", "torchtitan"},
 }  # fmt: skip
 DRAWS = amount(3, 20)
 
 
-class Counter:
-    """The base class of VeRL-Omni's estimators, of which vendored ones use the config and the keys; tests/clients has the real one."""
-
-    LATENT_KEYS = ("image_latents", "audio_latents", "all_latents", "latents_clean")
-
-    def __init__(self, config):
-        self.config = config
-
-
-@pytest.fixture
-def projects(monkeypatch):
-    """The modules that vendored estimators import, of which a table and a decorator are used: verl's and VeRL-Omni's."""
-    for name in ("verl", "verl.utils", "verl_omni", "verl_omni.utils", "verl_omni.utils.mfu"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    table, registered = types.ModuleType("flops_counter"), {}
-    table.ESTIMATE_FUNC = {}
-    monkeypatch.setitem(sys.modules, "verl.utils.flops_counter", table)
-    counter = types.ModuleType("diffusion_flops_counter")
-    counter.DiffusionModelFlops = Counter
-    counter.register_diffusion_architecture = lambda *names: lambda cls: registered.update(dict.fromkeys(names, cls)) or cls
-    monkeypatch.setitem(sys.modules, "verl_omni.utils.mfu.diffusion_flops_counter", counter)
-    torch, torch_nn = types.ModuleType("torch"), types.ModuleType("torch.nn")
-    torch.nn, torch_nn.Module = torch_nn, object
-    for module in (torch, torch_nn):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    return {"verl": table.ESTIMATE_FUNC, "verl-omni": registered}
-
-
-def built(value):
-    """A config as the project has it: objects with attributes, and lists."""
-    if isinstance(value, Repeated):
-        return [built(dict(value))] * value.count
-    if isinstance(value, Mapping):
-        return SimpleNamespace(**{key: built(item) for key, item in value.items()})
-    return value
-
-
-def function(one):
-    """The function of a vendored estimator, of a config and the project's arguments."""
-    path = next(path for path in one.target.files.values() if path.endswith(".py")).format(name=one.name)
-    names: dict[str, object] = {"__name__": "vendored"}
-    exec(compile(files_of(one)[path], path, "exec"), names)
-    match one.target.name:
-        case "verl-omni":
-            return lambda config, arguments: names[f"{one.title}Flops"](config).flops(**arguments)
-        case "megatron-bridge":
-            provider = type("Provider", (names[f"{one.title}Flops"], SimpleNamespace), {})
-            method = "_get_num_floating_point_operations_with_runtime_stats"
-            return lambda config, arguments: getattr(provider(**vars(built(config))), method)(**arguments)
-    return lambda config, arguments: names[f"{one.name}_flops"](built(config), **arguments)
-
-
-def drawn(one, source):
-    """A ragged batch as the streams of the spec."""
-    count = 1 if one.target.feeds == "one" else source.randint(1, 5)
+def drawn(one, source, estimator):
+    """A ragged batch as the streams of the spec, without those that the config switches off."""
+    count = 1 if one.target.feeds in ("one", "video") else source.randint(1, 5)
+    off = {switch.stream for switch in latent_inputs(one.program).others} - {*estimator.implied}
     batch = {}
     for place, (name, axes) in enumerate(one.streams.items()):
+        if name in off:
+            continue
+        if one.target.feeds == "video" and not place:
+            frames, side = source.randint(1, 9), 8 * source.randint(1, 9)
+            batch[name] = [[frames, side, side]] if len(axes) > 1 else [frames * side**2]
+            continue
         if one.target.feeds == "lists" and place:
             batch[name] = [[1] * (len(axes) - 1) + [64 * source.randint(1, 40)] if len(axes) > 1 else source.randint(1, 999) for _ in range(source.randint(0, 3))]
         elif len(axes) > 1:
@@ -102,10 +55,11 @@ def drawn(one, source):
 
 def agrees(one, run, config, estimator, source):
     for _ in range(DRAWS):
-        batch = drawn(one, source)
+        batch = drawn(one, source, estimator)
         arguments = arguments_of(batch, one.program, one.target, estimator.sizes)
         try:
-            expected = in_flops(estimator, estimator.total(estimator.moments(**batch)))
+            moments = estimator.moments(**batch)
+            expected = estimator.forward(moments) if one.target.feeds == "video" else in_flops(estimator, estimator.total(moments))
         except BatchError:
             continue  # an item is too short for the model
         assert run(config, arguments) == expected, (one.program.name, one.target.name, arguments)
@@ -125,7 +79,7 @@ def config_as_read(program, config):
     return found
 
 
-@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 69))
+@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 105))
 def test_every_spec(spec, project, projects):
     """The figures of the test, random ragged batches, and the configs of the spec's cases; or a reason."""
     target = TARGETS[project]
@@ -139,15 +93,15 @@ def test_every_spec(spec, project, projects):
     for example in one.examples:
         assert run(one.config, example.arguments) == example.flops
     source = random.Random(f"{spec} {project}")
-    whole = api.program_in(api.load(spec).structure("", ["full"], ["symflops"]))
-    agrees(one, run, one.config, InterpretedEstimator(whole, dict(with_default(whole)), regime="full", convention="symflops"), source)
+    whole = api.program_in(api.load(spec).structure("", ["full"], [target.convention]))
+    agrees(one, run, one.config, InterpretedEstimator(whole, dict(with_default(whole)), regime="full", convention=target.convention), source)
     for case in shipped.cases_of(shipped.FILES[spec])[:DRAWS]:
         try:
-            estimator = InterpretedEstimator(whole, case.config, regime="full", convention="symflops")
-            estimator.total(estimator.moments(**drawn(one, source)))
+            estimator = InterpretedEstimator(whole, case.config, regime="full", convention=target.convention)
+            estimator.total(estimator.moments(**drawn(one, source, estimator)))
         except SymflopsError:
             continue  # another structure, or lengths that do not fit it
-        if target.reads == "words":
+        if target.reads in ("arguments", "words"):
             one = plan(spec, target, Order(config=case.config))
             try:
                 run = function(one)
