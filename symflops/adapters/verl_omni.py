@@ -24,8 +24,8 @@ from symflops.meter.types import ConfigOptions, EstimatorOptions
 from symflops.model.formula import evaluate
 from symflops.runtime.diffusion_passes import forward_passes, timesteps
 from symflops.runtime.latent_inputs import latent_inputs
+from symflops.runtime.latents import CONDITION, PIPELINE_NAMES, columns_in, latent_lengths
 from symflops.runtime.latents import KEYS as LATENTS
-from symflops.runtime.latents import PIPELINE_NAMES, columns_in, latent_lengths
 from symflops.runtime.lengths import Lengths, plain
 from symflops.runtime.units import in_flops
 
@@ -79,7 +79,7 @@ class DiffusionFlops:
         """
         keys = (self.latents,) if self.latents else LATENTS
         others = [(one.names, one.layout, one.axes) for one in self.others]
-        held = {key: _get(data, key) for key in (*keys, *(name for names, _, _ in others for name in names))}
+        held = {key: _get(data, key) for key in (*keys, CONDITION, *(name for names, _, _ in others for name in names))}
         return latent_lengths(held, keys, (self.inputs.layout, self.inputs.axes, self.width), others)
 
     def get_prompt_seqlens(self, data: Any, config: Any = None) -> list[int]:
@@ -182,7 +182,9 @@ def count_batch(meter: MFUMeter, data: Any, *, pipeline: Any = None, transformer
         guided = {"guidance_embeds": _field(transformer, "guidance_embeds")}
         times = next((_get(data, key) for key in STEPS if _get(data, key) is not None), None)
         key = next((key for key in LATENTS if _get(data, key) is not None), "")
-        streams = streams_of(found.estimator, renamed(data, found.estimator.implied), key)
+        streams = with_condition(
+            streams_of(found.estimator, renamed(data, found.estimator.implied), key), found.estimator, data
+        )
         steps = timesteps(tuple(getattr(times, "shape", ())) or None)
         meter.add(passes=forward_passes(scales, guided), timesteps=steps, phase=found.name, **streams)
     except Exception as error:
@@ -194,6 +196,16 @@ def renamed(data: Any, implied: Sequence[str]) -> Any:
     more = {name: _get(data, other) for name, other in PIPELINE_NAMES.items() if implied}
     more = {name: given for name, given in more.items() if given is not None and _get(data, name) is None}
     return {**dict(data.items()), **more} if more else data
+
+
+def with_condition(streams: dict[str, Any], estimator: Any, data: Any) -> dict[str, Any]:
+    """Lengths of a batch whose packed latents have those of an image to edit behind them."""
+    name, axes, _ = next(stream for members in estimator.sets.values() for stream in members if stream[1])
+    if len(axes) > 1 or name not in streams or _get(data, CONDITION) is None:
+        return streams
+    more = streams_of(estimator, {CONDITION: _get(data, CONDITION)}, CONDITION)[name]
+    one, two = (list(plain(lengths)) for lengths in (streams[name], more))
+    return streams | {name: Lengths(([a + b for a, b in zip(one, two, strict=True)],), len(one))}
 
 
 def _field(config: Any, name: str) -> Any:

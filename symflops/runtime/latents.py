@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 KEYS = ("image_latents", "audio_latents", "latents_clean", "all_latents")
 """Keys of latents; the first that a batch has counts. ``all_latents`` has an axis of denoising steps after the batch."""
 
+CONDITION = "condition_image_latents"
+"""The key of an image to edit, packed as the latents are."""
+
 PIPELINE_NAMES = {"encoder_hidden_states_image": "image_embeds", "image_context": "image_embeds"}
 """What pipelines call an argument of their denoising model."""
 
@@ -24,11 +27,18 @@ PIPELINE_NAMES = {"encoder_hidden_states_image": "image_embeds", "image_context"
 def latent_lengths(data: Any, keys: Sequence[str], form: Sequence[Any], others: Sequence[Any] = ()) -> list[int]:
     """Lengths of the latents of a batch as one list: per sample those of its axes, then those of ``others``.
 
-    ``form`` is what the model takes: layout, axes with lengths, channels. Each of ``others`` is a further input as
-    its names, layout and axes; it has length 0 if the batch does not hold it.
+    ``form`` is what the model takes: layout, axes with lengths, channels. A model of packed tokens sees those of the
+    condition (an image to edit) behind its own. Each of ``others`` is a further input as its names, layout and axes;
+    it has length 0 if the batch does not hold it.
     """
     key = next((key for key in keys if data.get(key) is not None), None)
     rows = latent_rows(key, data.get(key), key == "all_latents", form) if key else []
+    condition = data.get("condition_image_latents") if len(form[1]) == 1 and rows else None
+    if condition is not None:
+        behind = latent_rows("condition_image_latents", condition, False, form)
+        if len(behind) != len(rows):
+            raise ValueError(f"'{key}' has {len(rows)} samples, 'condition_image_latents' {len(behind)}")
+        rows = [(one[0] + two[0],) for one, two in zip(rows, behind, strict=True)]
     for names, layout, axes in others:
         name = next((name for name in names if data.get(name) is not None), None)
         more = block_lengths(name, data.get(name), layout, axes, len(rows)) if name else (0,) * len(axes)
