@@ -143,7 +143,8 @@ def handed(program: Program, target: Target) -> dict[str, tuple[str, ...]]:
     switched = [one.stream for one in latent_inputs(program).others] if target.feeds == "latents" else []
     names = [name for name, _, axes, optional in rows if axes and (not optional or target.feeds == "lists")]
     first = "latent" if target.feeds == "latents" and "latent" in names else next(iter(names), "")
-    second = {"lists": names[1:2], "latents": [*({*names} & {"prompt"}), *switched], "sums": names[1:2], "video": names[1:]}
+    prompts = [*({*names} & {"prompt"})]
+    second = {"lists": names[1:2], "latents": [*prompts, *switched], "sums": names[1:2], "video": prompts}
     taken = dict.fromkeys(name for name in (first, *second.get(target.feeds, ())) if name)
     found = {name: axes for wanted in taken for name, _, axes, _ in rows if name == wanted}
     for name, items, axes, optional in rows:

@@ -172,7 +172,7 @@ def fixed(reading: Reading) -> list[tuple[str, str, str]]:
 
 def arguments_of(reading: Reading, config: Mapping[str, Any], statements: Sequence[str]) -> list[tuple[str, str]]:
     """The sizes that an estimator reads as arguments with their defaults, those first that the project names first."""
-    read = {line.partition(" = ")[0] for line in statements}
+    read = {line.partition(" = ")[0] for line in statements} | {letter for letter, _ in reading.program.fixed}
     fields = [one for one in reading.program.fields if one.letter in read or f"has_{one.letter}" in read]
     values = {one.keys[0]: config.get(one.keys[0]) if is_plain(one.default) else None for one in fields}
     names = {one.keys[0]: (argument_of(one), literal(values[one.keys[0]])) for one in fields}
