@@ -24,14 +24,14 @@ def budget():
 
 def recorded(folder, **stages):
     for place, (name, (cpu, files)) in enumerate(stages.items()):
-        record = {"cpu": cpu, "wall": 1.0, "began": place, "loops": [2.0, 2.0, 9.0], "files": files}
+        record = {"cpu": cpu, "wall": 1.0, "began": place, "unit": 2.0, "files": files}
         (folder / f"{name}.stage").write_text(json.dumps(record))
 
 
 @pytest.mark.parametrize(
     ("cpu", "files", "above"),
     [
-        (200, {"tests/a.py": 10, "tests/long.py": 40}, ""),  # units of two seconds, by the median of the loops
+        (200, {"tests/a.py": 10, "tests/long.py": 40}, ""),  # units of two seconds
         (202, {}, "test"),
         (1, {"tests/a.py": 11}, "tests/a.py"),
         (1, {"tests/long.py": 41}, "tests/long.py"),
@@ -43,7 +43,7 @@ def test_what_is_above_its_budget_fails(budget, tmp_path, capsys, cpu, files, ab
     assert budget.report(tmp_path, BUDGET) == bool(above)
     printed = capsys.readouterr()
     assert above in printed.err and bool(above) == bool(printed.err)
-    assert printed.out.index("types") < printed.out.index("test ") and "2.000 s" in printed.out
+    assert printed.out.index("types") < printed.out.index("test ") and "2.00 s" in printed.out
     assert all(file in printed.out for file, cost in files.items() if cost > 10)
 
 
@@ -58,11 +58,13 @@ def test_two_files_of_two_stages_are_one(budget, tmp_path):
 
 
 def test_a_stage_is_recorded_with_its_files_and_its_exit_code(budget, tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "calibration", lambda: 1.0)
+    monkeypatch.setattr(budget, "calibration", lambda loops=iter((1.0, *[3.0] * 99)): next(loops))
+    monkeypatch.setattr(budget, "SECONDS_BETWEEN", 0.01)
     script = "import os, sys, pathlib; name = os.environ['PYTEST_ADDOPTS'].partition('=')[2]; sum(range(9_000_000)); pathlib.Path(name).write_text('{\"files\": {\"tests/a.py\": 3}}'); sys.exit(3)"
     assert budget.run(tmp_path, "test", [sys.executable, "-c", script]) == 3
     found = json.loads((tmp_path / "test.stage").read_text())
     assert found["files"] == {"tests/a.py": 3} and found["cpu"] > 0.01 and found["wall"] >= 0
+    assert 20 <= found["unit"] < 30  # ten loops, more than one beside the stage
 
 
 def test_the_budget_names_the_stages_of_the_whole_check(budget):
