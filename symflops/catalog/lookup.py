@@ -19,7 +19,7 @@ from symflops.runtime.evidence import check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import per_token, tokens_of
 from symflops.runtime.stored import Stored
-from symflops.system.reading import parse_json, read_bytes, read_json
+from symflops.system.reading import parse_json, read_bytes, read_json, what_counts
 
 __all__ = [
     "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "estimate", "estimator",
@@ -225,7 +225,7 @@ def is_current(convention: str, known: str | None) -> bool:
         text = read_bytes(os.path.join(PACKAGE, "conventions", f"{convention}.yaml"))
     except SymflopsError:
         return False
-    return known in (None, sha256(text).hexdigest())
+    return known in (None, sha256(what_counts(text)).hexdigest())
 
 
 def is_file(*names: object) -> bool:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from sympy import Add, Expr, Integer, Rational
+from sympy import Add, Expr, Integer, Mul, Rational
 
-from symflops.algebra.masks import bound_of, pairs_by
+from symflops.algebra.functions import AtLeast
+from symflops.algebra.masks import bound_of, bounds_of, pairs_by
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.count.per_parameter import main_width, parameter_work, per_token
 from symflops.derive.seen import sides
@@ -102,6 +103,9 @@ class _Counter:
         extent = self.extent(contraction.extent, rule)
         rows = self.rows_of(rule.rows, contraction.items) if rule.rows is not None else None
         extent = extent if rows is None else Extent(rows, rows)
+        if rule.beyond is not None:
+            within = self.beyond(rule.beyond, contraction.items)
+            extent = replace(extent, executed=extent.executed * within, useful=extent.useful * within)
         kind = "attention" if contraction.extent.pairs else "linear"
         side = dict(self.convention.lengths).get(kind, self.convention.length) if self.convention.lengths else ""
         changed = replace(contraction, size=self.size(work, rule), extent=extent, side=side)
@@ -145,6 +149,16 @@ class _Counter:
         """The rows of the first work of ``role`` over the same items; None if there is none."""
         like = (work for work in self.derivation.work if role_of(work.operator) == role and work.contraction.items == items)
         return next((work.contraction.extent.executed for work in like), None)
+
+    def beyond(self, role: str, items: str) -> Expr:
+        """Whether a text goes beyond the bound of the first attention of ``role``; 1 if none has a bound, or tokens decode."""
+        if not self.derivation.regime.decode:
+            for work in self.derivation.work:
+                pairs = work.contraction.extent.pairs
+                if pairs is not None and work.contraction.items == items and role in named(work):
+                    bounds = (bound for mask, _ in pairs.masks for bound in bounds_of(mask))
+                    return Mul(*(AtLeast(pairs.keys, bound + 1) for bound in bounds))
+        return Integer(1)
 
     def weights(self, work: Work) -> list[Parameter]:
         return [work.operator.parameters[place] for side in work.contraction.operands for place in side.parameters]
@@ -213,6 +227,11 @@ def multiplied(work: Work) -> bool:
     """Whether a product of its operator reads the parameter that is counted."""
     (place,) = work.contraction.operands[0].parameters
     return any(place in side.parameters for one in work.operator.contractions for side in one.operands)
+
+
+def named(work: Work) -> tuple[str, ...]:
+    """The role and the regions of a piece of work."""
+    return work.contraction.role or role_of(work.operator), *regions_of(work.operator)
 
 
 def fraction(value: Fraction) -> Expr:

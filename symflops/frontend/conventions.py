@@ -10,12 +10,14 @@ from fractions import Fraction
 from symflops.diagnostics.findings import Reporter, Source, Span, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.frontend.fields import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, MASKS, RULE
+from symflops.frontend.reproduced import FIELD, reproduced
 from symflops.model.convention import Backward, Convention, Exceptional, Rule
 from symflops.model.roles import ROLES
 from symflops.ops.fields import words_of
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
 from symflops.system.digests import digest
+from symflops.system.reading import what_counts
 
 NUMBER = re.compile(r"(?=\.?[0-9])[0-9]*\.?[0-9]*(/0*[1-9][0-9]*)?")
 MOST_DIGITS = 24
@@ -37,8 +39,12 @@ def read_convention(source: Source) -> Convention:
     exceptions = tuple(
         reader.exception(node, given) for node in reader.shapes.sequence(given.get("exceptions"), "'exceptions'")
     )
+    version = reproduced(given.get(FIELD), report)
+    if FIELD in [*given][:-1]:
+        hint = "stored programs know a page by what precedes it"
+        report.error("bad-shape", f"'{FIELD}' is not the last field of the page", given[FIELD].span, hint)
     report.check()
-    return replace(found, exceptions=exceptions, digest=digest(source.text))
+    return replace(found, exceptions=exceptions, reproduces=version, digest=digest(what_counts(source.text.encode())))
 
 
 class _Reader:
@@ -164,15 +170,17 @@ class _Reader:
         if isinstance(node, Scalar):
             return Rule(self.one_of(node, "count", "a role"))
         given = self.shapes.known(node, words_of(RULE), "a role")
-        rows = self.shapes.text(given.get("rows"), "'rows'") or None
-        if rows is not None:
-            self.in_vocabulary(rows, given["rows"])
+        rows, beyond = (self.shapes.text(given.get(key), f"'{key}'") or None for key in ("rows", "beyond"))
+        for key, name in (("rows", rows), ("beyond", beyond)):
+            if name is not None:
+                self.in_vocabulary(name, given[key])
         numbers = {key: self.number(given[key]) for key in ("forward", "per_element") if key in given}
         count = self.one_of(given["count"], "count", "'count'") if "count" in given else None
         additions = self.one_of(given["additions"], "additions", "'additions'") if "additions" in given else None
         backward = self.backward(given.get("backward"))
         pairs, weights = (self.one_of(given[key], key, f"'{key}'") if key in given else None for key in ("pairs", "weights"))
-        return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, backward, additions, pairs, weights)
+        forward, per_element = numbers.get("forward"), numbers.get("per_element")
+        return Rule(count, forward, per_element, rows, beyond, backward, additions, pairs, weights)
 
     def check(self, key: Scalar, node: Node, rule: Rule, counts: str) -> None:
         """Report a rule that contradicts itself or does not fit its role."""

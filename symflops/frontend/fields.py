@@ -182,16 +182,26 @@ RULE = (
     Field("forward", Form.NUMBER, "a multiple of its forward work"),
     Field("per_element", Form.NUMBER, "FLOPs per element, instead of its work; what runs element by element has no MACs"),
     Field("rows", Form.WORD, "the role whose rows it counts on"),
+    Field("beyond", Form.WORD, "it counts for texts beyond the bound of attention of this role or region"),
     Field("backward", Form.OTHER, "its backward pass: 'derived', or multiples", fields=BACKWARD),
     ADDITIONS,
     Field("pairs", Form.WORD, "the pairs of its masked attention", words=PAIRS),
     Field("weights", Form.WORD, "whether its weights count as work or as parameters", words=("work", "parameters")),
 )
+REPRODUCES = (
+    Field("of", Form.TEXT, "the framework", required=True),
+    Field("version", Form.TEXT, "its release, or the commit", required=True),
+    Field("date", Form.TEXT, "the date of that version: 2026-08-22", required=True),
+    Field("changed", Form.TEXT, "what the framework counts otherwise since, and where that is seen"),
+)
 CONVENTION = (
     Field("name", Form.TEXT, "what it is called", required=True),
     Field("doc", Form.TEXT, "what it counts, in one line"),
     Field("links", Form.TEXTS, "its sources"),
-    Field("unit", Form.WORD, "what a figure counts", words=("flops", "macs")),
+    Field(
+        "unit", Form.WORD, "what a figure counts; 'macs_as_flops': the source counts a multiply-add as one FLOP",
+        words=("flops", "macs", "macs_as_flops"),
+    ),
     Field("unseen", Form.WORD, "whether work counts that no counter sees", words=("true", "false")),
     Field("counts", Form.WORD, "work, or parameters per token", words=("work", "parameters")),
     Field(
@@ -212,9 +222,10 @@ CONVENTION = (
     Field("compared", Form.WORD, "whether the pages of models compare it with others", words=("true", "false")),
     Field("stored", Form.WORD, "whether the programs of a library store it", words=("true", "false")),
     Field("exceptions", Form.OTHER, "classes with rules of their own"),
+    Field("reproduces", Form.FIELDS, "the version of a framework that it reproduces; the last field", fields=REPRODUCES),
 )  # fmt: skip
 EXCEPTION = (
     Field("classes", Form.TEXTS, "patterns of class names, without their packages", required=True),
     Field("because", Form.TEXT, "why", required=True),
-    *(field for field in CONVENTION if field.name not in ("name", "doc", "compared", "stored", "exceptions")),
+    *(field for field in CONVENTION if field.name not in ("name", "doc", "compared", "stored", "exceptions", "reproduces")),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
+from symflops.model.reproduced import Reproduced
 from symflops.model.roles import ROLES
 
 
@@ -30,14 +31,16 @@ class Rule:
 
     ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work; ``per_element`` replaces it by that
     many FLOPs per element. With ``additions`` ``exact`` a sum of n products has n - 1 additions. ``rows`` names the role whose
-    rows replace its own. ``backward`` overrides the convention's backward pass, ``pairs`` its pairs, and ``weights`` whether
-    weights count as ``work`` or as ``parameters``.
+    rows replace its own. With ``beyond`` work counts for texts that go beyond the bound of the attention of that role.
+    ``backward`` overrides the convention's backward pass, ``pairs`` its pairs, and ``weights`` whether weights count as
+    ``work`` or as ``parameters``.
     """
 
     count: str | None = None
     forward: Fraction | None = None
     per_element: Fraction | None = None
     rows: str | None = None
+    beyond: str | None = None
     backward: Backward | None = None
     additions: str | None = None
     pairs: str | None = None
@@ -70,7 +73,7 @@ class Convention:
     ``executed`` for it, or, of parameters, ``all``. ``tied`` parameters count for ``each`` use, or ``once``.
     ``counter_errors`` are what PyTorch's counter counts too often: ``corrected``, or ``kept``. Pages of models compare one
     that is ``compared``, and programs of a library store one that is ``stored``. ``because`` is the reason of the exception
-    that applies, ``digest`` that of the page.
+    that applies, ``reproduces`` the framework and its version, ``digest`` that of the page.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Convention:
     exceptions: tuple[Exceptional, ...] = ()
     compared: bool = field(default=False, compare=False)
     stored: bool = field(default=False, compare=False)
+    reproduces: Reproduced | None = field(default=None, compare=False)
     digest: str = field(default="", compare=False)
     because: str = field(default="", compare=False)
 

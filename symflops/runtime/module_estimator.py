@@ -58,7 +58,7 @@ class BoundEstimator(Generic[S, M]):
     _sized = False  # whether moments depend on sizes
     _fixed: tuple[tuple[str, Any], ...] = ()  # the sizes that decide the structure
     _conventions: Mapping[str, tuple[str, str, bool]] = {}  # pairs, lengths, whether unseen work counts
-    _macs: tuple[str, ...] = ()  # the conventions that count MACs
+    _units: Mapping[str, str] = {}  # the unit of each convention that does not count a multiply-add as two FLOPs
     _hidden: Mapping[str, tuple[int, ...]] = {}  # per regime the lines that it does not see
     _regimes: Mapping[str, tuple[Any, ...]] = {}  # work, column, gradients, recomputed, parameters, those of adapters
     _own: Mapping[str, Mapping[str, tuple[Any, int, bool, bool]]] = {}  # by convention with rules of its own
@@ -92,8 +92,8 @@ class BoundEstimator(Generic[S, M]):
 
     @property
     def unit(self) -> str:
-        """The unit of what it counts: ``flops``, or ``macs`` of two FLOPs each."""
-        return "macs" if self.convention in self._macs else "flops"
+        """The unit of what it counts: ``flops``, ``macs`` of two FLOPs each, or ``macs_as_flops`` as its source has it."""
+        return self._units.get(self.convention, "flops")
 
     def _settle(self, sizes: S, regime: str, convention: str) -> None:
         """Evaluate what depends on the sizes alone."""

@@ -39,7 +39,7 @@ class Estimator(Protocol):
 
     @property
     def unit(self) -> str:
-        """The unit of what it counts: ``flops``, or ``macs`` of two FLOPs each."""
+        """The unit of what it counts: ``flops``, ``macs`` of two FLOPs each, or ``macs_as_flops`` as its source has it."""
 
     @property
     def padded(self) -> bool:

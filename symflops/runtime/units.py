@@ -1,4 +1,8 @@
-"""The units that conventions count in: FLOPs, or MACs (multiply-adds) of two FLOPs each."""
+"""The units that conventions count in: FLOPs, MACs (multiply-adds) of two FLOPs each, or MACs that their source calls FLOPs.
+
+Rates and MFU are in FLOPs, so a figure in MACs is doubled. A source that counts a multiply-add as one FLOP compares its figure
+with the peak as it is, and so does a meter under the convention that is named after it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NAMES = {"flops": "FLOPs", "macs": "MACs"}
+NAMES = {"flops": "FLOPs", "macs": "MACs", "macs_as_flops": "FLOPs"}
+MULTIPLY_ADD = {"flops": "two FLOPs", "macs": "one MAC", "macs_as_flops": "one FLOP"}
+AS_SOURCE = "macs_as_flops"
+"""The unit of a convention whose source counts a multiply-add as one FLOP."""
+TWICE_AS_HIGH = (
+    "Its source counts a multiply-add as one FLOP, and so do FLOPs, rates and MFU here; counted as two, each is twice as high"
+)
 
 
 def unit_of(estimator: Any) -> str:
-    """The unit of an estimator's figures as a word."""
+    """The unit of the figures of an estimator as a word."""
     return NAMES[getattr(estimator, "unit", "flops")]
 
 

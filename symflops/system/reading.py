@@ -40,6 +40,12 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     return b"".join(pieces)
 
 
+def what_counts(page: bytes) -> bytes:
+    """The page of a convention up to its last field, the version that it reproduces, on which no figure depends."""
+    rules, field, _ = page.partition(b"\nreproduces:")
+    return rules + b"\n" if field else page
+
+
 def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) -> Iterator[str]:
     """The lines of a file of UTF-8, with their ends, one at a time.
 

@@ -35,7 +35,10 @@ PLAIN: dict[str, dict[Any, str]] = {
     "attention_width": {
         "own": "as wide as its heads", "queries": "as wide as queries in both products", "model": "as wide as the model",
     },
-    "unit": {"flops": "in FLOPs, two a multiply-add", "macs": "in MACs, one a multiply-add"},
+    "unit": {
+        "flops": "in FLOPs, two a multiply-add", "macs": "in MACs, one a multiply-add",
+        "macs_as_flops": "in FLOPs, one a multiply-add",
+    },
     "tied": {"each": "with a tied weight each time", "once": "with a tied weight once"},
     "counter_errors": {
         "corrected": "with one weight gradient for all groups",
@@ -177,6 +180,8 @@ def rule_in_words(rule: Rule) -> str:
         words.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
     if rule.rows is not None:
         words.append(f"on the rows of {noun(rule.rows)}")
+    if rule.beyond is not None:
+        words.append(f"in texts beyond the bound of {noun(rule.beyond)}")
     if rule.pairs is not None:
         words.append(PAIRS[rule.pairs])
     if rule.weights is not None:

@@ -10,6 +10,7 @@ from typing import Any
 from symflops.api import Model, convention_of, load
 from symflops.catalog.library import PACKAGE
 from symflops.model.regime import Regime
+from symflops.runtime.units import NAMES
 from symflops.system.reading import read_json
 from symflops.witness.differences import Comparison, Difference, percent
 from symflops.witness.peers import Conformance, shares
@@ -140,7 +141,7 @@ def tool_cells(model: Model, data: dict[str, Any], tool: dict[str, Any], whole: 
     convention = convention_of(tool["convention"])
     convention = replace(convention, unit=tool.get("unit", convention.unit), unseen=convention.unseen)
     value = forward(model, data, convention, data["length"])
-    unit = {"flops": "FLOPs", "macs": "MACs"}[convention.unit]
+    unit = NAMES[convention.unit]
     return [tool["tool"], tool["printed"], f"{value:.5e} {unit}", f"{100 * (value - whole) / whole:+.2f} %", why]
 
 

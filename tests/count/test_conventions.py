@@ -67,6 +67,11 @@ MISTAKES = {
     "missing-field": ("backward: {trained: 2}", "{trained: 2}", "multiples"),
     "bad-shape": ("backward: -2", "-2", "such as 2"),
     "unknown-role ": ("roles: {norm.vision: no}", "norm.vision", "a region, a point, a role"),
+    "unknown-role  ": ("roles: {indexer: {beyond: picket}}", "picket", "did you mean 'picked'"),
+    "missing-field  ": ("reproduces: {of: Frame, date: 2026-01-02}", "{of", "the framework, its version, and the date"),
+    "unknown-field ": ("reproduces: {of: Frame, version: 1, date: 2026-01-02, commit: 3}", "commit", "of, version, date, changed"),
+    "bad-shape ": ("reproduces: {of: Frame, version: 1, date: May 2026}", "May", "as 2026-08-22"),
+    "bad-shape  ": ("reproduces: {of: Frame, version: 1, date: 2026-01-02}\npairs: all", "{of", "stored programs"),
     "missing-field ": ("exceptions: [{classes: [Llama*]}]", "{classes: [Llama*]}", ""),
 }
 

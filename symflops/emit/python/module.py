@@ -186,7 +186,7 @@ def settings(program: Program, tables: Tables) -> list[str]:
         "sized": repr(any(moment.sizes for moment in program.moments)),
         "fixed": repr(tuple((field.attribute, value) for field, value in fixed_fields(program))),
         "conventions": f"{{{', '.join(told)}}}",
-        "macs": tuple_of(name for name, unit in program.units if unit == "macs"),
+        "units": repr({name: unit for name, unit in program.units if unit != "flops"}),
         "hidden": repr(hidden) if any(hidden.values()) else "{}",
         "inner_sets": tuple_of(length.items for length in program.inner),
         "inner_sized": repr(bool(tables.letters(inner))),

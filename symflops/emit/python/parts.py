@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from symflops.emit.code.batches import stream_groups, stream_rows
 from symflops.emit.code.tables import Function
+from symflops.emit.grouping import grouped
 from symflops.emit.python.batch import quick
 from symflops.emit.python.closed_forms import closed_forms
 from symflops.emit.python.printer import PythonPrinter
@@ -14,6 +15,7 @@ from symflops.emit.rendering import dict_of, tuple_of
 from symflops.model.index_sets import ONCE, PADDED
 from symflops.model.program import Program
 from symflops.model.sums import Moment, Statistic
+from symflops.runtime.units import AS_SOURCE
 
 PRINT = PythonPrinter()
 INDENT = "    "
@@ -98,11 +100,13 @@ def stream_docs(program: Program) -> list[str]:
 
 
 def unit_words(program: Program) -> str:
-    """The unit of figures; if conventions count in both, which of them count MACs."""
-    macs = [name for name, unit in program.units if unit == "macs"]
-    if len(macs) == len(program.units):
-        return "MACs" if macs else "FLOPs"
-    return f"FLOPs (MACs under {', '.join(macs)})" if macs else "FLOPs"
+    """The unit of figures; if conventions count in several, which of them count in which."""
+    names = grouped((unit, name) for name, unit in program.units)
+    if names.keys() == {"macs"}:
+        return "MACs"
+    words = {"macs": "MACs", AS_SOURCE: "a multiply-add as one"}
+    others = [f"{word} under {', '.join(names[unit])}" for unit, word in words.items() if unit in names]
+    return f"FLOPs ({'; '.join(others)})" if others else "FLOPs"
 
 
 def function_text(function: Function, titles: str = "", unit: str = "FLOPs") -> str:
