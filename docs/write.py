@@ -42,6 +42,7 @@ WRITERS: Mapping[str, Callable[..., str]] = {
     "commands": reference.commands,
     "regimes": reference.regimes,
     "conventions": reference.conventions,
+    "reproduced": reference.reproduced,
     "roles": reference.roles,
     "inferred-roles": reference.inferred_roles,
     "diagnostics": reference.diagnostics,

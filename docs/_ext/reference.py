@@ -106,8 +106,16 @@ def conventions() -> str:
     for name in pages("conventions"):
         one = convention_of(name)
         links = f"See {', '.join(f'<{link}>' for link in one.links)}.\n\n" if one.links else ""
-        found.append(f"## `{name}`\n\n{sentence(plain(one.doc))}\n\n{links}{source('conventions', name)}")
+        version = f"It reproduces {sentence(plain(one.reproduces.sentence))}\n\n" if one.reproduces else ""
+        found.append(f"## `{name}`\n\n{sentence(plain(one.doc))}\n\n{version}{links}{source('conventions', name)}")
     return "\n\n".join(found)
+
+
+def reproduced() -> str:
+    """The framework, version and date that each shipped convention reproduces, and what has changed since."""
+    found = ((name, convention_of(name).reproduces) for name in pages("conventions"))
+    rows = [f"| `{name}` | {plain(one.at)} | {one.date} | {plain(one.changed)} |" for name, one in found if one]
+    return "\n".join(["| Convention | Reproduces | Of | Changed since |", "|:--|:--|:--|:--|", *rows])
 
 
 def roles() -> str:

@@ -37,8 +37,15 @@ def run(args: argparse.Namespace) -> int:
         return 0
     wide = max(len(row["name"]) for row in rows)
     for row in rows:
-        print("\n".join(wrapped(row["doc"], line_width(), f"{row['name']:<{wide}}  ", " " * (wide + 2))))
+        print("\n".join(wrapped(documented(row), line_width(), f"{row['name']:<{wide}}  ", " " * (wide + 2))))
     return 0
+
+
+def documented(row: dict[str, Any]) -> str:
+    """The documentation of a row, and the version of a framework that it reproduces."""
+    from symflops.model.reproduced import Reproduced
+
+    return f"{row['doc']} ({Reproduced(**row['reproduces']).sentence})" if row.get("reproduces") else str(row["doc"])
 
 
 def specs(as_json: bool) -> int:
@@ -78,11 +85,17 @@ def regimes() -> list[dict[str, Any]]:
 
 def conventions() -> list[dict[str, Any]]:
     """What counts: the shipped conventions."""
+    from dataclasses import asdict
+
     from symflops.api import convention_of
     from symflops.catalog.library import pages
 
     found = {name: convention_of(name) for name in pages("conventions")}
-    return [{"name": name, "doc": one.doc, "unit": one.unit, "links": list(one.links)} for name, one in found.items()]
+    rows = []
+    for name, one in found.items():
+        row = {"name": name, "doc": one.doc, "unit": one.unit, "links": list(one.links)}
+        rows.append({**row, "reproduces": asdict(one.reproduces) if one.reproduces else None})
+    return rows
 
 
 def blocks() -> list[dict[str, Any]]:
