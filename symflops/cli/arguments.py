@@ -44,6 +44,9 @@ NUMERIC = argument("--numeric", action="store_true", help="formulas with numbers
 BATCH = argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
 REGIME = argument("--regime", default="full", metavar="R", help="what trains (default: full)")
 CONVENTION = argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
+UNIT = argument(
+    "--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs; norms and activations have none"
+)
 OVER = argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
 JSON = argument("--json", action="store_true", help="print a JSON object")
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import sys
 
-from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
+from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of
 from symflops.cli.terminal import scaled
 from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import NAMES
+from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.system.reading import parse_json, read_json
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ configure = arguments_of(
     REGIME,
     argument("--strict", action="store_true", help="refuse a config with keys that neither the spec nor the class knows"),
     argument("--prove", action="store_true", help="compare every parameter with those of the installed library's class"),
-    argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs"),
+    UNIT,
     JSON,
 )
 
@@ -43,10 +43,10 @@ def run(args: argparse.Namespace) -> int:
     found = estimated(args, batch_of(args.batch))
     for note in found["notes"]:
         print(f"symflops: {note}", file=sys.stderr)
-    if args.unit == "macs" and found["unit"] == "flops":
-        found["unit"] = "macs"
+    if args.unit == "macs" and found["unit"] != "macs":
+        divisor, found["unit"] = 2 if found["unit"] == "flops" else 1, "macs"
         for key in ("forward", "backward", "recomputed", "total"):
-            found[key] //= 2
+            found[key] //= divisor
         from symflops.runtime.per_token import per_token
 
         found["flops_per_token"] = per_token(found["total"], found["tokens"])
@@ -98,7 +98,7 @@ def rules_of(args: argparse.Namespace) -> Any:
     from symflops.api import convention_of
 
     rules = convention_of(args.convention)
-    return args.convention if rules.unit == "macs" or rules.has_half_macs else rules.in_macs
+    return args.convention if rules.unit != "flops" or rules.has_half_macs else rules.in_macs
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,8 @@ def table(found: dict[str, Any]) -> str:
     """The estimate for people: exact numbers with units, and a rounded reading of the FLOPs."""
     unit = NAMES[found["unit"]]
     spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
-    lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}"]
+    single = f", a multiply-add as {MULTIPLY_ADD[AS_SOURCE]}" if found["unit"] == AS_SOURCE else ""
+    lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}{single}"]
     for name in ("parameters", "active parameters", "trainable parameters"):
         key = {"active parameters": "parameters_active"}.get(name, name.replace(" ", "_"))
         if found[key] is not None:

@@ -16,6 +16,7 @@ import sys
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, one_of
 from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.units import AS_SOURCE, TWICE_AS_HIGH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def told(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
 
     rates = f"{found['achieved_tflops_per_device']:.2f} of {found['peak_tflops']:g} TFLOP/s a device ({found['peak_source']})"
     lines = [f"MFU {found['mfu']:.4f}: {rates}"]
+    if found.get("model", {}).get("unit") == AS_SOURCE:
+        lines.append(f"{TWICE_AS_HIGH}: MFU {2 * found['mfu']:.4f}")
     if "model" in found:
         model, amount = found["model"], short(int(found["flops"]))
         lines.append(f"{model['spec']}, regime {model['regime']}, convention {model['convention']}: {amount}FLOPs a step")
@@ -107,7 +110,9 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
     for note in found["notes"]:
         print(f"symflops: {note}", file=sys.stderr)
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
-    model = {name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence")}
+    model = {
+        name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence", "unit")
+    }
     return model, float(scale * found["total"]), float(scale * (found["total"] + found["recomputed"]))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime.evidence import summary
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.lengths import Lengths
-from symflops.runtime.units import unit_of
+from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, TWICE_AS_HIGH, unit_of
 
 FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts recomputation and padding too"
 
@@ -33,8 +33,7 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
             terms = [f"{value:,} {moment}" for moment, value in pairs if value]
             if terms:
                 lines.append(f"  {unit_of(one)} {label} = {' + '.join(terms)}, summed over the items of the {whose}")
-        if unit_of(one) == "MACs":
-            lines.append("  rates and totals are logged in FLOPs, two a MAC")
+        lines += [f"  {line}" for line in of_convention(one)]
         if one.whole:
             lines.append(f"  {', '.join(one.whole)}: of each micro-batch as a whole, then summed")
         if isinstance(one, InterpretedEstimator):
@@ -44,6 +43,19 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
     count = f"{meter.devices} device{'s' * (meter.devices > 1)}"
     lines.append(f"{count} ({meter.peak.reported or 'name unknown'}), peak {meter.peak}")
     return "\n".join([*lines, FORMULA])
+
+
+def of_convention(estimator: Any) -> Iterator[str]:
+    """The version of a framework that the convention of an estimator reproduces, and the unit of rates."""
+    from symflops.frontend.reproduced import reproduced_by
+
+    version = reproduced_by(getattr(estimator, "convention", ""))
+    if version:
+        yield f"the convention reproduces {version.sentence}"
+    if unit_of(estimator) == "MACs":
+        yield "rates and totals are logged in FLOPs, two a MAC"
+    elif getattr(estimator, "unit", "") == AS_SOURCE:
+        yield TWICE_AS_HIGH
 
 
 def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
@@ -59,10 +71,12 @@ def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
     return f"  this batch: {count} samples, {per_sample}, {total:,} {unit} a step of this process"
 
 
-def line_of(phase: str, values: Mapping[str, float], seconds: float) -> str:
+def line_of(phase: str, values: Mapping[str, float], seconds: float, unit: str = "flops") -> str:
     """The rates of a phase in the words that training logs use; ``seconds`` are those of one step."""
     rates = [f"{values['tflops']:.4g} TFLOP/s/GPU"] if "tflops" in values else []
     rates += [f"{name.upper()} {100 * values[name]:.3g}%" for name in ("mfu", "hfu") if name in values] or ["MFU unknown"]
+    if unit == AS_SOURCE and "mfu" in values:
+        rates.append(f"a multiply-add as {MULTIPLY_ADD[unit]} (as two, MFU {200 * values['mfu']:.3g}%)")
     if "tokens_per_second" in values:
         rates.append(f"{values['tokens_per_second']:,.0f} tokens/s")
     return f"{phase + ': ' if phase else ''}{', '.join([*rates, f'{1000 * seconds:,.1f} ms'])}"

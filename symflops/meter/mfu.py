@@ -244,7 +244,8 @@ class MFUMeter(Counts):
             ran = phase.interval
             if ran.model:
                 values = self._guarded(self._values, ran) or {}
-                lines.append(line_of(phase.name, values, ran.seconds / max(ran.steps, 1)))
+                unit = getattr(phase.estimator, "unit", "flops")
+                lines.append(line_of(phase.name, values, ran.seconds / max(ran.steps, 1), unit))
                 phase.interval = Window()
         if lines and is_zero():
             self.log(f"step {self.steps}: {'; '.join(lines)}")

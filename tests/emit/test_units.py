@@ -55,9 +55,19 @@ def test_html_pages_name_the_unit_of_each_convention(macs, tmp_path):
 
 
 def test_modules_say_which_conventions_count_macs(macs):
-    for conventions, told in ((["symflops", macs], "FLOPs (MACs under mine)"), ([macs], "MACs"), (["symflops"], "FLOPs")):
+    both = "FLOPs (MACs under mine; a multiply-add as one under latte)"
+    for conventions, told in ((["symflops", macs, "latte"], both), ([macs], "MACs"), (["symflops"], "FLOPs")):
         text = emit(load("llama").typical(["full"], conventions), "1", endings=("py",))["py"]
         assert f"{told} per batch, by regime and convention:" in text and f"runs over, {told} each" in text
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "html"])
+def test_pages_say_that_a_source_counts_a_multiply_add_as_one_flop(form, tmp_path):
+    alone, both = (" ".join(printed("llama", "full", names, form, tmp_path / names[0]).split()) for names in (["latte"], ["symflops", "latte"]))
+    assert "A multiply-add counts as one FLOP, as its source counts" in alone and "Forward FLOPs" in alone and "MACs" not in alone
+    assert "reproduces XDiMo, a fork of Latte at commit 51d8d5a6c639 of 2026-02-10; since then: tokens are patches" in alone
+    assert "Its source counts a multiply-add as one FLOP" in alone and "Its source counts a multiply-add as one FLOP" in both
+    assert "A multiply-add counts as two FLOPs" in both
 
 
 ASSUMING = ("latte", "kaplan", "megatron", "litgpt", "veomni", "ascend-guide")
@@ -78,4 +88,4 @@ def test_a_derived_backward_pass_is_explained(tmp_path):
 
 def test_every_shipped_convention_says_what_it_counts_in():
     program = load("llama").typical(["full"], list(pages("conventions")))
-    assert {unit for _, unit in program.units} == {"flops", "macs"} and len(program.units) == len(pages("conventions"))
+    assert {unit for _, unit in program.units} == {"flops", "macs_as_flops"} and len(program.units) == len(pages("conventions"))

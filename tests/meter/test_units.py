@@ -54,13 +54,49 @@ def test_frameworks_get_flops_of_a_convention_in_macs(macs):
     assert figures(macs) == figures("symflops")
 
 
+def latte(frames: int, side: int, width: int, layers: int) -> int:
+    """FLOPs of one forward pass, as the fork's train.py has them: a multiply-add is one."""
+    tokens = frames * side**2
+    return layers * (4 * tokens * width**2 + 2 * tokens**2 * width + 8 * tokens * width**2)
+
+
+@pytest.mark.parametrize(("width", "layers", "batch", "devices", "seconds", "peak"), [(384, 12, 8, 4, 2.5, 91.1), (1152, 28, 2, 1, 3.0, 494.0)])
+def test_a_meter_under_latte_logs_its_source_s_own_figures(width, layers, batch, devices, seconds, peak):
+    """The fork: FLOPs of a step are 3 x forward x batch, achieved is FLOPs / seconds / 1e12, MFU is achieved / (devices x peak)."""
+    lines: list[str] = []
+    config = {"hidden_size": width, "num_layers": layers}
+    meter = MFUMeter.of_config(
+        config, spec="latte_fork", convention="latte", devices=devices, peak_tflops=peak, log_every=1, log=lines.append
+    )
+    meter.add(latent=[16 * 32**2] * batch)
+    found = meter.step(seconds)
+    step = 3 * latte(16, 32, width, layers) * batch
+    achieved = step / seconds / 1e12
+    assert found["flops_total"] == step and found["tflops_per_device"] == pytest.approx(achieved / devices)
+    assert found["mfu"] == pytest.approx(achieved / (devices * peak))
+    assert f"MFU {100 * found['mfu']:.3g}%" in lines[0] and f"a multiply-add as one FLOP (as two, MFU {200 * found['mfu']:.3g}%)" in lines[0]
+    told = meter.describe(latent=[16 * 32**2])
+    assert "Its source counts a multiply-add as one FLOP" in told and "each is twice as high" in told and "MACs" not in told
+    assert "reproduces XDiMo, a fork of Latte at commit 51d8d5a6c639 of 2026-02-10" in told
+
+
+def test_the_mfu_of_a_step_under_latte_is_its_source_s(capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 384, "num_layers": 12}))
+    words = ("mfu", "latte_fork", "--config", str(tmp_path / "config.json"), "--batch", json.dumps({"latent": [16 * 32**2] * 8}))
+    assert main([*words, "--convention", "latte", "--seconds", "2.5", "--devices", "4", "--peak", "91.1"]) == 0
+    mfu = 3 * latte(16, 32, 384, 12) * 8 / 2.5 / 1e12 / (4 * 91.1)
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith(f"MFU {mfu:.4f}: ") and f"each is twice as high: MFU {2 * mfu:.4f}" in out
+
+
 def test_a_generated_module_knows_its_unit(macs):
-    program = load("llama").typical(["full"], [macs])
+    program = load("llama").typical(["full"], ["symflops", macs, "latte"])
     module: dict[str, Any] = {"__name__": "llama"}
     exec(emit(program, "1", endings=("py",))["py"], module)
     estimator = module["Estimator"](module["Sizes"].from_config(LLAMA), convention="mine")
     plain = load("llama").estimator(LLAMA)
-    assert (estimator.unit, plain.unit) == ("macs", "flops")
+    others = [module["Estimator"](module["Sizes"].from_config(LLAMA), convention=name).unit for name in ("symflops", "latte")]
+    assert (estimator.unit, plain.unit, *others) == ("macs", "flops", "flops", "macs_as_flops")
     assert 2 * estimator.total(estimator.moments(**BATCH)) == plain.total(plain.moments(**BATCH))
 
 

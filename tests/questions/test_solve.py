@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -122,8 +123,12 @@ def test_device_hours(capsys: pytest.CaptureFixture[str]) -> None:
     (("--tokens", "1e9", "--mfu", "40", "--peak", "1000"), "at most 1"), (("--tokens", "0", "--mfu", "0.4", "--peak", "1000"), "at least one token"),
     (("--tokens", "1e9", "--mfu", "0.4", "--peak", "-3"), "not a positive number"), (("--tokens", "1e9", "--mfu", "0.4", "--peak", "warp"), "warp"),
     (("--tokens", "1e9", "--mfu", "0.4", "--peak", "1000", "--devices", "0"), "at least one device"),
-    (("--tokens", "1e9", "--mfu", "0.4", "--peak", "1000", "--convention", "latte"), "MACs"),
+    (("--tokens", "1e9", "--mfu", "0.4", "--peak", "1000", "--convention", "macs.yaml"), "MACs"),
 ])  # fmt: skip
-def test_mistaken_budgets_are_told(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistaken_budgets_are_told(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "macs.yaml").write_text("name: mine\nunit: macs\n")
+    monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, "budget", "llama", *words)
     assert (code, out) == (2, "") and told in err

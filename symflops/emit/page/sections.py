@@ -18,6 +18,7 @@ from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure,
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import letter, names, series
+from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD
 
 INTRO = (
     " has, and how many floating-point operations one step of it takes, forward and backward. Everything follows from the"
@@ -25,7 +26,6 @@ INTRO = (
     ". A multiply-add counts as ",
     ". Nothing is rounded, and no sequence length is fixed: a batch enters through a few sums over its items.",
 )
-A_MULTIPLY_ADD = {"FLOPs": "two FLOPs", "MACs": "one MAC"}
 FIGURES = (
     Figure("calculator", "Calculator"),
     Figure(
@@ -83,7 +83,8 @@ def intro(page: Page) -> Iterator[Block]:
     """What the page derives, and of which structure."""
     program = page.program
     told = names(program.references or (program.name,))
-    rest = INTRO[1] + A_MULTIPLY_ADD[page.unit] + INTRO[2]
+    source = ", as its source counts" if page.counted_in(program.conventions[0]) == AS_SOURCE else ""
+    rest = INTRO[1] + MULTIPLY_ADD[page.counted_in(program.conventions[0])] + source + INTRO[2]
     yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), rest))
     if page.of_one_config:
         where = Link("#definitions", ("Definitions",))

@@ -30,10 +30,11 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, names, plural, series
+from symflops.frontend.reproduced import reproduced_by
 from symflops.model.formula import Formula, Sum, Sym
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
-from symflops.runtime.units import NAMES
+from symflops.runtime.units import AS_SOURCE, NAMES, TWICE_AS_HIGH
 
 CHANGES = (
     "What trains, what is adapted and what is recomputed changes the work of a step; a convention says what of it is counted."
@@ -77,11 +78,22 @@ def regimes(page: Page) -> Section:
             )
         )
         told.append((*whose, " out the ", field.doc, ", ", Code(field.keys[0])))
-    told += [("Convention ", Code(name), f": {convention_doc(page.program, name)}") for name in page.program.conventions]
+    told += [
+        ("Convention ", Code(name), f": {convention_doc(page.program, name)}{source_of(page, name)}")
+        for name in page.program.conventions
+    ]
     blocks: list[Block] = [Paragraph((CHANGES,)), Items(ended(told))]
     if page.worked and len(page.worked.regimes) > 1:
         blocks += by_regime(page.worked, page.unit)
     return Section("regimes", "Regimes and conventions", (*blocks, Figure("by-regime")))
+
+
+def source_of(page: Page, name: str) -> str:
+    """The framework whose figures the page's own convention, or one with rules of its own, reproduces, and its unit."""
+    told = name == page.program.conventions[0] or name in page.program.own
+    version = reproduced_by(name) if told else None
+    single = f". {TWICE_AS_HIGH}" if page.counted_in(name) == AS_SOURCE else ""
+    return f"{f'; it reproduces {version.sentence}' if version else ''}{single}"
 
 
 def convention_doc(program: Program, name: str) -> str:

@@ -33,6 +33,7 @@ from symflops.model.formula import ZERO, Formula, Sym, brackets, number
 from symflops.model.formula_writer import is_negative
 from symflops.model.polynomials import expanded
 from symflops.model.terms import times
+from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 
 WIDEST = 1800.0
 """Points of the widest formula within a line."""
@@ -44,7 +45,6 @@ PASSES = (
     " forward product. The columns tell how often the product, the gradients of its inputs, and the gradient of its weight"
     " are computed in one step; letters explain where that is less often than forward."
 )
-EACH = {"FLOPs": ("hence ", Math(("2ab",)), " FLOPs"), "MACs": ("hence ", Math(("ab",)), " MACs")}
 ASSUMED = (
     "This convention assumes what a backward pass costs: a multiple of the forward one, whatever gradients are computed. The"
     " columns tell how often a product is computed forward in one step, and as how many of it the backward pass counts."
@@ -89,8 +89,9 @@ def same_forms(regime: RegimePage) -> Words:
 
 def other_unit(page: Page, group: FormGroup) -> Words:
     """The unit of closed forms, if it is not that of the page."""
-    unit = page.unit_of(group.conventions[0])
-    return (f", in {unit}",) if unit != page.unit else ()
+    own, first = (page.counted_in(name) for name in (group.conventions[0], page.program.conventions[0]))
+    told = f", a multiply-add as {MULTIPLY_ADD[own]}" if own == AS_SOURCE else f", in {NAMES[own]}"
+    return (told,) if own != first else ()
 
 
 def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
@@ -111,7 +112,7 @@ def terms(form: Form) -> tuple[Scaled, ...]:
 
 def counted_pairs(page: Page) -> Words:
     """What the conventions of a page count of masked pairs and padding."""
-    units = {page.unit_of(convention) for convention in page.program.conventions}
+    units = {page.counted_in(convention) for convention in page.program.conventions}
     values = f"All values are {page.unit}" if len(units) == 1 else f"Values are {page.unit}, or what a heading says,"
     sums = [made for regime in page.regimes for made in regime.sums]
     which = numbered([made.number for made in sums], "S")
@@ -135,8 +136,9 @@ def counted_pairs(page: Page) -> Words:
 
 def passes(page: Page) -> Section:
     """How often each contraction runs, by regime."""
-    a, b, product = (Math((text,)) for text in ("a", "b", "ab"))
-    one = (STEP, a, " to ", b, " is ", product, " multiply-adds per token, ", *EACH[page.unit], ". ", PASSES)
+    doubled = page.counted_in(page.program.conventions[0]) == "flops"
+    a, b, product, each = (Math((text,)) for text in ("a", "b", "ab", "2ab" if doubled else "ab"))
+    one = (STEP, a, " to ", b, " is ", product, " multiply-adds per token, hence ", each, f" {page.unit}. ", PASSES)
     blocks: list[Block] = [Paragraph((ASSUMED,) if all_assumed(page) else one)]
     for regime in page.regimes:
         blocks += regime_passes(regime, page.unit, page.replaced)

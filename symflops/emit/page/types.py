@@ -183,4 +183,8 @@ class Page:
 
     def unit_of(self, convention: str) -> str:
         """The unit of a convention as a word."""
-        return NAMES[dict(self.program.units).get(convention, "flops")]
+        return NAMES[self.counted_in(convention)]
+
+    def counted_in(self, convention: str) -> str:
+        """The unit of a convention as its page has it."""
+        return dict(self.program.units).get(convention, "flops")
