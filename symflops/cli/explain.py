@@ -21,6 +21,7 @@ from symflops.cli.arguments import (
     OVER,
     REGIME,
     SPEC_OR_CONFIG,
+    UNIT,
     argument,
     arguments_of,
 )  # fmt: skip
@@ -51,6 +52,7 @@ configure = arguments_of(
     argument("--top", type=int, metavar="N", help="the N modules that do most work themselves, the first one first"),
     REGIME,
     CONVENTION,
+    UNIT,
     argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)"),
     OVER,
     JSON,
@@ -94,7 +96,16 @@ def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
         from symflops.specialise.assumed import known_of
 
         known = known_of({}, config, "", args.numeric)
-    return lookup.interpreter(spec, config, args.regime, args.convention), known
+    return lookup.interpreter(spec, config, args.regime, counted(args)), known
+
+
+def counted(args: argparse.Namespace) -> Any:
+    """The convention, by name; in MACs, without what runs element by element."""
+    if args.unit == "flops":
+        return args.convention
+    from symflops.api import convention_of
+
+    return convention_of(args.convention).in_macs
 
 
 def shown(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
