@@ -191,7 +191,7 @@ RULE = (
 REPRODUCES = (
     Field("of", Form.TEXT, "the framework", required=True),
     Field("version", Form.TEXT, "its release, or the commit", required=True),
-    Field("date", Form.TEXT, "the date of that version: 2026-08-22", required=True),
+    Field("date", Form.TEXT, "the date of that version, in quotes", required=True),
     Field("changed", Form.TEXT, "what the framework counts otherwise since, and where that is seen"),
 )
 CONVENTION = (
