@@ -15,7 +15,6 @@ from _pytest.mark.expression import Expression
 NIGHTLY = os.environ.get("SYMFLOPS_NIGHTLY") == "1"
 MARKS = {"thorough", "nightly", "system", "elsewhere"}
 """Marks of tests that the README's command leaves out; ``pyproject.toml`` explains them."""
-MORE_IN_CI = 4
 chosen = [""]
 """The expression of ``-m``, which ``tests/conftest.py`` writes here before it collects."""
 
@@ -30,11 +29,11 @@ def amount(default: int, nightly: int) -> int:
     return nightly if NIGHTLY else default
 
 
-def sampled(cases: Sequence[Any], every: int) -> list[Any]:
-    """Cases of a parametrised test: one of ``every`` by default, four times as many in ``.ci/run`` (marked ``thorough``), the rest at night."""
+def sampled(cases: Sequence[Any], every: int, in_ci: int = 0) -> list[Any]:
+    """Cases of a parametrised test: one of ``every`` by default, one of ``in_ci`` more in ``.ci/run`` (``thorough``), the rest at night."""
     found = []
     for place, case in enumerate(cases):
-        mark = "" if place % every == 0 else "thorough" if place % max(1, every // MORE_IN_CI) == 0 else "nightly"
+        mark = "" if place % every == 0 else "thorough" if in_ci and place % in_ci == 0 else "nightly"
         if mark and runs(mark):
             found.append(pytest.param(*case if isinstance(case, tuple) else (case,), marks=getattr(pytest.mark, mark)))
         elif not mark:

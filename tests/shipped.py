@@ -67,11 +67,11 @@ def differing(names: Sequence[str] = tuple(NAMES)) -> tuple[str, ...]:
     return tuple(found)
 
 
-def some(names: Sequence[str] = tuple(NAMES)) -> list[Any]:
-    """``names`` for a parametrised test: those that differ by default, the rest at night."""
+def some(names: Sequence[str] = tuple(NAMES), rest: str = "thorough") -> list[Any]:
+    """``names`` for a parametrised test: those that differ by default, the others with the mark ``rest``."""
     chosen = differing(tuple(names))
-    rest = [pytest.param(name, marks=pytest.mark.nightly) for name in names if name not in chosen] if runs("nightly") else []
-    return [*(name for name in names if name in chosen), *rest]
+    others = [pytest.param(name, marks=getattr(pytest.mark, rest)) for name in names if name not in chosen] if runs(rest) else []
+    return [*(name for name in names if name in chosen), *others]
 
 
 @cache

@@ -224,7 +224,7 @@ def test_neither_a_variant_nor_an_entry_needs_sympy(project):
     assert done.stdout.splitlines() == ["['default', 'deep', 'derived']", "[]"], done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("spec", sampled(["llama", "mixtral", "whisper", "swin"], 4))
+@pytest.mark.parametrize("spec", sampled(["llama", "mixtral", "whisper", "swin"], 4, 1))
 def test_a_derived_module_says_what_the_interpreter_says(spec):
     """Under every shipped regime that the model has."""
     config = {"depths": [2, 4]} | {"num_heads": [2, 4]} if spec == "swin" else {}

@@ -25,7 +25,7 @@ def drawn():
         yield command, next(specs), ("--convention" if command[0] != "compare" else "--conventions", convention if command[0] != "compare" else f"torch,{convention}")
 
 
-@pytest.mark.parametrize(("command", "spec", "choice"), sampled(list(drawn()), 24))
+@pytest.mark.parametrize(("command", "spec", "choice"), sampled(list(drawn()), 24, 8))
 def test_it_answers_or_says_why_not(command, spec, choice, capsys):
     code = main([command[0], spec, *command[1:], *choice])
     printed = capsys.readouterr()

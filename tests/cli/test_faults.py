@@ -98,7 +98,7 @@ LINEAR = {
 @pytest.mark.parametrize(("words", "notes"), sampled([
     (("estimate", "mine", *BATCH, "--json"), 1), (("estimate", "llama", *BATCH, "--json", "--regime", "full:freeze=lm_head.*"), 1),
     (("explain", "mine"), 0), (("compare", "mine", "--regimes", "full,forward"), 0), (("list",), 0), (("check",), 1), (("render", "mine", "--format", "latex"), 0),
-], 4), ids=lambda given: "-".join(map(str, given))[:20] if isinstance(given, tuple) else "")  # fmt: skip
+], 4, 1), ids=lambda given: "-".join(map(str, given))[:20] if isinstance(given, tuple) else "")  # fmt: skip
 def test_a_full_disk_keeps_no_answer_back(tmp_path, words, notes):
     for name, text in LINEAR.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def test_a_full_disk_keeps_no_answer_back(tmp_path, words, notes):
     ["generate"], ["new", "thing"], ["schema", "spec", "-o", "schema.json"], ["render", "mine", "--format", "latex", "-o", "."],
     ["render", "mine", "--format", "html", "-o", "."], ["site", "mine", "-o", "site"],
     ["draft", "torch.nn:Linear", "--config", "config.json", "--inputs", "inputs.json", "-o", "drafted.yaml"],
-], 7), ids=lambda words: "-".join(words)[:24])  # fmt: skip
+], 7, 3), ids=lambda words: "-".join(words)[:24])  # fmt: skip
 def test_what_a_full_disk_cannot_take_is_one_line(tmp_path, words):
     for name, text in LINEAR.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ outputs: [t]
 """
 
 
-@pytest.mark.parametrize(("kinds", "first"), sampled(list(product([None, "", "d", "r", "rddr", "drrd", "dddd", "rrrr", "rxdr"], [0, 1, 3, 9])), 5))
+@pytest.mark.parametrize(("kinds", "first"), sampled(list(product([None, "", "d", "r", "rddr", "drrd", "dddd", "rrrr", "rxdr"], [0, 1, 3, 9])), 5, 1))
 def test_a_layer_whose_kind_is_listed_or_follows_from_a_number(tmp_path, kinds, first):
     path = tmp_path / "small.yaml"
     path.write_text(SPEC)

@@ -55,7 +55,7 @@ def test_there_are_records() -> None:
     assert len(RECORDS) == 66 and {record["class"] for record in RECORDS} == set(SPECS)
 
 
-@pytest.mark.parametrize("record", sampled(RECORDS, 4), ids=lambda record: record["id"])
+@pytest.mark.parametrize("record", sampled(RECORDS, 4, 1), ids=lambda record: record["id"])
 def test_measured_variants(record) -> None:
     verdict = verify_record(model(SPECS[record["class"]]), record)
     assert verdict == Verdict(record["id"], "exact", True, True, True, True, verdict.expected, verdict.expected)

@@ -66,7 +66,7 @@ def figures(written: int | None, steps: int, regime: Regime) -> tuple[int, int, 
     return estimator.forward(moments), estimator.backward(moments), estimator.recomputed(moments)
 
 
-@pytest.mark.parametrize(("group", "early_stop", "reentrant"), sampled([(group, *flags) for group in GROUPS for flags in FLAGS], 12))
+@pytest.mark.parametrize(("group", "early_stop", "reentrant"), sampled([(group, *flags) for group in GROUPS for flags in FLAGS], 12, 4))
 def test_iterations_one_by_one(group: str, early_stop: bool, reentrant: bool) -> None:
     recompute = Recompute((group,), early_stop=early_stop, reentrant=reentrant)
     seen = set()

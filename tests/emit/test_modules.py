@@ -36,14 +36,14 @@ def working(parts: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return {name: (part.forward, part.backward) for name, part in parts.items() if part.forward or part.backward}
 
 
-@pytest.mark.parametrize(("name", "row", "convention"), sampled(CASES, 60))
+@pytest.mark.parametrize(("name", "row", "convention"), sampled(CASES, 60, 20))
 def test_a_module_says_what_the_interpreter_says(name: str, row: int, convention: str) -> None:
     case = cases_of(FILES[name])[row]
     module, made = lookup.estimator(lookup.by_name(name), name, dict(case.config), "full", convention, lambda text: None)
     agree(module, made, load(FILES[name].path).estimator(case.config, "full", convention), dict(case.batch))
 
 
-@pytest.mark.parametrize(("name", "variant"), sampled(STRUCTURES, 12))
+@pytest.mark.parametrize(("name", "variant"), sampled(STRUCTURES, 12, 4))
 def test_a_variant_says_what_the_interpreter_says(name: str, variant: str) -> None:
     """For a config that says no more than the variant, and what has no default."""
     model = load(FILES[name].path)

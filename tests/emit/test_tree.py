@@ -85,7 +85,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("kind", PAGES)
-@pytest.mark.parametrize("name", sampled(ALL, 48))
+@pytest.mark.parametrize("name", sampled(ALL, 48, 12))
 def test_what_the_tree_says_stands_in_each_format_in_its_order(name: str, kind: str) -> None:
     shown = tree(name)
     printer: PagePrinter = PRINTERS[kind](shown.letters)
@@ -98,7 +98,7 @@ def test_what_the_tree_says_stands_in_each_format_in_its_order(name: str, kind: 
 
 
 @pytest.mark.parametrize("kind", PAGES)
-@pytest.mark.parametrize("name", sampled(ALL, 32))
+@pytest.mark.parametrize("name", sampled(ALL, 32, 8))
 def test_each_equation_stands_in_each_format(name: str, kind: str) -> None:
     shown = tree(name)
     printer: PagePrinter = PRINTERS[kind](shown.letters)

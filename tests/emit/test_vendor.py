@@ -84,7 +84,7 @@ def config_as_read(program, config):
     return found
 
 
-@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 105))
+@pytest.mark.parametrize(("spec", "project"), sampled(PAIRS, 105, 35))
 def test_every_spec(spec, project, projects):
     """The figures of the test, random ragged batches, and the configs of the spec's cases; or a reason."""
     target = TARGETS[project]

@@ -83,7 +83,7 @@ LEAKED = """(pattern) => {
 }"""
 
 
-@pytest.mark.parametrize("name", some(MODELS))
+@pytest.mark.parametrize("name", some(MODELS, rest="nightly"))
 def test_every_page_is_sound(name: str, site: Site, watched: Watched) -> None:
     page = watched.open(site.address(name))
     wrong = {what: found for what, found in page.evaluate(SOUND).items() if found}

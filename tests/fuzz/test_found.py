@@ -89,7 +89,7 @@ def test_a_number_of_a_page_is_of_plain_digits(number):
         read_regime(Source("r.yaml", f'name: r\npasses: {{forward: "{number}"}}\n'))
 
 
-@pytest.mark.parametrize("entry", sampled(["q#: {op: linear, from: tt#, width: D}", "q#: {op: linear, from: t, width: DD#*F}", "q#: {op: linear, from: t, width: D, hedas: 3}"], 3))
+@pytest.mark.parametrize("entry", sampled(["q#: {op: linear, from: tt#, width: D}", "q#: {op: linear, from: t, width: DD#*F}", "q#: {op: linear, from: t, width: D, hedas: 3}"], 3, 1))
 def test_thousands_of_mistakes_are_told_in_seconds(tmp_path, entry):
     path = tmp_path / "small.yaml"
     path.write_text(SMALL_SPEC.replace("  - c: {op: linear", "".join(f"  - {entry.replace('#', str(number))}\n" for number in range(3000)) + "  - c: {op: linear"))

@@ -18,7 +18,7 @@ NAMES = [module.name for module in pkgutil.iter_modules(cases.__path__)]
 COUNTED_APART = (nn.Linear, nn.Conv1d, nn.Conv2d)
 
 
-@pytest.mark.parametrize("seed", sampled(range(3), 3))
+@pytest.mark.parametrize("seed", sampled(range(3), 3, 1))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_witness_runs_both_passes_and_does_no_other_products(name: str, seed: int) -> None:
     case, rng = import_module(f"tests.papers.cases.{name}"), random.Random(seed)

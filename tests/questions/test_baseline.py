@@ -78,12 +78,12 @@ def check_formulas(model: Model, random: Random) -> None:
             assert value == own[place] - base[place], (model.spec.name, length)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled(NAMES, 4, 1))
 def test_formulas_evaluate_to_the_difference_at_any_length(name: str) -> None:
     check_formulas(shared(name), Random(name))
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled(NAMES, 4, 1))
 def test_causes_sum_to_the_difference(name: str) -> None:
     told = against(shared(name))
     assert told is not None
@@ -93,7 +93,7 @@ def test_causes_sum_to_the_difference(name: str) -> None:
     assert {row.alone for row in told.causes} <= {"", name, told.baseline}
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled(NAMES, 4, 1))
 def test_costs_cross_where_it_says(name: str) -> None:
     found, told = comparison(shared(name)), against(shared(name))
     assert told is not None
@@ -125,7 +125,7 @@ def page(name: str):
     return document(page_of(program, (), ("full", "forward"), (), against(model, program)))
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 9))
+@pytest.mark.parametrize("name", sampled(NAMES, 9, 5))
 def test_the_section_of_a_page_prints_in_all_formats(name: str, tmp_path: Path) -> None:
     told = against(shared(name))
     for text in (latex(page(name), "0"), markdown(page(name), "0")):
@@ -140,7 +140,7 @@ def test_a_page_without_a_baseline_has_no_such_section() -> None:
     assert all(getattr(part, "id", "") != "against" for part in page("dense_decoder").parts)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled(NAMES, 4, 1))
 def test_the_plot_is_the_same_each_time_and_has_all_points(name: str) -> None:
     told = against(shared(name))
     plot = plot_of(told, name)

@@ -30,7 +30,7 @@ def summed(figures: list[Figures]) -> tuple[int, int, int]:
 @pytest.mark.parametrize("first, second", sampled([
     ("llama", "qwen3"), ("mixtral", "qwen3_moe"), ("flux", "qwen_image"), ("gemma3", "llama"), ("qwen3", "qwen3_next"), ("gpt2", "llama"),
     ("llama", "deepseek_v3"), ("mamba2", "llama"),
-], 8))  # fmt: skip
+], 8, 2))  # fmt: skip
 def test_causes_sum_to_the_difference(first: str, second: str) -> None:
     found, told = pair(first, second)
     assert summed([cause.figures for cause in told.causes]) == summed([told.second.less(told.first)])

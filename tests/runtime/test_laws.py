@@ -29,7 +29,7 @@ def cost(one: InterpretedEstimator, batch: dict[str, list[Any]]) -> tuple[int, i
     return one.forward(moments), one.backward(moments)
 
 
-@pytest.mark.parametrize(("name", "row"), sampled(CASES, 45))
+@pytest.mark.parametrize(("name", "row"), sampled(CASES, 45, 15))
 def test_costs_add_and_know_no_order(name: str, row: int) -> None:
     one, batch = estimator(name, row)
     whole = cost(one, batch)
@@ -43,7 +43,7 @@ def test_costs_add_and_know_no_order(name: str, row: int) -> None:
     assert (one.forward(twice), one.backward(twice)) == (2 * whole[0], 2 * whole[1])
 
 
-@pytest.mark.parametrize(("name", "row"), sampled(CASES, 75))
+@pytest.mark.parametrize(("name", "row"), sampled(CASES, 75, 25))
 def test_costs_grow_with_every_length(name: str, row: int) -> None:
     one, batch = estimator(name, row)
     whole = cost(one, batch)

@@ -24,7 +24,7 @@ CASES = (
 KINDS = ("lora", "rslora", "dora")
 
 
-@pytest.mark.parametrize(("case", "kind"), sampled(list(product(CASES, KINDS)), 7), ids=lambda value: value if isinstance(value, str) else value[0])
+@pytest.mark.parametrize(("case", "kind"), sampled(list(product(CASES, KINDS)), 7, 2), ids=lambda value: value if isinstance(value, str) else value[0])
 def test_adapters_of_peft(case: tuple[str, int, tuple[str, ...]], kind: str) -> None:
     name, row, targets = case
     bench = Bench(load(name), cases_of(find_spec(name))[row])

@@ -336,7 +336,7 @@ def test_a_number_is_tried_at_those_beside_it_that_divide_it():
     assert alike("layers", 3, config) == [] == alike("flag", True, config)
 
 
-@pytest.mark.parametrize(("name", "size"), sampled([("bitnet", 1), ("falcon", 1), ("modernbert_masked_lm", 1), ("olmoe", 1), ("lumina2", 2)], 4))
+@pytest.mark.parametrize(("name", "size"), sampled([("bitnet", 1), ("falcon", 1), ("modernbert_masked_lm", 1), ("olmoe", 1), ("lumina2", 2)], 4, 1))
 def test_heads_of_one_number_or_pair_are_refused_where_they_are_broadcast(name: str, size: int):
     """A width as large as its heads leaves one number to a head, whose rotation has two: the class broadcasts, and does more."""
     model = shipped(name)

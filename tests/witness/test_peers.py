@@ -36,7 +36,7 @@ def test_every_record_is_equal(system):
     assert not wrong
 
 
-@pytest.mark.parametrize("system", sampled(["megatron_lm", "megatron_bridge"], 2))
+@pytest.mark.parametrize("system", sampled(["megatron_lm", "megatron_bridge"], 2, 1))
 def test_records_of_the_usual_kinds_are_equal(system):
     every = amount(24, 1)
     found = [conformance for record, conformance in judged(system, every) if record["architecture"] in KINDS]
@@ -104,7 +104,7 @@ def test_parts_of_a_sequence_count_in_proportion():
     assert Conforming().judge("eleuther_cookbook", 0, record).equal
 
 
-@pytest.mark.parametrize("system", sampled(["veomni", "verl"], 2))
+@pytest.mark.parametrize("system", sampled(["veomni", "verl"], 2, 1))
 def test_most_records_are_equal_and_the_others_explained(system):
     found = [conformance for _, conformance in judged(system)]
     assert sum(conformance.equal for conformance in found) >= 0.9 * len(found)
