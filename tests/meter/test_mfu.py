@@ -267,7 +267,7 @@ def test_a_line_leaves_out_windows_without_a_rate_and_keeps_those_without_a_line
     assert rates(lines[1])[0] == pytest.approx(flops([40, 10]) / 6 / 2e12, rel=1e-3)
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -float("inf"), -1, 0, "4", "soon", True, [], {}, object(), 10**400, 1j, torch.tensor(float("nan")), torch.ones(2)], ids=str)
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -float("inf"), -1, 0, "4", "soon", True, [], {}, object(), 10**400, 1j, torch.tensor(float("nan")), torch.ones(2)], ids=lambda value: type(value).__name__)
 def test_seconds_that_are_none_take_the_rates_of_their_window(seconds):
     lines = []
     one = meter(log_every=1, log=lines.append)
