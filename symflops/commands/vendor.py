@@ -30,6 +30,7 @@ from symflops.runtime.stored import stored_of
 from symflops.specialise.assumed import put
 from symflops.specialise.specialise import specialise
 from symflops.system.files import holds, write
+from symflops.system.reading import read_text
 
 HANDS = {
     "lists": "{} hands over the lengths of texts and the patches of images",
@@ -266,8 +267,8 @@ def is_ours(path: Path) -> bool:
     """Whether a file may be replaced: there is none, or its head says that symflops generated it."""
     if not path.exists():
         return True
-    with suppress(OSError, UnicodeDecodeError):
-        return any(MARK in line for line in path.read_text(encoding="utf-8").splitlines()[:HEAD])
+    with suppress(SymflopsError):  # it cannot be read, or is not text
+        return any(MARK in line for line in read_text(path).splitlines()[:HEAD])
     return False
 
 

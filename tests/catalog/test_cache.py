@@ -211,6 +211,7 @@ def test_other_platforms_have_folders_of_their_own(monkeypatch, platform, where)
     assert cache_folder.folder() == Path.home() / where
 
 
+@pytest.mark.thorough
 def test_neither_a_variant_nor_an_entry_needs_sympy(project):
     for widths in ([8, 16], [4, 4, 6], [5]):
         estimate(widths)

@@ -48,6 +48,7 @@ def test_a_model_without_blocks_is_compared_by_what_is_left(tmp_path: Path, caps
     assert "left out: lora, checkpointed, which do not fit" in told.err
 
 
+@pytest.mark.thorough
 def test_a_regime_that_is_named_is_never_left_out() -> None:
     with pytest.raises(SymflopsError, match="none of the 7 patterns under 'recompute groups'"):
         symflops.compare("sdxl", regimes=["full", "checkpointed"])

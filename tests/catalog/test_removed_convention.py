@@ -66,7 +66,7 @@ def test_a_stored_convention_is_used_while_its_page_is_the_same(package: Path, p
     assert {"symflops", "torch", "megatron-bridge"} <= set(program["conventions"])
     assert lookup.stores(program, "full", "megatron-bridge") and not lookup.stores(program, "full", "palm")
     page = package / "conventions/megatron-bridge.yaml"
-    page.write_text(page.read_text() + "# changed\n")
+    page.write_text("# changed\n" + page.read_text())
     assert not lookup.stores(program, "full", "megatron-bridge")
     page.unlink()
     assert not lookup.stores(program, "full", "megatron-bridge") and lookup.stores(program, "full", "symflops")

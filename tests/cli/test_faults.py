@@ -129,6 +129,7 @@ def test_what_a_full_disk_cannot_take_is_one_line(tmp_path, words):
     assert {path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size} == before, "nothing is torn"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [("render", "llama", "--format", "markdown")])
 def test_a_locale_without_utf_8_says_the_same(words):
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}

@@ -18,7 +18,7 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.conventions import read_convention
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.roles import ROLES, regions_of, role_of
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 
 MODELS = {
     "gpt_oss": ({"num_hidden_layers": 4, "hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
@@ -103,7 +103,7 @@ def test_a_spec_with_an_unknown_role_is_told_so(tmp_path):
 # files
 
 
-@pytest.mark.parametrize("name", pages("conventions"))
+@pytest.mark.parametrize("name", sampled(pages("conventions"), 2, 1))
 def test_every_shipped_convention_counts_a_model(name):
     assert cost("qwen2_moe", convention_of(name)) > 0
 

@@ -36,7 +36,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(list(LARGE), 6, 2))
+@pytest.mark.parametrize("name", sampled(list(LARGE), 12, 2))
 @pytest.mark.parametrize("config", [None, {}], ids=["symbolic", "numbers"])
 def test_a_regime_that_is_too_large_is_refused_with_the_limit(name, config):
     text, told = LARGE[name]

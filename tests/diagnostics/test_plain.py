@@ -48,7 +48,7 @@ def damaged(document: dict[str, Any], rng: Random) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("name", sampled(SPECS, 3, 1))
+@pytest.mark.parametrize("name", sampled(SPECS, 6, 1))
 def test_findings_are_in_the_words_of_the_language(name: str, tmp_path: Path) -> None:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = True

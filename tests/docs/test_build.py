@@ -59,6 +59,7 @@ def test_nothing_is_fetched_when_a_page_is_read(html):
         assert not re.search(r"url\([\"']?(https?:)?//", text_of(path)), path.name
 
 
+@pytest.mark.thorough
 def test_the_reference_is_complete(html):
     operators, cli, regimes, conventions, diagnostics, language, parts = (text_of(html / "reference" / f"{name}.html") for name in ("operators", "cli", "regimes", "conventions", "diagnostics", "language", "blocks"))
     library = [path.stem for path in (ROOT / "specs" / "blocks").glob("*.yaml")]

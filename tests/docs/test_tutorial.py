@@ -7,6 +7,7 @@ import pytest
 from tests.docs.pages import DOCS, blocks, commands, run, same
 
 
+@pytest.mark.thorough
 def test_the_tutorial_does_what_it_shows(tmp_path):
     written, ran = [], []
     for block in blocks(DOCS / "tutorial.md"):

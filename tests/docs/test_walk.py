@@ -28,6 +28,7 @@ def visited() -> list[str]:
     return subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+@pytest.mark.thorough
 def test_the_letter_visits_the_files_of_the_walk_in_order(visited):
     walk = section("Follow one letter from YAML to LaTeX")
     listed = re.findall(r"^\d+\. `([\w/]+\.py)`: ", walk, re.MULTILINE)

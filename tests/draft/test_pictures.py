@@ -42,6 +42,7 @@ def test_a_patch_moves_with_the_sides_that_it_divides(moves):
     assert {"picture[2]", "picture[3]", "mask[1]", "mask[2]"} <= tied(moves, "patch")
 
 
+@pytest.mark.thorough
 def test_shares_move_together_with_their_width(moves):
     assert tied(moves, "shares[0]") == {"shares[0]", "shares[1]", "width"}
 

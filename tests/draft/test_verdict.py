@@ -84,6 +84,7 @@ def test_shapes_that_depend_on_values_are_proven_on_values(monkeypatch):
     assert not found.exact
 
 
+@pytest.mark.thorough
 def test_the_loss_sums_every_tensor_that_is_returned(monkeypatch):
     found, _ = drafted("TwoResults", monkeypatch)
     assert found.exact, list(found.partial)
@@ -113,6 +114,7 @@ def test_a_part_that_runs_twice_counts_once(monkeypatch):
     assert "second.up.weight: counted twice" in wrong
 
 
+@pytest.mark.thorough
 def test_half_of_the_results_is_not_the_loss(monkeypatch):
     assert "backward" in planted("TwoResults", monkeypatch, "outputs: [first, second]", "outputs: [first]")
 

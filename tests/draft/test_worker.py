@@ -66,6 +66,7 @@ except MemoryError:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has the threshold")
 def test_memory_that_was_freed_does_not_count():
     done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=False)

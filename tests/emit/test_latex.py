@@ -44,7 +44,7 @@ def printed_values(program: Program, sizes: Mapping[str, Any], moments: Sequence
 
 @pytest.mark.parametrize("path", SPECS)
 @given(data=st.data())
-@settings(max_examples=amount(3, 30), deadline=None)
+@settings(max_examples=amount(2, 30), deadline=None)
 def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None:
     model = program(path)
     sizes = sizes_of(model, data)
@@ -65,7 +65,7 @@ def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None
 
 @pytest.mark.parametrize("path", SPECS)
 @given(data=st.data())
-@settings(max_examples=amount(3, 30), deadline=None)
+@settings(max_examples=amount(2, 30), deadline=None)
 def test_every_formula_reads_back(path: str, data: st.DataObject) -> None:
     model = with_plain_words(program(path))
     sizes = sizes_of(model, data)

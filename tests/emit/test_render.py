@@ -153,7 +153,7 @@ def modules_of(name: str) -> Any:
     return fragments(typical(name, "symflops")).modules
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 60, 20))
+@pytest.mark.parametrize("name", sampled(ALL, 150, 20))
 @given(data=st.data())
 @settings(max_examples=amount(5, 50), deadline=None)
 def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
@@ -178,7 +178,7 @@ def printed(name: str, target: Any) -> dict[str, str]:
     return dict(target.render_fragments(typical(name), "0"))
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 63, 21))
+@pytest.mark.parametrize("name", sampled(ALL, 150, 21))
 def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
     model = typical(name)
     names = set(letters(model).values())
@@ -198,7 +198,7 @@ def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
             assert sign not in text or mark in table
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 63, 21))
+@pytest.mark.parametrize("name", sampled(ALL, 150, 21))
 def test_latex_fragments_are_fragments(name: str) -> None:
     for text in printed(name, latex).values():
         code = body(text)

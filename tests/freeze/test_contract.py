@@ -19,6 +19,7 @@ def test_every_command_takes_the_arguments_that_it_took():
     assert broken("arguments", dict(parsers.every_command())) == []
 
 
+@pytest.mark.thorough
 def test_calls_exit_and_print_as_they_did():
     assert broken("calls", calls.every_call()) == []
 

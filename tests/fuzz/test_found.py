@@ -89,6 +89,7 @@ def test_a_number_of_a_page_is_of_plain_digits(number):
         read_regime(Source("r.yaml", f'name: r\npasses: {{forward: "{number}"}}\n'))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("entry", sampled(["q#: {op: linear, from: tt#, width: D}", "q#: {op: linear, from: t, width: DD#*F}", "q#: {op: linear, from: t, width: D, hedas: 3}"], 3, 1))
 def test_thousands_of_mistakes_are_told_in_seconds(tmp_path, entry):
     path = tmp_path / "small.yaml"

@@ -68,7 +68,7 @@ def shape(text: str) -> list[str]:
     return [type(node).__name__ for node in ast.walk(ast.parse(text))]
 
 
-@pytest.mark.parametrize("text", sampled(TEXTS, 3), ids=lambda text: text[:20])
+@pytest.mark.parametrize("text", sampled(TEXTS, 9, 3), ids=lambda text: text[:20])
 @pytest.mark.parametrize("place", ["TITLE", "DOC", "DEFAULT", "LAYOUT", "PATH"])
 def test_a_text_stays_a_text(tmp_path, monkeypatch, place, text):
     given = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'" if place == "DEFAULT" else text
@@ -82,7 +82,7 @@ def test_a_text_stays_a_text(tmp_path, monkeypatch, place, text):
         assert place in ("DEFAULT", "PATH", "LAYOUT") or "\\" in text or '"""' in text, "a title and a doc may say almost anything"
 
 
-@pytest.mark.parametrize("text", sampled(TEXTS, 3), ids=lambda text: text[:20])
+@pytest.mark.parametrize("text", sampled(TEXTS, 9, 3), ids=lambda text: text[:20])
 @pytest.mark.parametrize("place", ["name: small", "L: {", "text: [x]", "[x]", "t: {", "key: layers"])
 def test_a_name_is_refused(tmp_path, place, text):
     spec = filled()
@@ -109,7 +109,7 @@ COMPARING = ("1 if any == 3 else 2", "1 if 3 == any else 2", "1 if any == [3] el
 
 
 @pytest.mark.parametrize("expression", COMPARING)
-@pytest.mark.parametrize("text", sampled(INJECTIONS, 3), ids=lambda text: text[:20])
+@pytest.mark.parametrize("text", sampled(INJECTIONS, 9, 3), ids=lambda text: text[:20])
 def test_a_text_of_a_config_that_meets_a_number_stays_a_text(tmp_path, monkeypatch, expression, text):
     """Sympy reads texts as Python where it compares a number of its own with a list of them."""
     path = tmp_path / "mixed.yaml"

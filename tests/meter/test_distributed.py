@@ -85,6 +85,7 @@ def test_one_reduction_a_step(run):
         assert count == 1 and mfu == pytest.approx(flops / 2.0 / 2 / 1e9)
 
 
+@pytest.mark.thorough
 def test_a_rank_with_a_batch_that_cannot_be_read(run):
     assert run("unreadable", 2) == [[[], True]] * 2
 

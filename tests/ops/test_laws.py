@@ -40,7 +40,7 @@ TEMPLATES = {"weight", "bias_name", "tie"}  # where a parameter is stored says n
 EXECUTED = Convention("executed", pairs="all", experts="executed")  # all that runs, whether a counter sees it or not
 COUNTED = (*CONVENTIONS, EXECUTED.name)
 FOLDER = TemporaryDirectory()
-QUICK = settings(max_examples=amount(4, 100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=amount(2, 100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 EVERY = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.kind}-{LAWS.index(law)}")
 
 

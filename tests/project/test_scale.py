@@ -60,7 +60,7 @@ def steep_lines(counts: list[Counter[tuple[str, int]]]) -> list[str]:
     return [f"{Path(name).name}:{line} {few[name, line]} {more[name, line]} {most[name, line]}" for name, line in most if steep(few[name, line], more[name, line], most[name, line])]
 
 
-@pytest.mark.parametrize("family", sampled(["flat", "repeat", "repeats", "attention", "tied", "streams", "conditions"], 6, 1))
+@pytest.mark.parametrize("family", sampled(["flat", "repeat", "repeats", "attention", "tied", "streams", "conditions"], 7, 1))
 def test_visits_are_linear_in_operators_and_streams(scale, family):
     spec, regimes = scale.FAMILIES[family], REGIMES.get(family, ("full", "forward"))
     for _, run in scale.stages(spec(SIZES[-1]), regimes):  # fills the caches of functions without context

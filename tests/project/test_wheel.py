@@ -125,6 +125,7 @@ def test_it_lies_where_it_was_installed(install: Install) -> None:
     assert install.symflops("--version") == f"symflops {__version__}\n"
 
 
+@pytest.mark.thorough
 def test_estimate(install: Install) -> None:
     found = json.loads(install.symflops("estimate", "qwen_image", "--batch", BATCH, "--convention", "torch", "--json"))
     assert (found["parameters"], found["forward"], found["backward"]) == (20430401088, 73128218198016, 146167851122688)

@@ -125,7 +125,7 @@ def page(name: str):
     return document(page_of(program, (), ("full", "forward"), (), against(model, program)))
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 9, 5))
+@pytest.mark.parametrize("name", sampled(NAMES, 18, 5))
 def test_the_section_of_a_page_prints_in_all_formats(name: str, tmp_path: Path) -> None:
     told = against(shared(name))
     for text in (latex(page(name), "0"), markdown(page(name), "0")):

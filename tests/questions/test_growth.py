@@ -20,7 +20,7 @@ def growth(name: str, config: dict | None = None) -> Growth:
     return Growth(subject, subject.batch())
 
 
-@pytest.mark.parametrize("name", sampled(["llama", "qwen3", "gpt2", "deepseek_v3", "qwen3_moe", "phi3"], 2))
+@pytest.mark.parametrize("name", sampled(["llama", "qwen3", "gpt2", "deepseek_v3", "qwen3_moe", "phi3"], 6, 2))
 def test_attention_overtakes_where_it_is_told(name: str) -> None:
     found = growth(name)
     parts = of_parts(found.subject.program, {}, found.subject.derived.case)

@@ -61,6 +61,7 @@ def test_a_damaged_file_is_told(project: Path) -> None:
     assert published(find_spec("llama")) == ()
 
 
+@pytest.mark.thorough
 def test_what_is_kept_is_what_the_records_say() -> None:
     kept = json.loads((shipped("specs") / FILE).read_text())["specs"]
     specs = {reference.rpartition(".")[2]: file for file in specs_in(shipped("specs")) for reference in load(file.path).spec.references}

@@ -79,7 +79,7 @@ def in_columns(given, axes):
     return list(np.array(given).reshape(-1, axes).T.copy())
 
 
-@pytest.mark.parametrize("name", sampled(list(FILES), 3))
+@pytest.mark.parametrize("name", sampled(list(FILES), 12, 3))
 def test_back_ends_are_exact(name):
     one = model(name)
     interpreted = hasattr(one, "program")

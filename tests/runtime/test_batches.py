@@ -87,7 +87,7 @@ def test_figures_are_whole_numbers_that_grow_with_every_item(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES))
 def test_the_example_of_a_message_is_a_batch_that_fits(name: str) -> None:
     for estimator in estimators(name):
         example = example_of(estimator)

@@ -206,7 +206,7 @@ SHIPPED = next(catalog for catalog in catalogs() if catalog.shipped)
 LISTS = [(name, row["keys"][0]) for name in NAMES for row in SHIPPED.program(name)["fields"] if row["kind"] == "list"]
 
 
-@pytest.mark.parametrize(("name", "key"), sampled(LISTS, 4))
+@pytest.mark.parametrize(("name", "key"), sampled(LISTS, 16, 4))
 def test_a_list_that_is_too_short_is_refused_with_its_name(name: str, key: str) -> None:
     """An empty list has no entry for any layer: what a model makes of it is an answer, or a refusal that names the list."""
     config = with_value({}, key, [])

@@ -37,7 +37,7 @@ def drawer(file: SpecFile) -> Drawer:
     return Drawer(load(file))
 
 
-@pytest.mark.parametrize("name", sampled(FROM_CONFIG, 10))
+@pytest.mark.parametrize("name", sampled(FROM_CONFIG, 30, 10))
 @settings(max_examples=amount(30, 1000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(chance=st.randoms(use_true_random=False))
 def test_a_config_and_what_its_class_makes_of_it_give_one_estimate(name: str, chance: random.Random) -> None:
@@ -59,7 +59,7 @@ def figures(model: Any) -> Any:
     return model and (model.parameters, model.coefficients["forward"])
 
 
-@pytest.mark.parametrize("name", sampled(FROM_CONFIG, 10))
+@pytest.mark.parametrize("name", sampled(FROM_CONFIG, 30, 10))
 def test_a_spec_refuses_few_configs_that_its_class_takes(name: str) -> None:
     one = drawer(FILES[name])
     drawn = [one.draw(random.Random(seed)) for seed in range(amount(60, 300))]
@@ -69,7 +69,7 @@ def test_a_spec_refuses_few_configs_that_its_class_takes(name: str) -> None:
     assert refused <= 0.4 * len(taken), f"{refused} of {len(taken)}"
 
 
-@pytest.mark.parametrize("name", sampled(MADE, 8))
+@pytest.mark.parametrize("name", sampled(MADE, 24, 8))
 def test_null_is_what_the_constructor_makes_of_it(name: str) -> None:
     one = drawer(FILES[name])
     plain = [size for size in one.model.spec.sizes if size.kind == "flag" or size.null is not None]

@@ -115,7 +115,7 @@ class Masks:
             yield {path: random.choice(values[path]) for path in random.sample(several, 2)}
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 24, 6))
+@pytest.mark.parametrize("name", sampled(NAMES, 36, 6))
 def test_what_masks_hide_is_what_the_class_hides_under_every_field_that_moves_them(name: str) -> None:
     file = find_spec(name)
     model = load(file)

@@ -137,7 +137,7 @@ def test_lengths_are_those_of_the_real_class(name: str) -> None:
     assert report.exact, report
 
 
-@pytest.mark.parametrize("name", sampled(list(PATTERNS), 3, 1))
+@pytest.mark.parametrize("name", sampled(list(PATTERNS), 8, 1))
 def test_figures_are_those_of_one_sample(name: str) -> None:
     pattern = PATTERNS[name]
     config = record_of(pattern)["config_json"] if "measured" in pattern else pattern.get("config", {})

@@ -72,6 +72,7 @@ def test_megatrons_own_layers_cost_the_same():
         assert (theirs.forward(m), theirs.total(m)) == (ours.forward(n), ours.total(n))
 
 
+@pytest.mark.thorough
 def test_the_default_says_what_it_leaves_out(capsys):
     batch = {"text": [64]}
     model = load("deepseek_v3")

@@ -12,7 +12,7 @@ from symflops.cli.main import main
 from symflops.witness.class_reading import reading_of
 from tests.sampling import sampled
 
-FILES = sampled(list(specs_in(shipped("specs"))), 32, 8)
+FILES = sampled(list(specs_in(shipped("specs"))), 64, 8)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: getattr(file, "name", None))
