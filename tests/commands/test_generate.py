@@ -80,6 +80,7 @@ def add_a_byte(path: Path) -> None:
     path.write_text(path.read_text("utf-8") + comment, "utf-8")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", sampled([list(OUTPUTS), *([name] for name in INPUTS)][::-1], 99, 2), ids=lambda names: names[0])
 def test_one_byte_is_noticed_and_named(copy, names):
     for name in names:

@@ -10,6 +10,7 @@ from symflops.cli.check import escaped
 from symflops.cli.main import main
 from symflops.diagnostics.findings import Diagnostic, Label, Source, Span
 from tests.diagnostics.cases import CASES, FOLDER, LARGE
+from tests.sampling import sampled
 
 SMALL = [case for case in CASES if case not in LARGE]
 
@@ -25,7 +26,7 @@ def run(capsys, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("case", sampled(SMALL, 4, 1))
 def test_json_is_one_object_that_says_what_the_text_says(run, case):
     text_code, _, text = run(case)
     code, out, err = run(case, "--output-format", "json")
@@ -40,7 +41,7 @@ def test_json_is_one_object_that_says_what_the_text_says(run, case):
         assert all(words in text for words in (finding["label"], finding["hint"], finding["note"], *(label["label"] for label in finding["also"])))
 
 
-@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("case", sampled(SMALL, 4, 1))
 def test_github_gets_one_command_for_each_finding(run, case):
     code, out, _ = run(case, "--output-format", "github")
     findings = json.loads(run(case, "--output-format", "json")[1])["findings"]

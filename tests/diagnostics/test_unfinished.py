@@ -13,7 +13,7 @@ from symflops.commands.check import as_far_as, findings
 from symflops.diagnostics.findings import SymflopsError
 from tests.diagnostics.cases import CASES, FOLDER, LARGE
 from tests.fuzz.mutators import mutate_alike, mutate_fields, mutate_lines
-from tests.sampling import amount
+from tests.sampling import amount, sampled
 
 LLAMA = (Path(__file__).resolve().parents[2] / "specs/language/llama.yaml").read_text("utf-8")
 
@@ -25,7 +25,7 @@ def paths(folder: Path, text: str) -> set[str]:
     return {str(parameter.path) for operator in model.graph({}).operators() for parameter in operator.parameters}
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in LARGE])
+@pytest.mark.parametrize("case", sampled([case for case in CASES if case not in LARGE], 4, 1))
 def test_what_is_left_of_a_spec_with_a_mistake_derives(case):
     with contextlib.suppress(SymflopsError):
         model, found = as_far_as(find_spec(FOLDER / case / "spec.yaml"))
@@ -44,7 +44,7 @@ def test_an_entry_that_is_wrong_takes_only_what_rests_on_it_along(tmp_path):
 LINES = [number for number, line in enumerate(LLAMA.split("\n")) if line.startswith("        - ")]
 
 
-@pytest.mark.parametrize("number", LINES)
+@pytest.mark.parametrize("number", sampled(LINES, 3, 1))
 @pytest.mark.parametrize("change", [("op:", "opp:"), ("from: ", "from: no"), ("query: ", "query: no"), ("width: ", "width: no"), ("to: ", "too: "), ("D", "2*D")], ids=lambda change: change[0])
 def test_a_mistake_in_an_entry_of_a_real_spec_hides_no_other_and_makes_none(tmp_path, number, change):
     """One mistake in a line: all findings are about that line, or about the width that it changed; the rest still derives."""

@@ -77,6 +77,7 @@ def test_the_reference_is_complete(html):
     assert "x*(x</span> <span class=\"pre\">+</span> <span class=\"pre\">1)/2" in operators  # useful pairs of the causal example
 
 
+@pytest.mark.thorough
 def test_formulas_are_mathml(html):
     for name in ("gradients", "moments", "repeats"):
         page = text_of(html / "theory" / f"{name}.html")
@@ -150,6 +151,7 @@ def test_pages_of_conventions_are_shown_as_they_are():
         assert one in real.splitlines()
 
 
+@pytest.mark.thorough
 def test_the_picture_is_small(html):
     picture = DOCS / "images" / "llama.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size < 200_000

@@ -39,6 +39,7 @@ def draft(folder, capsys, *further):
     return code, capsys.readouterr()
 
 
+@pytest.mark.thorough
 def test_it_is_exact_and_reads_back(drafted, capsys):
     spec = drafted / "tiny.yaml"
     code, printed = draft(drafted, capsys, "--json", "-o", str(spec))

@@ -47,10 +47,12 @@ def test_shares_move_together_with_their_width(moves):
     assert tied(moves, "shares[0]") == {"shares[0]", "shares[1]", "width"}
 
 
+@pytest.mark.thorough
 def test_a_number_that_rounding_hides_is_not_taken_for_one_that_changes_nothing(moves):
     assert "multiple" in {one.lead.label for one in moves.variables}
 
 
+@pytest.mark.thorough
 def test_nothing_is_stuck(moves):
     assert not moves.stuck
 

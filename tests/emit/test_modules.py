@@ -36,7 +36,7 @@ def working(parts: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return {name: (part.forward, part.backward) for name, part in parts.items() if part.forward or part.backward}
 
 
-@pytest.mark.parametrize(("name", "row", "convention"), sampled(CASES, 120, 20))
+@pytest.mark.parametrize(("name", "row", "convention"), sampled(CASES, 200, 20))
 def test_a_module_says_what_the_interpreter_says(name: str, row: int, convention: str) -> None:
     case = cases_of(FILES[name])[row]
     module, made = lookup.estimator(lookup.by_name(name), name, dict(case.config), "full", convention, lambda text: None)

@@ -67,7 +67,7 @@ def test_a_figure_is_a_number(tmp_path, change):
         list(systems(tmp_path))
 
 
-@pytest.mark.parametrize("change", [{"config": "1"}, {"config": None}, {"config": {"num_layers": -1e999}}, {"config": {"num_layers": "x"}}, {"config": {"num_layers": 10**12}}, {"system": "x" * 5000}, {"system": "../../x"}, {"seqlens": {"tokens": 7}}, {"seqlens": 3}])
+@pytest.mark.parametrize("change", sampled([{"config": "1"}, {"config": None}, {"config": {"num_layers": -1e999}}, {"config": {"num_layers": "x"}}, {"config": {"num_layers": 10**12}}, {"system": "x" * 5000}, {"system": "../../x"}, {"seqlens": {"tokens": 7}}, {"seqlens": 3}], 4, 1))
 def test_a_figure_that_cannot_be_derived_says_why(change):
     with Limits(10, 300):
         found = Conforming().judge("megatron_lm", 0, {**PEER, **change})

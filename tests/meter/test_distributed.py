@@ -60,6 +60,7 @@ def test_uneven_lengths(run):
     assert run("uneven", 3) == [moments("llama", text=everything)] * 3
 
 
+@pytest.mark.thorough
 def test_a_rank_without_images(run):
     expected = moments("qwen2_vl", text=[100, 101, 102], images=[[1, 4, 8], [2, 8, 8]])
     assert run("images", 3) == [expected] * 3
@@ -95,6 +96,7 @@ def flops(lengths, regime="full"):
     return one.total(one.moments(text=lengths))
 
 
+@pytest.mark.thorough
 def test_one_reduction_of_all_phases(run):
     assert run("phases", 2) == [[1, flops([16, 17]) + flops([16, 17], "forward")]] * 2
 
@@ -102,6 +104,7 @@ def test_one_reduction_of_all_phases(run):
 ALL = [2.0, 2.0, 2.0]
 
 
+@pytest.mark.thorough
 def test_ranks_that_count_different_things(run):
     for rank, (models, regimes) in enumerate(run("different", 2)):
         for found, what in ((models, ("'llama', regime full", "'mistral', regime full")), (regimes, ("'llama', regime full", "'llama', regime forward"))):
@@ -110,6 +113,7 @@ def test_ranks_that_count_different_things(run):
             assert "1 of 2 processes have another estimator than this one" in said and what[rank] in said
 
 
+@pytest.mark.thorough
 def test_a_rank_without_an_estimator(run):
     known, unknown = run("unknown", 2)
     assert known["logged"] == [False, True] and known["flops"] == flops([16]) and known["other"] == unknown["other"] == ALL
@@ -117,11 +121,13 @@ def test_a_rank_without_an_estimator(run):
     assert "processes that have no estimator" in known["warnings"][0] and len(known["warnings"]) == 1
 
 
+@pytest.mark.thorough
 def test_an_estimator_that_arrives_later_on_one_rank(run):
     for found in run("arriving", 2):
         assert found["logged"] == [False, False, True, True] and found["flops"] == 4 * flops([16, 16]) and not found["warnings"]
 
 
+@pytest.mark.thorough
 def test_an_estimator_that_does_not_come_on_one_rank(run):
     known, failed = run("failing", 2)
     assert known["logged"] == [False, False, True] and failed["logged"] == [False] * 3
@@ -129,27 +135,32 @@ def test_an_estimator_that_does_not_come_on_one_rank(run):
     assert "processes that have no estimator" in known["warnings"][0]
 
 
+@pytest.mark.thorough
 def test_a_rank_that_cannot_make_its_vector(run):
     for first, second in run("broken", 2):
         assert first["logged"] == [False] and second["logged"] == [True] and first["other"] == second["other"] == ALL
         assert second["flops"] == flops([16, 16]) and len(first["warnings"]) == 1
 
 
+@pytest.mark.thorough
 def test_lines_are_of_the_first_rank_alone(run):
     first, second = run("printed", 2)
     assert [line.partition(":")[0] for line in first] == ["step 2", "step 4"] and second == []
 
 
+@pytest.mark.thorough
 def test_counts_before_a_checkpoint(run):
     once = flops([16, 17])
     assert run("settled", 2) == [[once, 2 * once, 66.0]] * 2
 
 
+@pytest.mark.thorough
 def test_a_rank_that_comes_too_late(run):
     for found in run("late", 2):
         assert found["logged"] == [False] * 3 and found["other"] == ALL and "no MFU from step 1 on" in found["warnings"][0]
 
 
+@pytest.mark.thorough
 def test_a_rank_that_dies(run):
     survivor, died = run("dead", 2)
     assert died == [True] and survivor[0] and survivor[2] == {"version": 1, "flops": flops([16, 16]), "executed": flops([16, 16]), "steps": 4}

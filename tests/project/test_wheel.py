@@ -134,6 +134,7 @@ def test_estimate(install: Install) -> None:
     assert json.loads(install.symflops("estimate", *words)) == {**found, "evidence": {**found["evidence"], "named_by": "_class_name"}}
 
 
+@pytest.mark.thorough
 def test_explain_list_and_graph(install: Install) -> None:
     told = install.symflops("explain", "llama")
     assert "closed form" in told and "layers.*" in told

@@ -70,6 +70,7 @@ def test_a_module_of_one_alone() -> None:
     assert all(cause.figures.total == 0 < cause.figures.parameters for cause in names.values())
 
 
+@pytest.mark.thorough
 def test_what_diff_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.json").write_text(json.dumps(BIG))
     for second in (tmp_path, tmp_path / "config.json"):

@@ -99,7 +99,7 @@ def test_a_remainder_in_a_late_block_is_refused():
     assert vectors.sums(*of, [lengths]) == [lengths.sum() // 2]
 
 
-@pytest.mark.parametrize("name", sampled(list(FILES), 12, 3))
+@pytest.mark.parametrize("name", sampled(list(FILES), 24, 3))
 def test_plans_of_every_spec(name, monkeypatch):
     one, draw = model(name), random.Random(name)
     axes = {stream: len(axes) for streams in one.sets.values() for stream, axes, _ in streams}

@@ -19,6 +19,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.lookup import by_name, estimator
 from symflops.runtime.shown import html_table
 from symflops.runtime.stored import stored_of
+from tests.sampling import sampled
 from tests.shipped import FILES, NAMES, cases_of, load
 
 LONGEST = 200
@@ -61,7 +62,7 @@ def test_a_repr_of_a_long_regime_is_short():
     assert len(repr(model)) <= LONGEST and len(repr(peak("x" * 50))) <= LONGEST
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 4, 1))
 def test_rows_are_flat_and_alike(name):
     told = Explanation(interpreter(name, config_of(name)))
     for rows in (told.rows, told.top(5)):

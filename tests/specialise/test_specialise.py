@@ -76,7 +76,7 @@ def programs(name: str) -> list[Program]:
     return [shipped.load(name).typical(("full", "forward"), ("symflops", "torch"))]
 
 
-@pytest.mark.parametrize("name", sampled(shipped.NAMES, 36, 12))
+@pytest.mark.parametrize("name", sampled(shipped.NAMES, 72, 12))
 def test_specialised_formulas_equal_the_general_ones(name: str) -> None:
     """For random sizes, zeros and nulls among them: as letters, as numbers, and with some of them known."""
     random, told = Random(name), 0
