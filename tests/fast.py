@@ -1,4 +1,4 @@
-"""The fast subset: every stage and every folder of the package, in half a minute. ``python -m pytest -q -m fast`` runs it."""
+"""The fast subset: every stage and every folder of the package, in under a minute. ``python -m pytest -q -m fast`` runs it."""
 
 from __future__ import annotations
 

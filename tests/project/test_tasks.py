@@ -63,6 +63,6 @@ def test_a_folder_of_tests_is_a_folder_of_the_package():
 
 
 def test_the_fast_subset_is_a_part():
-    """Half a minute on two cores: not all files of any but the smallest folders."""
+    """A minute on two cores: not all files of any but the smallest folders."""
     files = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
     assert FAST.keys() <= files and len(FAST) < len(files) / 2
