@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isqrt
+from math import isqrt, prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,15 +53,25 @@ def batch_of(place: int, factor: int, target: Target, streams: Mapping[str, tupl
         lengths = [factor * length for length in (OTHERS if number else LENGTHS)[place]]
         batch[name] = sides if len(axes) > 1 else lengths
         if number and len(axes) > 1:
-            batch[name] = [[1] * (len(axes) - 1) + [length] for length in IMAGE_TOKENS]
+            batch[name] = [laid_out(axes, length) for length in IMAGE_TOKENS]
     if target.feeds == "lists" and len(streams) > 1:
         name, axes = list(streams.items())[1]
-        batch[name] = [[1] * (len(axes) - 1) + [patches] if len(axes) > 1 else patches for patches in IMAGES[place]]
+        batch[name] = [laid_out(axes, patches) if len(axes) > 1 else patches for patches in IMAGES[place]]
     if target.feeds == "video":  # a frame is a square, and a prompt is there only after the first batch
         batch = {
             name: videos(axes, VIDEOS[place]) if not number else [place] for number, (name, axes) in enumerate(streams.items())
         }
     return {name: given[-1:] for name, given in batch.items()} if target.feeds == "one" else batch
+
+
+def laid_out(axes: tuple[str, ...], patches: int) -> list[int]:
+    """Sides of an image of so many patches, as close to a square as they divide.
+
+    >>> laid_out(("t", "h", "w"), 128)
+    [1, 8, 16]
+    """
+    side = next((side for side in range(isqrt(patches), 0, -1) if patches % side == 0), 1)
+    return [1] * (len(axes) - 2) + [side, patches // side]
 
 
 def videos(axes: tuple[str, ...], video: tuple[int, int]) -> list[Any]:
@@ -94,8 +104,8 @@ def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Targe
             prompts = {f"{name}_tokens": given[0] for name, given in list(batch.items())[1:]}
             return {"num_frames": frames, "latent_size": side, **prompts}
         case "lists":
-            images = {"images_seqlens": [item[-1] if isinstance(item, list) else item for item in others[0]]} if others else {}
-            return {"batch_seqlens": first, **images}
+            patches = [prod(item) if isinstance(item, list) else item for item in others[0]] if others else None
+            return {"batch_seqlens": first, **({} if patches is None else {"images_seqlens": patches})}
         case "latents":
             return {"latent_seqlens": flat, "prompt_seqlens": batch.get("prompt", [])}
     axes = {stream.name: stream.variables for stream in program.streams}

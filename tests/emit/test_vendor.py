@@ -50,7 +50,7 @@ def drawn(one, source, estimator):
             batch[name] = [[frames, side, side]] if len(axes) > 1 else [frames * side**2]
             continue
         if one.target.feeds == "lists" and place:
-            batch[name] = [[1] * (len(axes) - 1) + [64 * source.randint(1, 40)] if len(axes) > 1 else source.randint(1, 999) for _ in range(source.randint(0, 3))]
+            batch[name] = [[1] * (len(axes) - 2) + [8 * source.randint(1, 9), 8 * source.randint(1, 9)] if len(axes) > 1 else source.randint(1, 999) for _ in range(source.randint(0, 3))]
         elif len(axes) > 1:
             batch[name] = [[8 * source.randint(1, 4), *(64 * source.randint(1, 4) for _ in axes[1:])] if len(axes) > 2 else [64 * source.randint(1, 4) for _ in axes] for _ in range(count)]
         else:
