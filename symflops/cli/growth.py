@@ -109,7 +109,8 @@ def short(value: int) -> str:
 
 def plot(grown: Any, rows: list[Any], unit: str) -> Iterator[str]:
     """FLOPs per token as bars, of which # is attention."""
-    yield f"{unit} per token, both passes, over {grown.label}; # is attention"
+    title = f"{unit} per token, both passes, over {grown.label}; # is attention"
+    yield from textwrap.wrap(title, WIDTH, subsequent_indent="  ")
     most = max((row.each for row in rows), default=0)
     for row in rows:
         width = round(BAR * row.each / most) if most else 0
