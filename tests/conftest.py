@@ -54,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Estimates are cached in a folder of this process, not in the user's; of several processes each computes in one thread."""
     sampling.chosen[0] = config.option.markexpr
+    gc.disable()  # until all is imported, of which nearly nothing is garbage
     folder, patch = tempfile.TemporaryDirectory(prefix="symflops-"), pytest.MonkeyPatch()
     patch.setenv("XDG_CACHE_HOME", folder.name)
     if hasattr(config, "workerinput"):
@@ -87,6 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported stays: no later collection of garbage looks through it."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

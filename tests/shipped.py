@@ -5,7 +5,6 @@ A test that changes a spec, or the package while it derives, takes ``symflops.ap
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from symflops.catalog.library import SpecFile, find_spec, roots, shipped, specs_
 from symflops.model.program import Program
 from symflops.witness import cases
 from symflops.witness.cases import LiveCase
+from tests.mechanisms import ranked
 from tests.sampling import runs
 
 ROOT = shipped("specs")
@@ -39,37 +39,10 @@ def load(spec: str | Path | SpecFile) -> Model:
 _load = cache(api.load)
 
 
-LANGUAGE = frozenset(re.findall(r'"([a-z_]+)"', (ROOT / "schema.json").read_text("utf-8")))
-TEXTS = {path.stem: path.read_text("utf-8") for path in ROOT.glob("*/*.yaml") if "." not in path.stem}
-
-
-@cache
-def words_of(name: str) -> frozenset[str]:
-    """Words of the language that a spec uses, itself or in its blocks and bases: keys, and kinds of operators, masks and types."""
-    found = set()
-    for key, value in re.findall(r"\b([a-z_]{2,}): *([a-z_]\w*)?", re.sub(r"#.*", "", TEXTS[name])):
-        found |= {key, f"{key}: {value}"} if key in ("op", "mask", "type") and value in LANGUAGE else {key}
-        if key in ("block", "extends") and value in TEXTS and value != name:
-            found |= words_of(value)
-    return frozenset(word for word in found if word.partition(":")[0] in LANGUAGE)
-
-
-@cache
-def differing(names: Sequence[str] = tuple(NAMES)) -> tuple[str, ...]:
-    """The specs that a test of one mechanism takes by default: together they use every word of the language that ``names`` use.
-
-    Chosen one after another: the spec with the most words that are still missing, of several the shortest.
-    """
-    missing, found = set().union(*map(words_of, names)), []
-    while missing:
-        found.append(max(names, key=lambda name: (len(words_of(name) & missing), -len(TEXTS[name]))))
-        missing -= words_of(found[-1])
-    return tuple(found)
-
-
 def some(names: Sequence[str] = tuple(NAMES), rest: str = "thorough") -> list[Any]:
-    """``names`` for a parametrised test: those that differ by default, the others with the mark ``rest``."""
-    chosen = differing(tuple(names))
+    """``names`` for a parametrised test: by default those that together use every word of the language, the others with the mark ``rest``."""
+    order, needed = ranked(frozenset(names))
+    chosen = order[:needed]
     others = [pytest.param(name, marks=getattr(pytest.mark, rest)) for name in names if name not in chosen] if runs(rest) else []
     return [*(name for name in names if name in chosen), *others]
 
