@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symflops.api import convention_of, load
@@ -18,7 +18,7 @@ from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.conventions import read_convention
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.roles import ROLES, regions_of, role_of
-from tests.sampling import amount, sampled
+from tests.sampling import draws, sampled
 
 MODELS = {
     "gpt_oss": ({"num_hidden_layers": 4, "hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
@@ -276,7 +276,7 @@ def only(convention: Convention, role: str) -> Convention:
 
 
 @given(conventions(), st.sampled_from(sorted(MODELS)), st.sampled_from(["full", "lora", "forward"]))
-@settings(max_examples=amount(2, 60), deadline=None)
+@draws(2, 4, 60)
 def test_a_cost_is_the_sum_over_roles(convention, name, regime):
     parts = [cost(name, only(convention, role), regime) for role in roles_in(name)]
     assert sum(parts) == cost(name, convention, regime)
@@ -292,7 +292,7 @@ MORE = {
 
 
 @given(conventions(), st.sampled_from(sorted(MODELS)), st.sampled_from(sorted(MORE)))
-@settings(max_examples=amount(6, 200), deadline=None)
+@draws(6, 12, 200)
 def test_counting_more_never_gives_less(convention, name, change):
     assert cost(name, MORE[change](convention)) >= cost(name, convention)
 

@@ -96,7 +96,7 @@ def totals(one: Model, batch: dict | None = None) -> dict[str, object]:
 # names
 
 
-@pytest.mark.parametrize("name", ["gate", "w1", "my_gate", "gate.gate"])
+@pytest.mark.parametrize("name", sampled(["gate", "w1", "my_gate", "gate.gate"], 2, 1))
 def test_a_gated_feed_forward_costs_the_same_whatever_its_linears_are_called(spec, name):
     usual = spec(FEED_FORWARD.replace("GATE", "gate_proj"), "usual")
     other = spec(FEED_FORWARD.replace("GATE", name), "other")
@@ -104,7 +104,7 @@ def test_a_gated_feed_forward_costs_the_same_whatever_its_linears_are_called(spe
     assert notes(other) == []
 
 
-@pytest.mark.parametrize("name", ["gate", "router", "w1", "up_proj", "lm_head"])
+@pytest.mark.parametrize("name", sampled(["gate", "router", "w1", "up_proj", "lm_head"], 3, 1))
 def test_a_router_is_the_linear_that_weighs_experts_whatever_it_is_called(spec, name):
     one = spec(EXPERTS.replace("SCORES", name))
     assert {row.role for row in shown(one) if row.module.startswith("layers.*.moe.") and row.module.endswith(f".{name}")} == {

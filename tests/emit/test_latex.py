@@ -22,7 +22,7 @@ from symflops.model.program import Program
 from symflops.model.verification import Verification, VerifiedCase
 from tests.emit.math_reader import TOKEN, read
 from tests.emit.programs import SPECS, program, sizes_of
-from tests.sampling import amount
+from tests.sampling import draws
 
 
 def displayed(page: str, head: str) -> list[str]:
@@ -44,7 +44,7 @@ def printed_values(program: Program, sizes: Mapping[str, Any], moments: Sequence
 
 @pytest.mark.parametrize("path", SPECS)
 @given(data=st.data())
-@settings(max_examples=amount(2, 30), deadline=None)
+@draws(2, 8, 30)
 def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None:
     model = program(path)
     sizes = sizes_of(model, data)
@@ -65,7 +65,7 @@ def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None
 
 @pytest.mark.parametrize("path", SPECS)
 @given(data=st.data())
-@settings(max_examples=amount(2, 30), deadline=None)
+@draws(2, 8, 30)
 def test_every_formula_reads_back(path: str, data: st.DataObject) -> None:
     model = with_plain_words(program(path))
     sizes = sizes_of(model, data)

@@ -27,7 +27,7 @@ from symflops.records.verified import verifications
 from tests.emit.math_reader import TOKEN, read
 from tests.emit.programs import SPECS, program, sizes_of
 from tests.emit.test_latex import displayed, printed_values
-from tests.sampling import amount, sampled
+from tests.sampling import amount, draws, sampled
 from tests.shipped import load, typical
 
 TARGETS = (latex, markdown)
@@ -110,7 +110,7 @@ def counted(model: Program, found: Any, sizes: dict[str, Any], moments: list[int
 
 @pytest.mark.parametrize("path", sampled(SPECS, 12))
 @given(data=st.data())
-@settings(max_examples=amount(3, 20), deadline=None)
+@draws(3, 6, 20)
 def test_fragments_read_back(path: str, data: st.DataObject) -> None:
     model = program(path)
     sizes = sizes_of(model, data)
@@ -131,7 +131,7 @@ def test_fragments_read_back(path: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("convention", ["symflops", "torch"])
 @pytest.mark.parametrize("name", ["llama", pytest.param("qwen_image", marks=pytest.mark.nightly)])
 @given(data=st.data())
-@settings(max_examples=amount(2, 10), deadline=None)
+@draws(2, 5, 10)
 def test_the_modules_add_up_to_the_closed_form_of_their_convention(name: str, convention: str, data: st.DataObject) -> None:
     model = typical(name, convention)
     sizes = sizes_of(model, data)

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -32,7 +32,7 @@ from symflops.ops.fields import COMMON
 from symflops.ops.table import KINDS
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
-from tests.sampling import amount
+from tests.sampling import draws
 
 from .laws import LAWS, Item, Law, each
 
@@ -40,7 +40,7 @@ TEMPLATES = {"weight", "bias_name", "tie"}  # where a parameter is stored says n
 EXECUTED = Convention("executed", pairs="all", experts="executed")  # all that runs, whether a counter sees it or not
 COUNTED = (*CONVENTIONS, EXECUTED.name)
 FOLDER = TemporaryDirectory()
-QUICK = settings(max_examples=amount(2, 100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = draws(2, 4, 100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 EVERY = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.kind}-{LAWS.index(law)}")
 
 

@@ -7,16 +7,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from tests.sampling import amount
+from tests.sampling import draws
 
 from .interpreter import Result, run
 from .package import CONVENTIONS, closed_form, generated, interpreted, program_of, symbolic
 from .specs import Case, make_case, small_specs, to_yaml
 
-EXAMPLES = settings(max_examples=amount(25, 1000), deadline=None, derandomize="CI" in os.environ, suppress_health_check=list(HealthCheck))
+EXAMPLES = draws(25, 60, 1000, derandomize="CI" in os.environ, suppress_health_check=list(HealthCheck))
 
 
 def told(case: Case, convention: str, want: object, got: object) -> str:

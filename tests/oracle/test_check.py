@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from symflops.api import Model
@@ -21,12 +21,12 @@ from symflops.frontend.read import read
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.batch import BatchError
 from tests.diagnostics.plain import unplain
-from tests.sampling import amount
+from tests.sampling import draws
 
 from .interpreter import run
 from .specs import Case, _config, make_case, to_yaml
 
-EXAMPLES = settings(max_examples=amount(8, 1000), deadline=None, derandomize="CI" in os.environ, suppress_health_check=list(HealthCheck))
+EXAMPLES = draws(8, 15, 1000, derandomize="CI" in os.environ, suppress_health_check=list(HealthCheck))
 CONDITIONS = ("flag", "not flag", "other", "R1 > 1", "len(kinds) > 1", "0 in kinds", "word == 'a'", "word != 'b'", "many != null")
 WIDTHS = ("D", "E", "F", "d", "D if flag else E", "D*len(kinds)", "sum(kinds)", "E if R1 > 2 else D", "D if word == 'a' else E")
 COUNTS = ("R1", "kinds", "2", "len(kinds)", "R1*flag", "range(2)", "3 if flag else 2", "many if many != null else 1", "2 if word == 'c' else R1")

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
-from tests.sampling import amount
+from tests.sampling import draws, sampled
 
 from .interpreter import run
 from .package import CONVENTIONS, REGIME, _imported, closed_form, generated, interpreted, program_of, symbolic
@@ -106,8 +106,8 @@ def compiled(name: str, train: tuple[str, ...] = ("*",)) -> Any:
     return PROGRAMS[name, train]
 
 
-@pytest.mark.parametrize("name", SPECS)
-@settings(deadline=None, max_examples=amount(30, 100), suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("name", sampled(SPECS, 2, 1))
+@draws(30, 100, 100, suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH, train=TRAIN)
 def test_ragged_batches_item_by_item(name: str, config: dict[str, Any], batch: dict[str, Any], train: tuple[str, ...]) -> None:
     """The interpreted program and its closed forms."""
@@ -119,7 +119,7 @@ def test_ragged_batches_item_by_item(name: str, config: dict[str, Any], batch: d
         assert closed_form(program, given_case, convention) == (want.forward, want.backward)
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", sampled(SPECS, 2, 1))
 @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH)
 def test_the_generated_module_agrees(name: str, config: dict[str, Any], batch: dict[str, Any]) -> None:
@@ -165,7 +165,7 @@ def test_moments_of_two_batches_do_not_add(tmp_path: Path) -> None:
         first + second
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", sampled(SPECS, 2, 1))
 def test_useful_work_knows_nothing_of_other_items(name: str) -> None:
     """The closed forms of the convention that counts useful work hold no moment of a batch as a whole."""
     program = compiled(name)

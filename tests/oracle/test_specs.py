@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from ruamel.yaml import YAML
 
-from tests.sampling import amount
+from tests.sampling import draws
 
 from .interpreter import run
 from .specs import Case, make_case, reduced, small_specs, to_yaml, written
 
 
-@settings(max_examples=amount(60, 300), deadline=None, suppress_health_check=list(HealthCheck))
+@draws(60, 300, 300, suppress_health_check=list(HealthCheck))
 @given(small_specs())
 def test_cases_run(case: Case) -> None:
     """A case evaluates; YAML keeps it; simple bounds hold."""

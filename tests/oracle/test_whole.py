@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
-from tests.sampling import amount
+from tests.sampling import draws, sampled
 
 from .interpreter import run
 from .package import CONVENTIONS, REGIME, _imported, closed_form, generated, interpreted, program_of, symbolic
@@ -120,8 +120,8 @@ def runnable(name: str, config: dict[str, Any], batch: dict[str, Any]) -> dict[s
     return {**batch, "images": [[max(h, least), w] for h, w in batch["images"]]}
 
 
-@pytest.mark.parametrize("name", SPECS)
-@settings(deadline=None, max_examples=amount(15, 40), suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("name", sampled(SPECS, 2, 1))
+@draws(15, 40, 40, suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH, train=TRAIN)
 def test_ragged_batches(name: str, config: dict[str, Any], batch: dict[str, Any], train: tuple[str, ...]) -> None:
     """The interpreted program and its closed forms."""
@@ -134,7 +134,7 @@ def test_ragged_batches(name: str, config: dict[str, Any], batch: dict[str, Any]
         assert closed_form(program, given_case, convention) == (want.forward, want.backward)
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", sampled(SPECS, 2, 1))
 @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
 @given(config=CONFIG, batch=BATCH)
 def test_the_generated_module_agrees(name: str, config: dict[str, Any], batch: dict[str, Any]) -> None:

@@ -49,8 +49,9 @@ def counted(axes: int, config: dict[str, Any], lengths: list[int]) -> dict[str, 
     return found
 
 
+@pytest.mark.drawn
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
-@pytest.mark.parametrize("seed", range(amount(20, 2000)))
+@pytest.mark.parametrize("seed", range(amount(20, 2000, 60)))
 def test_a_convolution_takes_the_padding_that_its_class_takes(seed):
     axes, config, lengths = drawn(random.Random(seed))
     model, real = load(f"conv{axes}d"), counted(axes, config, lengths)

@@ -30,15 +30,16 @@ def judged(system: str, every: int = 1):
     return [(record, conforming.judge(system, position, record)) for position, record in enumerate(RECORDS[system]) if position % every == 0]
 
 
-@pytest.mark.parametrize("system", WHOLE)
+@pytest.mark.parametrize("system", sampled(WHOLE, 3, 1))
 def test_every_record_is_equal(system):
     wrong = [found for _, found in judged(system) if not found.equal]
     assert not wrong
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("system", sampled(["megatron_lm", "megatron_bridge"], 2, 1))
 def test_records_of_the_usual_kinds_are_equal(system):
-    every = amount(24, 1)
+    every = amount(24, 1, 8)
     found = [conformance for record, conformance in judged(system, every) if record["architecture"] in KINDS]
     assert len(found) >= 50 // every
     others = [conformance for conformance in found if not conformance.equal]

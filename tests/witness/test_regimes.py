@@ -32,12 +32,13 @@ def test_enough_draws() -> None:
     assert {name for name, _, _ in CASES} == {"llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"}
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("name", "row", "draws"), sampled(CASES, 3, 1))
 def test_random_regimes(name: str, row: int, draws: int) -> None:
     """The number of layers is known, so that each draw is derived in a moment."""
     one = bench(name, row)
     seen = set()
-    draws = amount(max(1, draws // 12), draws)
+    draws = amount(max(1, draws // 12), draws, max(1, draws // 6))
     for number in range(draws):
         choice = one.draw(Random(f"{name}/{row}/{number}"))
         outcome = one.check(choice, known=True)
@@ -75,7 +76,7 @@ def test_one_of_a_list_of_which_two_repeats_take_their_part(index: int) -> None:
         assert one.derived(choice, known) == measured, known
 
 
-@pytest.mark.parametrize("norm", ["norm1", "norm1_context"])
+@pytest.mark.parametrize("norm", sampled(["norm1", "norm1_context"], 2, 1))
 @pytest.mark.parametrize(("name", "row"), [("sd3", 2), ("flux", 1)])
 def test_a_norm_that_modulates_is_recomputed_with_its_modulation(name: str, row: int, norm: str) -> None:
     """Nothing that enters the module needs a gradient, so its reentrant checkpoint gives none to the weights inside."""
