@@ -25,7 +25,9 @@ outputs: [y]
 """
 CATALOG = catalogs()[-1]
 STORED = {
-    name: [row["name"] for row in CATALOG.program(name)["regimes"]] for name, entry in CATALOG.specs.items() if not entry.get("structures")
+    name: [row["name"] for row in program["regimes"]]
+    for name, program in ((name, CATALOG.program(name)) for name, entry in CATALOG.specs.items() if not entry.get("structures"))
+    if not any(field["required"] for field in program["fields"])
 }
 
 

@@ -61,7 +61,7 @@ def test_every_line_fits_and_nothing_is_lost_where_there_is_room(name, columns, 
     assert columns == 80 or all(module in texts[0] for module in modules)
 
 
-@pytest.mark.parametrize("name", ["llama", "deepseek_v3", "qwen_image"])
+@pytest.mark.parametrize("name", sampled(["llama", "deepseek_v3", "qwen_image"], 3, 1))
 def test_causes_of_differences_fit(name, run, monkeypatch):
     for columns in (80, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -144,7 +144,7 @@ def test_a_negative_number_is_refused(words, capsys):
     assert f"{words[0]} is -1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 12))
+@pytest.mark.parametrize("name", sampled(NAMES, 24, 12))
 def test_the_json_of_explain_adds_up(name, run, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config_of(name)))
     words = ("explain", name, "--config", str(tmp_path / "config.json"), "--json")

@@ -81,6 +81,7 @@ def add_a_byte(path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", sampled([list(OUTPUTS), *([name] for name in INPUTS)][::-1], 99, 2), ids=lambda names: names[0])
 def test_one_byte_is_noticed_and_named(copy, names):
     for name in names:
@@ -135,6 +136,7 @@ def test_a_module_that_stands_alone(tmp_path):
     assert done.returncode == 2 and "--out DIR" in done.stderr
 
 
+@pytest.mark.thorough
 def test_diff_shows_the_lines(copy):
     path = copy / "generated/language/llama.py"
     path.write_text(path.read_text("utf-8").replace("2*D*H*d", "3*D*H*d"), "utf-8")

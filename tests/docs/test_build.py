@@ -78,6 +78,7 @@ def test_the_reference_is_complete(html):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_formulas_are_mathml(html):
     for name in ("gradients", "moments", "repeats"):
         page = text_of(html / "theory" / f"{name}.html")

@@ -37,6 +37,7 @@ def test_the_letter_visits_the_files_of_the_walk_in_order(visited):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_files_without_the_letter_are_not_visited(visited):
     assert "ops/convolution.py" not in visited
 

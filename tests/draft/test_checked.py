@@ -85,6 +85,7 @@ def test_a_default_that_a_draft_has_not_seen_is_refused_where_a_config_leaves_it
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", [{"inner_width": 32}, {"pairs": 10}])
 def test_what_a_class_asks_for_or_sets_by_a_property_is_refused(asking, given):
     """No field of the config class has these names, and the class has other parameters with them."""

@@ -40,6 +40,7 @@ def draft(folder, capsys, *further):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_it_is_exact_and_reads_back(drafted, capsys):
     spec = drafted / "tiny.yaml"
     code, printed = draft(drafted, capsys, "--json", "-o", str(spec))

@@ -48,6 +48,7 @@ def test_shares_move_together_with_their_width(moves):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_a_number_that_rounding_hides_is_not_taken_for_one_that_changes_nothing(moves):
     assert "multiple" in {one.lead.label for one in moves.variables}
 

@@ -10,6 +10,7 @@ import pytest
 from symflops.catalog.library import pages
 from symflops.cli.main import main
 from symflops.emit.emit import emit
+from tests.sampling import sampled
 from tests.shipped import load
 
 ASIDE = re.compile(r"[^.\n]*(PyTorch|counted its parameters)[^.\n]*\.[^.\n]*")  # what PyTorch counted is in FLOPs
@@ -31,7 +32,7 @@ def printed(spec: str, regime: str, conventions: list[str], form: str, folder: P
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
-@pytest.mark.parametrize("spec", ["llama", "dit", "qwen3_moe"])
+@pytest.mark.parametrize("spec", sampled(["llama", "dit", "qwen3_moe"], 3, 1))
 def test_pages_of_a_convention_in_macs_say_macs(spec, form, macs, tmp_path):
     text = ASIDE.sub("", printed(spec, "full", [macs], form, tmp_path))
     assert "A multiply-add counts as one MAC" in " ".join(text.split())
@@ -73,7 +74,7 @@ def test_pages_say_that_a_source_counts_a_multiply_add_as_one_flop(form, tmp_pat
 ASSUMING = ("latte", "kaplan", "megatron", "litgpt", "veomni", "ascend-guide")
 
 
-@pytest.mark.parametrize("convention", ASSUMING)
+@pytest.mark.parametrize("convention", sampled(ASSUMING, 3, 1))
 def test_an_assumed_backward_pass_is_no_derived_one(convention, tmp_path):
     text = printed("llama", "full", [convention], "markdown", tmp_path)
     assert "x forward in this convention" in text or "x the derived forward pass in this convention" in text

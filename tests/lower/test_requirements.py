@@ -63,6 +63,7 @@ def test_a_norm_and_groups_of_channels_divide_the_width(width, rest):
     assert fits(GROUPS, width=width, rest=rest) == bool(rest and width % rest == 0)
 
 
+@pytest.mark.thorough
 @given(SMALL, SMALL)
 def test_a_repeat_does_not_run_a_negative_number_of_times(layers, rest):
     assert fits(REPEAT, layers=layers, rest=rest) == (layers >= rest)

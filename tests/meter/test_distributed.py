@@ -97,6 +97,7 @@ def flops(lengths, regime="full"):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_one_reduction_of_all_phases(run):
     assert run("phases", 2) == [[1, flops([16, 17]) + flops([16, 17], "forward")]] * 2
 

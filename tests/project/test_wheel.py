@@ -135,6 +135,7 @@ def test_estimate(install: Install) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 def test_explain_list_and_graph(install: Install) -> None:
     told = install.symflops("explain", "llama")
     assert "closed form" in told and "layers.*" in told

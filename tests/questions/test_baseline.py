@@ -140,7 +140,7 @@ def test_a_page_without_a_baseline_has_no_such_section() -> None:
     assert all(getattr(part, "id", "") != "against" for part in page("dense_decoder").parts)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4, 1))
+@pytest.mark.parametrize("name", sampled(NAMES, 10, 2))
 def test_the_plot_is_the_same_each_time_and_has_all_points(name: str) -> None:
     told = against(shared(name))
     plot = plot_of(told, name)
@@ -160,7 +160,7 @@ def test_the_plot_is_the_same_each_time_and_has_all_points(name: str) -> None:
 MAPPED = "{spec: dense_decoder, config: {layers: L + S, hidden: F//2}, batch: {text: 2*n + m}, lengths: {m: n//2 + 3}}"
 
 
-@pytest.mark.parametrize("baseline", ["dense_decoder", "dense_encoder", MAPPED, "{spec: mine, config: {width: 2*D}}"])
+@pytest.mark.parametrize("baseline", sampled(["dense_decoder", "dense_encoder", MAPPED, "{spec: mine, config: {width: 2*D}}"], 2, 1))
 def test_any_spec_may_name_a_baseline(tmp_path: Path, baseline: str) -> None:
     path = own(tmp_path, baseline)
     assert not [finding for finding in findings(find_spec(path)) if finding.severity == "error"]

@@ -157,6 +157,7 @@ def test_a_picture_is_drawn(tmp_path):
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "told"),
     [

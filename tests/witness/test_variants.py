@@ -28,7 +28,7 @@ def test_there_are_published_models():
     assert len(PUBLISHED) >= 9
 
 
-@pytest.mark.parametrize("name", sampled(PUBLISHED, 8, 1))
+@pytest.mark.parametrize("name", sampled(PUBLISHED, 16, 1))
 def test_a_published_model_has_a_module_that_is_exact(name):
     record = PUBLISHED[name]
     spec, config = STRUCTURED[record["class"]], record["config_json"]
