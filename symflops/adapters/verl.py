@@ -71,7 +71,7 @@ def estimate_function(
         return known[id(config)][1]
 
     def estimate(config: Any, tokens_sum: int, batch_seqlens: Iterable[int], delta_time: float, **kargs: Any) -> float:
-        if delta_time <= 0:
+        if not delta_time > 0:
             return 0.0
         one = estimator(config)
         try:

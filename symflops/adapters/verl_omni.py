@@ -107,7 +107,7 @@ class DiffusionFlops:
         Raises:
             ValueError: the lists do not fit together.
         """
-        if delta_time <= 0:
+        if not delta_time > 0:
             return 0.0
         one, prompt = self.inputs, "prompt" in self.estimator.streams
         others = [(other.field, other.axes, True) for other in self.others]

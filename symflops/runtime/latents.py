@@ -48,10 +48,9 @@ def latent_lengths(data: Any, keys: Sequence[str], form: Sequence[Any], others: 
 
 def latent_rows(name: str, given: Any, stacked: bool, form: Sequence[Any]) -> list[Any]:
     """Lengths per sample of a tensor, or of a list with a tensor per sample; 0 for a tensor that is no latent."""
-    layout, axes, _ = form
+    axes = form[1]
     if isinstance(given, (list, tuple)):
-        whole = [(1,) * ("b" not in layout.split() or len(one.shape) < 2 + len(axes)) for one in given]
-        return [latent_sides(name, (*first, *one.shape), form) for first, one in zip(whole, given, strict=True)]
+        return [latent_sides(name, (1, *sample_shape(name, one, stacked, len(axes))), form) for one in given]
     if getattr(given, "is_nested", False):
         if len(axes) > 1:
             raise ValueError(f"'{name}' is nested, which tells one length per sample, not {', '.join(axes)}")
@@ -62,11 +61,20 @@ def latent_rows(name: str, given: Any, stacked: bool, form: Sequence[Any]) -> li
     return [latent_sides(name, shape[:1] + shape[2:] if stacked else shape, form)] * shape[0]
 
 
+def sample_shape(name: str, one: Any, stacked: bool, sides: int) -> tuple[int, ...]:
+    """The shape of one sample in a list, without an axis of denoising steps, or of a batch of one."""
+    if not hasattr(one, "shape"):
+        raise ValueError(f"'{name}' is a list with a tensor per sample, which {one!r:.40} is not")
+    shape = tuple(int(side) for side in one.shape)
+    return shape[1:] if stacked or (shape[:1] == (1,) and len(shape) > 2 + (sides > 1)) else shape
+
+
 def latent_sides(name: str, shape: Sequence[int], form: Sequence[Any]) -> tuple[int, ...]:
     """Lengths of the axes in latents of a shape (samples, ...), by the layout of the model or of the autoencoder.
 
     The autoencoder's is (samples, channels, sides). An image has no axis of frames. A model with packed tokens takes
-    as many numbers as the autoencoder gives; of an image its tokens are squares.
+    as many numbers as the autoencoder gives; of an image its tokens are squares. Latents may have fewer channels than
+    the model, which takes those of a condition beside them; if there seem to be more, the channels are last.
     """
     layout, axes, width = form
     words = [word for word in layout.split() if word != "b"]
@@ -78,6 +86,10 @@ def latent_sides(name: str, shape: Sequence[int], form: Sequence[Any]) -> tuple[
     if not known:
         raise ValueError(f"'{name}' has {len(shape)} dimensions, its layout '{layout}' has {len(layout.split())}")
     found = next((names for names in known if shape[names.index(channels)] == width), known[0])
+    if width and shape[found.index(channels)] > width:
+        if shape[-1] != width:
+            raise ValueError(f"'{name}' of shape {tuple(shape)} has no axis of {width} channels, which the model takes")
+        found = ["b", *axes[len(axes) + 2 - len(shape) :], channels]
     return tuple(int(shape[found.index(axis)]) if axis in found else 1 for axis in axes)
 
 
@@ -136,8 +148,8 @@ def columns_in(latents: Any, prompts: Any, axes: Sequence[str], others: Sequence
 def whole_lengths(name: str, given: Any) -> list[int]:
     """The lengths in a list, none in None."""
     try:
-        lengths = [int(length) for length in (() if given is None else given)]
-    except (TypeError, ValueError):
+        lengths = [int(length) if length == int(length) else -1 for length in (() if given is None else given)]
+    except (TypeError, ValueError, OverflowError):
         lengths = [-1]
     if min(lengths, default=0) < 0:
         raise ValueError(f"{name} must be a list of lengths, not {given!r:.60}")

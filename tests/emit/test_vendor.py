@@ -238,8 +238,8 @@ def test_files_of_others_are_kept(tmp_path, capsys):
 def test_batches_of_the_wrong_form_get_a_sentence(projects):
     one = plan("mixtral", TARGETS["verl"], Order())
     estimate = names_of(one)["_estimate_mixtral_flops"]
-    assert estimate(built(one.config), 30, [10, 20], 0.0) == 0.0
-    for wrong in ([[10], [20]], [10, -1], 10, ["a"]):
+    assert estimate(built(one.config), 30, [10, 20], 0.0) == estimate(built(one.config), 30, [10, 20], float("nan")) == 0.0
+    for wrong in ([[10], [20]], [10, -1], 10, ["a"], [10, 0.5], "10"):
         with pytest.raises(ValueError, match="batch_seqlens must be a list of lengths, not"):
             estimate(built(one.config), 30, wrong, 1.0)
     one = plan("wan", TARGETS["megatron-bridge"], Order())

@@ -87,6 +87,11 @@ LAYOUTS = [
     ("z_image", {"image_latents": (2, 16, 4, 64, 32)}, [4, 64, 32] * 2),
     ("ltx_video", {"image_latents": (2, 128, 4, 16, 22)}, [4 * 16 * 22] * 2),
     ("stable_audio", {"audio_latents": (2, 64, 200)}, [200] * 2),
+    # no model takes more channels than its width: these are last
+    ("stable_audio", {"audio_latents": (2, 200, 64)}, [200] * 2),
+    ("sd3", {"image_latents": (2, 64, 32, 16)}, [64, 32] * 2),
+    ("wan", {"image_latents": (2, 64, 32, 16)}, [1, 64, 32] * 2),
+    ("wan", {"all_latents": (2, 11, 21, 60, 104, 16)}, [21, 60, 104] * 2),
 ]  # fmt: skip
 
 
@@ -103,7 +108,22 @@ def test_latents_of_unequal_samples(way, made):
     """A nested tensor has a length per sample; a list has a tensor per sample."""
     assert made(way, "qwen_image").get_latent_seqlens({"image_latents": tensor(2, 0, 64, lengths=[16, 64])}) == [16, 64]
     assert made(way, "z_image").get_latent_seqlens({"image_latents": [tensor(16, 1, 8, 8), tensor(16, 1, 16, 4)]}) == [1, 8, 8, 1, 16, 4]
-    assert made(way, "qwen_image").get_latent_seqlens({"image_latents": [tensor(16, 64), tensor(9, 64)]}) == [16, 9]
+    for spec, key, shapes, expected in (
+        ("qwen_image", "image_latents", [(16, 64), (9, 64)], [16, 9]),
+        ("qwen_image", "image_latents", [(1, 16, 64), (1, 9, 64)], [16, 9]),
+        ("qwen_image", "image_latents", [(16, 64, 64), (16, 32, 16)], [1024, 128]),
+        ("qwen_image", "image_latents", [(1, 16, 64, 64), (1, 16, 32, 16)], [1024, 128]),
+        ("qwen_image", "all_latents", [(11, 16, 64, 64), (11, 9, 64)], [1024, 9]),
+        ("wan", "image_latents", [(16, 5, 64, 32), (1, 16, 3, 32, 32), (16, 64, 32), (1, 16, 64, 32)], [5, 64, 32, 3, 32, 32, 1, 64, 32, 1, 64, 32]),
+        ("wan", "all_latents", [(11, 16, 64, 32), (11, 16, 5, 64, 32)], [1, 64, 32, 5, 64, 32]),
+        ("sd3", "image_latents", [(16, 64, 32), (1, 16, 32, 32)], [64, 32, 32, 32]),
+        ("stable_audio", "image_latents", [(64, 200), (1, 64, 100)], [200, 100]),
+    ):  # fmt: skip
+        assert made(way, spec).get_latent_seqlens({key: [tensor(*shape) for shape in shapes]}) == expected, (spec, shapes)
+    with pytest.raises(ValueError, match="a list with a tensor per sample, which 3 is not"):
+        made(way, "wan").get_latent_seqlens({"image_latents": [3, 4]})
+    with pytest.raises(ValueError, match="has 5 dimensions"):
+        made(way, "sd3").get_latent_seqlens({"image_latents": [tensor(16, 5, 64, 64)]})
     with pytest.raises(ValueError, match="nested"):
         made(way, "wan").get_latent_seqlens({"image_latents": tensor(2, 0, 64, lengths=[16, 64])})
 
@@ -115,6 +135,8 @@ def test_latents_of_unequal_samples(way, made):
         ("qwen_image", (2, 3, 5, 5), "does not pack into tokens of 64 channels"),
         ("qwen_image", (2, 8, 64, 64), "does not pack into tokens of 64 channels"),  # 64 is no square of 8 channels
         ("sd3", (2, 1024, 64), "has 3 dimensions, its layout 'b c h w' has 4"),
+        ("sd3", (2, 64, 64, 4), "has no axis of 16 channels, which the model takes"),
+        ("wan", (2, 21, 16, 60, 104), "has no axis of 16 channels, which the model takes"),
     ],
 )
 def test_latents_that_do_not_fit(way, spec, shape, told, made):
@@ -224,9 +246,11 @@ def test_lists_of_the_wrong_form(way, made):
         one.estimate_flops([1024, 1024], [256], 1.0, **passes)
     with pytest.raises(ValueError, match="prompt_seqlens must be a list of lengths"):
         one.estimate_flops([1024], [[256]], 1.0, **passes)
-    with pytest.raises(ValueError, match="latent_seqlens must be a list of lengths"):
-        one.estimate_flops([-4], [256], 1.0, **passes)
-    assert one.estimate_flops([1024], [256], 0.0, **passes) == 0.0  # as VeRL-Omni's counter answers
+    for wrong in ([-4], [1.5], "8", [float("inf")]):
+        with pytest.raises(ValueError, match="latent_seqlens must be a list of lengths"):
+            one.estimate_flops(wrong, [256], 1.0, **passes)
+    for seconds in (0.0, -1.0, float("nan")):
+        assert one.estimate_flops([1024], [256], seconds, **passes) == 0.0  # as VeRL-Omni's counter answers for 0
     assert one.estimate_flops([1024], None, 1.0, **passes) == one.estimate_flops([1024], [0], 1.0, **passes) > 0
 
 

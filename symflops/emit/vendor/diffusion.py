@@ -18,6 +18,7 @@ from symflops.runtime.latent_inputs import Switched, latent_inputs
 READERS = (
     latents.latent_lengths,
     latents.latent_rows,
+    latents.sample_shape,
     latents.latent_sides,
     latents.packed_tokens,
     latents.block_lengths,
