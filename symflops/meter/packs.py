@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
-from symflops.runtime.at_hand import LengthError
+from symflops.runtime.at_hand import LengthError, at_hand
 from symflops.runtime.boundaries import filled, rows_of, steps
 from symflops.runtime.layouts import shape_of
 from symflops.runtime.lengths import Lengths, marked, same
@@ -19,6 +19,7 @@ TOKENS = ("input_ids", "tokens")
 NAMES = ("cu_seqlens_q", "cu_seqlens", "cu_seq_lens_q")
 INNER = (*(f"{name}_unpadded" for name in NAMES), *NAMES)
 OUTER = (*(f"{name}_padded" for name in NAMES), *NAMES)
+OF_KEYS = {"cu_seqlens_q": "cu_seqlens_kv", "cu_seq_lens_q": "cu_seq_lens_k"}
 
 
 def packed(batch: Mapping[str, Any], tokens: Any = None) -> Lengths:
@@ -51,6 +52,9 @@ def pack_of(batch: Mapping[str, Any], tokens: Any = None) -> Lengths | None:
         return None
     if tokens is None:
         tokens = next((batch[key] for key in TOKENS if entry(batch, key) is not None), None)
+    keys = OF_KEYS.get(inner or "", "")
+    if entry(batch, keys) is not None and _differ(batch[inner or ""], batch[keys]):
+        raise LengthError(f"'{inner}' and '{keys}' differ, so queries and keys are not those of the same sequences")
     padding = None if inner is None or outer in (None, inner) else _boundaries(batch, outer)
     return _filled(_boundaries(batch, inner or outer or ""), padding, _shape(tokens))
 
@@ -61,6 +65,12 @@ def entry(batch: Mapping[str, Any], key: str) -> Any:
         return batch[key]
     except (KeyError, IndexError, TypeError):
         return None
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether boundaries on the host are others."""
+    rows = [at_hand(rows_of(given)) for given in (one, other)]
+    return not any(hasattr(row, "unsqueeze") for row in rows) and rows[0].tolist() != rows[1].tolist()
 
 
 def _boundaries(batch: Mapping[str, Any], key: str) -> Any:
@@ -108,5 +118,10 @@ def _filled(inner: Any, outer: Any, tokens: Sequence[int] | None) -> Lengths:
     if length is not None and count * length % len(real):
         raise LengthError(f"{len(real)} packs in token ids of shape {tokens}")
     width = None if length is None else count * length // len(real)
+    if width is not None and not hasattr(real, "unsqueeze") and (real.sum(1) > width).any():
+        raise LengthError(
+            f"boundaries of {int(real.sum(1).max())} tokens in a pack of {width}; "
+            "if ranks hold slices of it, give the number of all its tokens"
+        )
     real, padded, mark = filled(real, mark, None if outer is None else steps(outer)[0], width)
     return marked(real, mark, padded)

@@ -43,7 +43,11 @@ def _whole(values: Sequence[Any]) -> Any:
 
 
 def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
-    """Lengths between boundaries, and their mark; ``valid`` boundaries count, else those before the first smaller one."""
+    """Lengths between boundaries, and their mark; ``valid`` boundaries count, else those before the first smaller one.
+
+    Raises:
+        LengthError: boundaries on the host go on behind that one, other than as equal fillers.
+    """
     places = wide(at_hand(rows if valid is None else rows[:, :valid]))
     if valid is None and hasattr(places, "cummax"):
         highest = places.cummax(1).values  # a value that falls back is below what came before, and so is what follows it
@@ -53,6 +57,8 @@ def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
     if valid is not None or not falls.any():
         return found, None
     mark = falls.cumsum(1) == 0
+    if (((found != 0) & ~mark).sum(1) > 1).any():
+        raise LengthError(f"boundaries rise from 0 on, and equal fillers may follow; they are {places.tolist()!s:.80}")
     return found * mark, mark
 
 

@@ -192,6 +192,9 @@ def test_packs_without_the_number_of_tokens():
     ({"cu_seqlens": {"a": 1}}, 300, "whole numbers"), ({"cu_seqlens": torch.tensor([0.0, 1.5])}, 300, "whole numbers"),
     ({"cu_seqlens": [0, 100], "cu_seqlens_argmin": "two"}, 300, "'cu_seqlens_argmin' is one whole number"), ({"cu_seqlens": [0, 100], "cu_seqlens_argmin": torch.tensor([2, 2])}, 300, "'cu_seqlens_argmin' is one whole number"),
     ({"cu_seqlens": [0, 100]}, -1, "token ids or their number"), ({"cu_seqlens": [0, 100]}, 1.5, "token ids or their number"), ({"cu_seqlens": [0, 100]}, "many", "token ids or their number"),
+    ({"cu_seqlens": [0, 100, 400]}, 300, "boundaries of 400 tokens in a pack of 300"), ({"cu_seqlens_unpadded": [[0, 100], [0, 301]]}, torch.zeros(2, 300), "boundaries of 301 tokens in a pack of 300"),
+    ({"cu_seqlens": [0, 100, 50, 300]}, 300, "boundaries rise from 0 on"), ({"cu_seqlens": [200, 70, 30]}, 300, "boundaries rise from 0 on"), ({"cu_seqlens": [0, 100], "cu_seqlens_padded": [0, 128, 64, 32]}, 300, "boundaries rise from 0 on"),
+    ({"cu_seqlens_q": [0, 100, 300], "cu_seqlens_kv": [0, 50, 300]}, 300, "'cu_seqlens_q' and 'cu_seqlens_kv' differ"), ({"cu_seq_lens_q": torch.tensor([0, 300]), "cu_seq_lens_k": np.array([0, 100, 300])}, 300, "'cu_seq_lens_q' and 'cu_seq_lens_k' differ"),
     ({"cu_seqlens": [[0, 100], [0, 50]]}, torch.zeros(1, 301), "2 packs in token ids of shape"), ({"cu_seqlens": [[0, 100], [0, 50]], "cu_seqlens_unpadded": [0, 40]}, 300, "2 packs with padding and 1 without"),
 ])  # fmt: skip
 def test_boundaries_that_are_none(batch, tokens, words):
