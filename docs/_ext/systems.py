@@ -49,7 +49,7 @@ def wrapped(text: str, indent: int) -> str:
     """A mapping on several lines."""
     lines, line = [], ""
     for word in re.split(r"(?<=,) ", text):
-        if line and len(line) + len(word) > 110 - indent:
+        if line and len(line) + len(word) > 90 - indent:
             lines.append(line)
             line = ""
         line += f" {word}" if line else word
