@@ -74,7 +74,7 @@ def latent_sides(name: str, shape: Sequence[int], form: Sequence[Any]) -> tuple[
 
     The autoencoder's is (samples, channels, sides). An image has no axis of frames. A model with packed tokens takes
     as many numbers as the autoencoder gives; of an image its tokens are squares. Latents may have fewer channels than
-    the model, which takes those of a condition beside them; if there seem to be more, the channels are last.
+    the model, which takes those of a condition beside them; if there seem to be more, channels are last or second.
     """
     layout, axes, width = form
     words = [word for word in layout.split() if word != "b"]
@@ -87,9 +87,9 @@ def latent_sides(name: str, shape: Sequence[int], form: Sequence[Any]) -> tuple[
         raise ValueError(f"'{name}' has {len(shape)} dimensions, its layout '{layout}' has {len(layout.split())}")
     found = next((names for names in known if shape[names.index(channels)] == width), known[0])
     if width and shape[found.index(channels)] > width:
-        if shape[-1] != width:
-            raise ValueError(f"'{name}' of shape {tuple(shape)} has no axis of {width} channels, which the model takes")
-        found = ["b", *axes[len(axes) + 2 - len(shape) :], channels]
+        sides = axes[len(axes) + 2 - len(shape) :]
+        others = [["b", *sides[:place], channels, *sides[place:]] for place in (len(sides), 1)]
+        found = next((names for names in others if shape[names.index(channels)] == width), found)
     return tuple(int(shape[found.index(axis)]) if axis in found else 1 for axis in axes)
 
 
