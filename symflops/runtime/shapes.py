@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from symflops.runtime.at_hand import LengthError
-from symflops.runtime.latents import latent_sides
+from symflops.runtime.latents import latent_sides, sample_shape
 from symflops.runtime.layouts import shape_of
 from symflops.runtime.lengths import Lengths, joined, of_nested, of_rows, same
 
 
 def read(
-    name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool = False, items: int = 0
+    name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool | None = None, items: int = 0
 ) -> Lengths:
     """The lengths of the stream with these ``axes``, from one argument: a tensor, or a list of one tensor per item.
 
     ``row`` is the argument's row of ``inputs()``. If an argument holds several blocks per item, ``items`` is their number.
+    ``stacked`` is None for anything else than latents under a key of their own.
 
     Raises:
         LengthError: its shape does not fit the layout.
@@ -33,8 +34,11 @@ def read(
     if getattr(given, "is_nested", False):
         return of_nested(given)
     if isinstance(given, (list, tuple)) and given and all(len(getattr(item, "shape", ())) > 1 for item in given):
-        single = words[0] == "b" or bool("b" not in words and of_channels(words, axes))
+        channels = of_channels(words, axes)
+        single = words[0] == "b" or bool("b" not in words and channels)
         whole = [(1,) * (single and ("b" not in words or len(item.shape) < len(words))) + shape_of(item) for item in given]
+        if stacked is not None and channels:
+            whole = [(1, *sample_shape(name, item, stacked, len(axes))) for item in given]
         return joined([by_layout(name, words, axes, width, shape) for shape in whole])
     shape = shape_of(given)
     if shape == (0,):

@@ -17,6 +17,7 @@ from symflops.catalog import lookup
 from symflops.commands.vendor import Order, plan
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.vendor.targets import TARGETS
+from symflops.meter.batches import streams_of
 from symflops.runtime.latents import KEYS
 from tests.emit.vendored import names_of
 from tests.sampling import sampled
@@ -105,22 +106,25 @@ def test_layouts(way, made):
         assert made(way, spec, config).get_latent_seqlens(data) == expected, (spec, shapes)
 
 
+LISTS = [  # a tensor per sample, with a batch axis of one or without, behind an axis of denoising steps
+    ("qwen_image", "image_latents", [(16, 64), (9, 64)], [16, 9]),
+    ("qwen_image", "image_latents", [(1, 16, 64), (1, 9, 64)], [16, 9]),
+    ("qwen_image", "image_latents", [(16, 64, 64), (16, 32, 16)], [1024, 128]),
+    ("qwen_image", "image_latents", [(1, 16, 64, 64), (1, 16, 32, 16)], [1024, 128]),
+    ("qwen_image", "all_latents", [(11, 16, 64, 64), (11, 9, 64)], [1024, 9]),
+    ("wan", "image_latents", [(16, 5, 64, 32), (1, 16, 3, 32, 32), (16, 64, 32), (1, 16, 64, 32)], [5, 64, 32, 3, 32, 32, 1, 64, 32, 1, 64, 32]),
+    ("wan", "all_latents", [(11, 16, 64, 32), (11, 16, 5, 64, 32)], [1, 64, 32, 5, 64, 32]),
+    ("sd3", "image_latents", [(16, 64, 32), (1, 16, 32, 32)], [64, 32, 32, 32]),
+    ("stable_audio", "image_latents", [(64, 200), (1, 64, 100)], [200, 100]),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("way", BOTH)
 def test_latents_of_unequal_samples(way, made):
     """A nested tensor has a length per sample; a list has a tensor per sample."""
     assert made(way, "qwen_image").get_latent_seqlens({"image_latents": tensor(2, 0, 64, lengths=[16, 64])}) == [16, 64]
     assert made(way, "z_image").get_latent_seqlens({"image_latents": [tensor(16, 1, 8, 8), tensor(16, 1, 16, 4)]}) == [1, 8, 8, 1, 16, 4]
-    for spec, key, shapes, expected in (
-        ("qwen_image", "image_latents", [(16, 64), (9, 64)], [16, 9]),
-        ("qwen_image", "image_latents", [(1, 16, 64), (1, 9, 64)], [16, 9]),
-        ("qwen_image", "image_latents", [(16, 64, 64), (16, 32, 16)], [1024, 128]),
-        ("qwen_image", "image_latents", [(1, 16, 64, 64), (1, 16, 32, 16)], [1024, 128]),
-        ("qwen_image", "all_latents", [(11, 16, 64, 64), (11, 9, 64)], [1024, 9]),
-        ("wan", "image_latents", [(16, 5, 64, 32), (1, 16, 3, 32, 32), (16, 64, 32), (1, 16, 64, 32)], [5, 64, 32, 3, 32, 32, 1, 64, 32, 1, 64, 32]),
-        ("wan", "all_latents", [(11, 16, 64, 32), (11, 16, 5, 64, 32)], [1, 64, 32, 5, 64, 32]),
-        ("sd3", "image_latents", [(16, 64, 32), (1, 16, 32, 32)], [64, 32, 32, 32]),
-        ("stable_audio", "image_latents", [(64, 200), (1, 64, 100)], [200, 100]),
-    ):  # fmt: skip
+    for spec, key, shapes, expected in LISTS:
         assert made(way, spec).get_latent_seqlens({key: [tensor(*shape) for shape in shapes]}) == expected, (spec, shapes)
     with pytest.raises(ValueError, match="a list with a tensor per sample, which 3 is not"):
         made(way, "wan").get_latent_seqlens({"image_latents": [3, 4]})
@@ -128,6 +132,14 @@ def test_latents_of_unequal_samples(way, made):
         made(way, "sd3").get_latent_seqlens({"image_latents": [tensor(16, 5, 64, 64)]})
     with pytest.raises(ValueError, match="nested"):
         made(way, "wan").get_latent_seqlens({"image_latents": tensor(2, 0, 64, lengths=[16, 64])})
+
+
+def test_a_meter_reads_lists_of_latents_alike(made):
+    for spec, key, shapes, expected in LISTS:
+        one = made("adapter", spec)
+        batch = {key: [tensor(*shape) for shape in shapes], "prompt_embeds": tensor(len(shapes), 9, 64)}
+        found = streams_of(one.estimator, batch)[one.inputs.stream]
+        assert [int(length) for row in zip(*found.axes, strict=True) for length in row] == expected, (spec, shapes)
 
 
 @pytest.mark.parametrize("way", BOTH)
