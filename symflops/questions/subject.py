@@ -11,6 +11,7 @@ from symflops.catalog.lookup import by_config
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.closed_forms import Derived
 from symflops.emit.page.typical_values import typical_batch
+from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import tokens_of
 from symflops.specialise.assumed import letter_of, put
@@ -28,7 +29,7 @@ class Subject:
     def __init__(self, spec: str | None, config: Mapping[str, Any] | None, regime: str, convention: str) -> None:
         if not spec and config is None:
             raise SymflopsError("say which model: a SPEC, or --config PATH")
-        self.config = dict(config or {})
+        self.config: dict[str, Any] = as_json(config or {})
         self.spec = spec or by_config(self.config)[1]
         self.regime, self.convention = regime, convention
         self.derived = self.derivation(self.config)

@@ -36,20 +36,54 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
     return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
 
 
-def as_json(value: Any, depth: int = 0) -> Any:
-    """A config object as dicts and lists, such as one of transformers or a dataclass; other values as they are."""
-    if isinstance(value, (str, int, float, type, type(None))) or depth > 16:
+def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
+    """A config object as dicts and lists, whatever library made it; other values as they are.
+
+    Every way by which a config comes leads here: mappings, objects with ``to_dict`` or ``model_dump``, dataclasses, attrs
+    classes, named tuples, namespaces and objects with attributes, and those within each other.
+
+    Raises:
+        ConfigError: an object cannot say what is in it.
+    """
+    if isinstance(value, (str, bytes, int, float, type, type(None))) or len(around) > 16 or id(value) in around:
         return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item, depth + 1) for item in value]
-    if callable(getattr(value, "to_dict", None)):
-        value = value.to_dict()
+    around = (*around, id(value))
+    if hasattr(value, "_value_"):  # of an enumeration
+        return as_json(value._value_, around)
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    try:
+        fields = attributes_of(value)
+        found = fields if fields is None else {str(key): as_json(item, around) for key, item in fields.items()}
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"the config of {type(value).__name__} cannot be read: {type(error).__name__}: {error}") from error
+    if found is not None:
+        return found
+    return [as_json(item, around) for item in value] if is_listed(value) else value
+
+
+def is_listed(value: Any) -> bool:
+    """Whether a value is a list, of any library."""
+    return isinstance(value, (list, tuple)) or (hasattr(value, "__len__") and hasattr(value, "index"))
+
+
+def attributes_of(value: Any) -> Mapping[str, Any] | None:
+    """What a config object has by name; None for a value that is no such object."""
+    for name in ("to_dict", "model_dump", "_asdict"):
+        if callable(getattr(value, name, None)):
+            value = getattr(value, name)()
+            break
     if hasattr(value, "keys") and hasattr(value, "items"):
-        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
-    fields = getattr(value, "__dataclass_fields__", None) or (depth == 0 and getattr(value, "__dict__", None))
-    if fields:
-        return {name: as_json(getattr(value, name), depth + 1) for name in fields if not name.startswith("__")}
-    return value
+        return dict(value.items())
+    names = getattr(value, "__dataclass_fields__", None) or [one.name for one in getattr(value, "__attrs_attrs__", ())]
+    if not names and (callable(value) or is_listed(value) or not hasattr(value, "__dict__")):
+        return None
+    shared = {name: one for kind in reversed(type(value).__mro__[:-1]) for name, one in vars(kind).items()}
+    own = [name for name, one in shared.items() if not (callable(one) or hasattr(one, "__get__"))]
+    found = {name: getattr(value, name) for name in names or dict.fromkeys((*own, *vars(value))) if not name.startswith("_")}
+    return found or None
 
 
 def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:

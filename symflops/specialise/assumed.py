@@ -72,7 +72,7 @@ def known_of(
     whole = config is not None or numeric
     if not found:
         return Known(config if config is not None else {} if numeric else None, whole, numeric=numeric)
-    made, letters = deepcopy(as_json(dict(config or {}))), []
+    made, letters = deepcopy(as_json(config or {})), []
     for name, value in found.items():
         letters.append(letter_of(name, sizes))
         put(made, sizes[letters[-1]], as_json(value))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import dataclasses
+import enum
 import types
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
+import numpy
 import pytest
 
+import symflops
 from symflops.catalog.catalog import by_name
 from symflops.catalog.lookup import catalogs, estimate, estimator, interpreted
 from symflops.diagnostics.errors import SymflopsError
+from symflops.live.identity import config_of
 from symflops.model.evaluate import ConfigError
+from symflops.questions.subject import Subject
 from symflops.runtime.config import as_read
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored
@@ -175,6 +182,63 @@ class WithDict(Config):
 FIELDS = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attention_heads": 4}
 
 
+class Width(enum.IntEnum):
+    """A width by name."""
+
+    SMALL = 64
+
+
+class Named(NamedTuple):
+    """A config as a tuple with names."""
+
+    architectures: tuple[str, ...] = ("LlamaForCausalLM",)
+    hidden_size: int = Width.SMALL
+    num_attention_heads: int = 4
+
+
+class Plain:
+    """A config with defaults of its class, as minGPT has."""
+
+    architectures = ("LlamaForCausalLM",)
+    hidden_size = 96
+
+    def __init__(self, **given: Any) -> None:
+        for name, value in given.items():
+            setattr(self, name, value)
+
+    @property
+    def parameters(self) -> int:
+        """Not a field."""
+        raise AssertionError
+
+    def build(self) -> None:
+        """Not a field."""
+
+
+class Dumped:
+    """A config as pydantic has it, without pydantic."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """The fields."""
+        return dict(FIELDS)
+
+
+class Nodes(collections.UserDict):  # type: ignore[type-arg]
+    """A mapping that is no dict, with lists that are none, as OmegaConf has."""
+
+    def __getitem__(self, key: str) -> Any:
+        found = self.data[key]
+        return collections.UserList(found) if isinstance(found, list) else found
+
+
+class Odd:
+    """A config that cannot say what is in it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fails."""
+        raise RuntimeError("not yet")
+
+
 @pytest.mark.parametrize(
     ("config", "width"),
     [
@@ -183,6 +247,11 @@ FIELDS = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attenti
         (types.MappingProxyType(FIELDS), 64),
         (types.SimpleNamespace(**FIELDS), 64),
         (argparse.Namespace(**FIELDS), 64),
+        (Named(), 64),
+        (Plain(num_attention_heads=4), 96),
+        (Dumped(), 64),
+        (Nodes(FIELDS), 64),
+        ({**FIELDS, "hidden_size": numpy.int64(64)}, 64),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -192,6 +261,54 @@ def test_config_objects_are_taken_as_json_is(config: Any, width: int) -> None:
         estimator(by_name("llama"), "llama", config)[1].parameters
         == estimator(by_name("llama"), "llama", {**FIELDS, "hidden_size": width})[1].parameters
     )
+
+
+@pytest.mark.parametrize("config", [Config(), types.SimpleNamespace(**FIELDS), Nodes(FIELDS), Plain(num_attention_heads=4)])
+def test_a_config_object_is_a_config_wherever_one_is_taken(config: Any) -> None:
+    """Its width is that of the estimate, of the closed forms, of a meter and of a live module that holds it."""
+    width = config["hidden_size"] if isinstance(config, Nodes) else config.hidden_size
+    whole = 2 * 32000 * width + width + 32 * (4 * width**2 + 3 * width * 11008 + 2 * width)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            estimate(config, {"text": [3]})["parameters"],
+            symflops.estimate(config, {"text": [3]})["parameters"],
+            symflops.explain(config).estimate["parameters"],
+            load("llama").estimator(config).parameters,
+            load("llama").derive(config=config).estimator(config).parameters,
+            Subject("llama", config, "full", "symflops").estimator.parameters,
+            load("llama").known(config, "num_hidden_layers=32").config["hidden_size"],
+            symflops.MFUMeter.of_config(config, devices=1, peak_tflops=1.0).phases.popitem()[1].estimator.parameters,
+            config_of(types.SimpleNamespace(config=config))["hidden_size"],
+        ]
+    assert [one for one in found if one != width] == [whole] * 7 and found.count(width) == 2
+
+
+@pytest.mark.parametrize("package", ["attr", "pydantic"])
+def test_config_objects_of_libraries(package: str) -> None:
+    """Objects of attrs and of pydantic, one in the other's place, too."""
+    library = pytest.importorskip(package)
+    if package == "attr":
+        inner = library.make_class("Inner", {"hidden_size": library.ib(default=8)}, slots=True)
+        outer = library.make_class("Outer", {"width": library.ib(default=3), "text_config": library.ib(factory=inner)}, slots=True)
+    else:
+        inner = library.create_model("Inner", hidden_size=(int, 8))
+        outer = library.create_model("Outer", width=(int, 3), text_config=(inner, inner()))
+    expected = {"width": 3, "text_config": {"hidden_size": 8}}
+    assert as_read({}, outer()) == expected
+    assert as_read({}, {"all": [outer(), types.SimpleNamespace(one=outer())]}) == {"all": [expected, {"one": expected}]}
+
+
+@pytest.mark.parametrize(("config", "words"), [(Odd(), "the config of Odd cannot be read: RuntimeError: not yet"), (Config, "not type"), (print, "not builtin"), ([1], "not list"), (object(), "not object")])
+def test_what_is_no_config_is_refused(config: Any, words: str) -> None:
+    with pytest.raises(SymflopsError, match=words):
+        estimate(config, {"text": [3]})
+
+
+def test_objects_that_hold_each_other_end() -> None:
+    one, other = types.SimpleNamespace(**FIELDS), types.SimpleNamespace()
+    one.other, other.one = other, one
+    assert as_read({}, one)["hidden_size"] == 64
 
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen2_5_vl", "clip", "llava"])
