@@ -1,25 +1,19 @@
-"""Finds the stored program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML.
-
-A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of
-its pipeline.
-"""
+"""Finds the stored program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML."""
 
 from __future__ import annotations
 
 import os.path
 
 from symflops.catalog.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
-from symflops.catalog.pipelines import denoiser, of_pipeline
-from symflops.catalog.unknown import unknown_model
+from symflops.catalog.configs import config_of, read_config, spec_of
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime import evidence
-from symflops.runtime.classes import class_in, class_name, named_classes, without_pipeline
-from symflops.runtime.config import as_json
-from symflops.runtime.evidence import check_unread
+from symflops.runtime.classes import class_in, class_name, without_pipeline
+from symflops.runtime.evidence import check_numbers, check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import per_token, tokens_of
 from symflops.runtime.stored import Stored
-from symflops.system.reading import parse_json, read_bytes, read_json, what_counts
+from symflops.system.reading import read_bytes, what_counts
 
 __all__ = [
     "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "estimate", "estimator",
@@ -34,66 +28,23 @@ if TYPE_CHECKING:
     from symflops.runtime.protocol import Estimator
 
 
-def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
+def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
     """The catalog and spec that describe the model of ``config``.
 
+    A config without a class may be of another library, whose fields have other names: a number in it that neither the spec nor
+    its class reads is refused, unless ``lenient``.
+
     Raises:
-        UnknownModelError: no spec does; the message has the names in the config and the nearest specs.
+        UnknownModelError: no spec does, or several; the message has the names in the config and the nearest specs.
+        ConfigError: the config has a number that nothing reads.
     """
     config = config_of(config)
-    kind = config.get("model_type")
-    kind = kind if isinstance(kind, str) else ""
-    found, named = catalogs(), next(named_classes(config), None)
-    specs = [(catalog, name, entry) for catalog in found for name, entry in catalog.specs.items()]
-    if named is not None:
-        for catalog, name, entry in specs:
-            if named[1] in map(class_name, entry["references"]):
-                other = next((n for _, n, e in specs if kind in e["model_types"] and n != name), "")
-                if entry["model_types"] and kind not in entry["model_types"] and other:
-                    raise UnknownModelError(f"{named[0]} says {named[1]}, model_type says '{kind}': which of the two is it?")
-                return catalog, name
-        if holder := of_pipeline(named[1], config):
-            return holder
-        raise UnknownModelError(unknown_model(*named, config, {name: entry for _, name, entry in reversed(specs)}))
-    for catalog, name, entry in specs:
-        if kind in entry["model_types"]:
-            return catalog, name
-    if not kind:
-        raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
-    raise UnknownModelError(unknown_model("model_type", kind, config, {name: entry for _, name, entry in reversed(specs)}))
-
-
-def read_config(path: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
-
-    The text of a JSON object is read, too; a config that was read stays as it is.
-
-    Raises:
-        SymflopsError: there is none, or it is not a JSON object.
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        return dict(path)
-    if os.path.isdir(path):
-        names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
-        path = next((name for name in names if os.path.isfile(name)), names[1])
-    config = parse_json(path, "the config") if str(path).lstrip().startswith("{") else read_json(path)
-    if not isinstance(config, dict):
-        raise SymflopsError(f"{path}: not a JSON object")
-    if os.path.basename(path) == "model_index.json":
-        return read_config(denoiser(config, path))
-    return config
-
-
-def config_of(config: Any) -> dict[str, Any]:
-    """A config as JSON data: of a mapping, a config object, or a path.
-
-    Raises:
-        SymflopsError: as :func:`read_config`; or it is no config.
-    """
-    found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else as_json(config)
-    if not isinstance(found, dict):
-        raise SymflopsError(f"a config is a JSON object, a path to one, or a config object, not {type(config).__name__}")
-    return found
+    catalog, name = spec_of(config)
+    if not (lenient or class_in(config)):
+        stored = catalog.shipped and not catalog.changed(name)
+        found = catalog.program(name) if stored else program(catalog, name, config, "full", "symflops", lambda text: None)[0]
+        check_numbers(Stored(found), config)
+    return catalog, name
 
 
 def estimator(
@@ -241,24 +192,26 @@ def warn(text: str, level: int = 7) -> None:
 
 
 def estimate(
-    config: Mapping[str, Any] | str | os.PathLike[str],
+    config: Any,
     batch: Mapping[str, Any],
     *,
     regime: str = "full",
     convention: str = "symflops",
     spec: str | None = None,
     strict: bool = False,
+    lenient: bool = False,
 ) -> dict[str, Any]:
     """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
 
-    ``config`` is the contents of a config.json or a path to one; ``batch`` maps each stream to one entry per item.
+    ``config`` is the contents of a config.json, a path to one, or a config object; ``batch`` maps each stream to one entry per
+    item. With ``lenient``, a config without a class may have numbers that nothing reads.
 
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; or, if
             ``strict``, a key of the config that neither the spec nor the class knows.
     """
     found = config_of(config)
-    catalog, name = (by_name(spec), spec) if spec else by_config(found)
+    catalog, name = (by_name(spec), spec) if spec else by_config(found, lenient)
     estimate = result(interpreted(catalog, name, found, regime, convention, strict=strict), batch)
     for note in estimate["notes"]:
         warn(note, 3)

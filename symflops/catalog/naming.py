@@ -34,8 +34,10 @@ class Named:
         self.spec, self.config, self.whole, self.note, self.own = spec, dict(config or {}), whole, note, own
 
 
-def named(word: str) -> Named:
+def named(word: str, lenient: bool = False) -> Named:
     """What ``word`` names: in this order, a spec, path, class, pipeline, variant (``sdxl``, ``resnet/18``) or published model.
+
+    A config at a path is read as :func:`by_config` reads it.
 
     Raises:
         UnknownModelError: nothing is called so, or several variants or models are.
@@ -48,7 +50,7 @@ def named(word: str) -> Named:
         return Named(word)
     if os.path.isdir(word) or (word.endswith(".json") and os.path.isfile(word)):
         config = read_config(word)
-        return Named(by_config(config)[1], config, True, own=True)
+        return Named(by_config(config, lenient)[1], config, True, own=True)
     for catalog in found:
         for name, entry in catalog.specs.items():
             for reference in entry["references"]:
@@ -180,9 +182,12 @@ def resolve(args: Any) -> str:
     """
     if isinstance(getattr(args, "specs", None), list):
         args.specs = [named(word).spec for word in args.specs]
+    lenient = getattr(args, "lenient", False)
+    if lenient and not args.spec and args.config:
+        args.spec = by_config(read_config(args.config), lenient)[1]
     if not isinstance(getattr(args, "spec", None), str):
         return ""
-    word, found = args.spec, named(args.spec)
+    word, found = args.spec, named(args.spec, lenient)
     args.spec = found.spec
     if not found.config or not hasattr(args, "config"):
         return ""

@@ -35,7 +35,10 @@ def arguments_of(*arguments: Argument) -> Callable[[argparse.ArgumentParser], No
 
 
 SPEC = argument("spec", metavar="SPEC", help="name or path of a spec")
-SPEC_OR_CONFIG = argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
+SPEC_OR_CONFIG = arguments_of(
+    argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config"),
+    argument("--lenient", action="store_true", help="let a config without a class have numbers that nothing reads"),
+)
 SPECS = argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
 CONFIG = argument("--config", metavar="PATH", help="config.json, model_index.json, a folder with one, or JSON")
 STRUCTURE = argument("--config", metavar="PATH", help="a page for this config: its conditions are decided")

@@ -99,7 +99,7 @@ def _run(name: str, words: Sequence[str]) -> int:
 
     try:
         args = parser.parse_args(words)
-        if getattr(args, "spec", None) or getattr(args, "specs", None):
+        if any(getattr(args, name, None) for name in ("spec", "specs", "lenient")):
             from symflops.catalog.naming import resolve
 
             note = resolve(args)

@@ -44,6 +44,7 @@ def estimate(
     convention: str = "symflops",
     spec: str | None = None,
     strict: bool = False,
+    lenient: bool = False,
     prove: bool = False,
 ) -> dict[str, Any]:
     """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
@@ -55,6 +56,7 @@ def estimate(
         convention: Which work counts.
         spec: The name of the spec; by default found by the config.
         strict: Refuse a key of the config that neither the spec nor the class knows.
+        lenient: Let a config that names no class have numbers that nothing reads.
         prove: Compare every parameter with those of the real class, as :func:`proof` does.
 
     Raises:
@@ -62,7 +64,7 @@ def estimate(
             also a class that is not installed, or has other parameters.
     """
     given = lookup.config_of(config)
-    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given)
+    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given, lenient)
     found = lookup.result(lookup.interpreted(catalog, name, given, regime, convention, strict=strict), batch)
     for note in found["notes"]:
         lookup.warn(note, 3)

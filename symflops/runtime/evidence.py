@@ -39,6 +39,19 @@ EVERYWHERE = frozenset({
 """Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
 (transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
 
+IDS = (
+    frozenset({"id", "ids", "index", "idx"}),
+    frozenset(["audio", "begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "pad", "sep", "speech", "start", "token", "unk", "video", "vision"]),
+)
+"""The last word of a key of token ids, and words of which it has one before it: ``eos_token_id``, ``image_token_index``."""
+LIMITS = (
+    frozenset({"max", "maximum", "min", "minimum", "length", "len", "limit", "ctx", "context", "positions"}),
+    frozenset(["embeddings", "initial", "input", "model", "n", "new", "num", "original", "output", "position", "seq", "sequence", "text", "token", "tokens"]),
+)
+"""The words of a key that limits lengths, of which it has one, and words that may be beside them: ``max_seq_len``."""
+FACTOR = 2
+"""A number with a point below it is a rate or a factor, and no size."""
+
 
 def evidence(program: Stored, config: Mapping[str, Any], records: int = 0, proven: bool = False) -> dict[str, Any]:
     """What an estimate of ``config`` rests on.
@@ -75,7 +88,7 @@ def evidence(program: Stored, config: Mapping[str, Any], records: int = 0, prove
         "named_by": field,
         "read": read,
         "defaulted": defaulted,
-        "unread": list(unread(program, found)),
+        "unread": [path for path, _ in unread(program, found)],
         "census": None if census is None else {kind: len(census.get(kind, ())) for kind in ("described", "free", "guarded")},
         "records": records,
     }
@@ -103,8 +116,8 @@ def census_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | Non
     return found
 
 
-def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
-    """The keys of a config that neither the spec nor its class knows, by path.
+def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The keys of a config that neither the spec nor its class knows, by path, with their values.
 
     Only configs inside of the config are entered of which the spec reads a field.
     """
@@ -134,13 +147,13 @@ def _names(table: Mapping[str, Any], place: str) -> Iterator[str]:
         yield from _names(inner, f"{place}{name}.")
 
 
-def _unread(config: Mapping[str, Any], place: str, known: set[str], parts: set[str]) -> Iterator[str]:
+def _unread(config: Mapping[str, Any], place: str, known: set[str], parts: set[str]) -> Iterator[tuple[str, Any]]:
     for key, value in config.items():
         path = f"{place}{key}"
         if path in parts and isinstance(value, dict):
             yield from _unread(value, f"{path}.", known, parts)
         elif path not in known and path not in parts and key not in EVERYWHERE and not key.startswith("_"):
-            yield path
+            yield path, value
 
 
 def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = False) -> list[str]:
@@ -156,7 +169,7 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
     keys = keys_of(program.document)
     absent = [key for key in keys if look_up(found, [key]) is None]
     lines = []
-    for path in unread(program, found):
+    for path, _ in unread(program, found):
         near = nearest(path, absent, ALIKE)
         if near and misspelt(path, near):
             raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near}': is it misspelt?")
@@ -165,6 +178,78 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
     if strict and lines:
         raise ConfigError(f"{lines[0]} (--strict)" if len(lines) == 1 else f"{lines[0]}, and {len(lines) - 1} more (--strict)")
     return lines
+
+
+def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
+    """Refuse a config that names no class, and has a number that neither the spec nor its class reads.
+
+    Token ids decide nothing, and neither do limits of lengths if the spec reads none, or the config has those that it reads.
+
+    Raises:
+        ConfigError: the message has the number, and the nearest key that is known.
+    """
+    found = as_read(program.document, config)
+    keys = keys_of(program.document)
+    absent = [key for key in keys if look_up(found, [key]) is None]
+    limited = any(map(is_limit, absent))
+    numbers = [row for path, value in unread(program, found) for row in numbers_in(path, value)]
+    numbers = [(path, number) for path, number in numbers if not is_id(path) and (limited or not is_limit(path))]
+    if numbers:
+        path, number = numbers[0]
+        near = stands_for(path, absent, is_limit(path)) or stands_for(path, keys, is_limit(path))
+        told = f"the config names no class, and nothing reads its '{path}' ({number!r})"
+        told += f", nor {len(numbers) - 1} more numbers" if len(numbers) > 1 else ""
+        like = f"the nearest key of '{program.name}' is '{near}'; " if near else ""
+        raise ConfigError(f"{told}: {like}name its class under 'architectures', or the spec, to leave it unread (--lenient)")
+
+
+def stands_for(path: str, keys: Sequence[str], limit: bool) -> str:
+    """The key that a key of another library most likely stands for: a limit for one, else one with a word in common."""
+    words = {word.rstrip("s") for word in path.rpartition(".")[2].split("_")} - {"n", "num"}
+    pool = [key for key in keys if is_limit(key) == limit]
+    shared = [key for key in pool if words & {word.rstrip("s") for word in key.rpartition(".")[2].split("_")}]
+    place, _, word = path.rpartition(".")
+    return nearest(path, shared or pool, 0.3) or (nearest(word, shared or pool, 0.3) if place else "")
+
+
+def numbers_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The numbers in the value at a path that may be sizes, each with its path."""
+    if isinstance(value, dict):
+        inner = [key for key in value if key not in EVERYWHERE and not key.startswith("_")]
+        yield from (row for key in inner for row in numbers_in(f"{path}.{key}", value[key]))
+    elif may_be_size(value):
+        yield path, value
+
+
+def may_be_size(value: Any) -> bool:
+    """Whether a value is a positive whole number, a larger one with a point, a text that begins with one, or has one in it."""
+    if isinstance(value, (list, tuple, dict)):
+        return any(map(may_be_size, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        digits = value.strip()[:1]
+        return digits.isdecimal() and digits != "0"
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and value >= (1 if isinstance(value, int) else FACTOR)
+
+
+def is_id(path: str) -> bool:
+    """Whether a key holds ids of tokens.
+
+    >>> [is_id(key) for key in ("eos_token_id", "image_token_index", "layer_ids", "num_ids")]
+    [True, True, False, False]
+    """
+    *before, last = path.rpartition(".")[2].split("_")
+    return last in IDS[0] and not IDS[1].isdisjoint(before)
+
+
+def is_limit(path: str) -> bool:
+    """Whether a key limits lengths.
+
+    >>> [is_limit(key) for key in ("max_seq_len", "n_ctx", "max_position_embeddings", "max_layers", "num_tokens")]
+    [True, True, True, False, False]
+    """
+    words = set(path.rpartition(".")[2].split("_"))
+    return not words.isdisjoint(LIMITS[0]) and words <= LIMITS[0] | LIMITS[1]
 
 
 def misspelt(given: str, known: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.census import check_census
+from symflops.runtime.classes import check_class
 from symflops.runtime.config import as_read, checked, is_null, look_up
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ class ModelSizes:
                 of its fields has an effect that is not described.
         """
         config = as_read({"reading": cls._reading}, config)
-        cls._check_class(config)
+        check_class(cls._name, cls._classes, cls._model_types, config)
         check_census({"name": cls._name, "census": cls._census}, config)
         found: dict[str, Any] = {}
         nulls: list[str] = []
@@ -79,16 +80,6 @@ class ModelSizes:
             if kind != "flag":
                 raise ConfigError(f"the config's '{key}' is null: leave it out for its default")
             found[attribute] = False
-
-    @classmethod
-    def _check_class(cls, config: Mapping[str, Any]) -> None:
-        """Refuse a config that names another class, or, without a class, another model type."""
-        words, kind = config.get("architectures"), config.get("model_type")
-        named = words[0] if isinstance(words, (list, tuple)) and words else config.get("_class_name")
-        if cls._classes and isinstance(named, str) and named not in cls._classes:
-            raise ConfigError(f"the config is of the class {named}, and this module is of {', '.join(cls._classes)}")
-        if named is None and cls._model_types and isinstance(kind, str) and kind not in cls._model_types:
-            raise ConfigError(f"the config is of the model type '{kind}', and this module is of {', '.join(cls._model_types)}")
 
     def __repr__(self) -> str:
         return f"Sizes({', '.join(f'{name}={getattr(self, name)!r}' for name, *_ in self._fields)})"

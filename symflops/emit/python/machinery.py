@@ -6,10 +6,10 @@ import inspect
 import re
 from functools import cache
 
-from symflops.runtime import census, config, module, module_batch, module_estimator, module_moments, module_sizes
+from symflops.runtime import census, classes, config, module, module_batch, module_estimator, module_moments, module_sizes
 
 MARK = "# ---- what modules that stand alone hold, too\n"
-PARTS = (config, census, module_batch, module_sizes, module_moments, module_estimator, module)
+PARTS = (config, census, classes, module_batch, module_sizes, module_moments, module_estimator, module)
 FUNCTIONS = {"_Null": "NullList", "_each": "each", "_exact": "exact", "_least": "least", "_most": "most", "_numbers": "numbers"}
 """What formulas call, by the name that they use: no letter of a spec shadows it."""
 
@@ -27,7 +27,7 @@ ALONE = """import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Generic, TypeVar
 
 ConfigError = ValueError
