@@ -39,15 +39,15 @@ EVERYWHERE = frozenset({
 """Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
 (transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
 
-IDS = (
-    frozenset({"id", "ids", "index", "idx"}),
-    frozenset(["audio", "begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "pad", "sep", "speech", "start", "token", "unk", "video", "vision"]),
-)
+IDS = frozenset({"id", "ids", "index", "idx"}), frozenset({
+    "audio", "begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "pad", "sep", "speech", "start", "token", "unk",
+    "video", "vision",
+})  # fmt: skip
 """The last word of a key of token ids, and words of which it has one before it: ``eos_token_id``, ``image_token_index``."""
-LIMITS = (
-    frozenset({"max", "maximum", "min", "minimum", "length", "len", "limit", "ctx", "context", "positions"}),
-    frozenset(["embeddings", "initial", "input", "model", "n", "new", "num", "original", "output", "position", "seq", "sequence", "text", "token", "tokens"]),
-)
+LIMITS = frozenset({"max", "maximum", "min", "minimum", "length", "len", "limit", "ctx", "context", "positions"}), frozenset({
+    "embeddings", "initial", "input", "model", "n", "new", "num", "original", "output", "position", "seq", "sequence", "text",
+    "token", "tokens",
+})  # fmt: skip
 """The words of a key that limits lengths, of which it has one, and words that may be beside them: ``max_seq_len``."""
 FACTOR = 2
 """A number with a point below it is a rate or a factor, and no size."""
