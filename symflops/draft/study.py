@@ -23,6 +23,7 @@ from symflops.draft.trace.subject import Subject, class_of
 from symflops.draft.vary.variables import Moves, Variable
 from symflops.draft.write.document import Document, document
 from symflops.draft.write.graph import Style
+from symflops.witness.config_classes import config_class_of
 from symflops.witness.defaults import signature_of
 
 HOLD_OUTS = 5
@@ -188,4 +189,4 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
 def signature(subject: Subject) -> Mapping[str, Any]:
     """The defaults in the signature of the class, or of its config class."""
     kind = class_of(subject.reference)
-    return signature_of(getattr(kind, "config_class", None) or kind)
+    return signature_of(config_class_of(kind) or kind)

@@ -11,9 +11,11 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.model.program import Field
+from symflops.runtime.config import as_json
 from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.runtime.stored import stored_of
 from symflops.witness.classes import class_of
+from symflops.witness.config_classes import config_class_of
 from symflops.witness.modes import with_value
 
 EXAMPLES = {
@@ -29,7 +31,7 @@ def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, A
         SymflopsError: the package or the class does not exist.
     """
     real = class_of(reference, folder)
-    config_class = getattr(real, "config_class", None)
+    config_class = config_class_of(real)
     if config_class is not None and hasattr(config_class, "to_dict"):
         found: Mapping[str, Any] = config_class().to_dict()
         return found
@@ -43,22 +45,18 @@ def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str,
         SymflopsError: the package or the class does not exist.
     """
     real = class_of(reference, folder)
-    kind = getattr(real, "config_class", None) or real
+    kind = config_class_of(real) or real
     parts = getattr(kind, "sub_configs", {})
     return {**signature_of(kind), **{name: signature_of(part) for name, part in parts.items() if hasattr(part, "to_dict")}}
 
 
 def signature_of(kind: type) -> Mapping[str, Any]:
     """The defaults of a constructor's arguments."""
-    parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+    parameters = inspect.signature(kind).parameters.values()
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     made = {item.name: item.default_factory for item in fields if item.default_factory is not dataclasses.MISSING}
     given = {item.name: item.default for item in parameters if item.default is not inspect.Parameter.empty}
-    return {name: _plain(made[name]() if name in made else value) for name, value in given.items()}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return {name: as_json(made[name]() if name in made else value) for name, value in given.items()}
 
 
 def default_differences(model: Model) -> Iterator[str]:

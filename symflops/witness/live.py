@@ -20,6 +20,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import instances_of, parameter_differences
 from symflops.witness.cases import LiveCase
 from symflops.witness.classes import class_of, package_of
+from symflops.witness.config_classes import built, complete
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.modes import in_evaluation
 from symflops.witness.module_work import rolled_up, starred
@@ -190,16 +191,13 @@ def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[A
     options = {**OPTIONS.get(package_of(reference), {}), **case.options}
     try:
         with needed("torch").device(case.device):
-            if getattr(kind, "config_class", None) is not None:
-                model = kind(kind.config_class(**case.config, **options)).eval()
-            else:
-                model = kind(**case.config, **options).eval()
+            model = built(kind, {**case.config, **options}).eval()
     except Exception as error:
         raise SymflopsError(f"{case.label}: {reference} cannot be built: {type(error).__name__}: {error}") from error
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return model, of_class(config.to_dict(), reference)
-    return model, of_class(config if isinstance(config, Mapping) else case.config, reference)
+    return model, of_class(config if isinstance(config, Mapping) else complete(kind, case.config), reference)
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:

@@ -31,6 +31,7 @@ from symflops.witness.census.fields import ConfigField, fields_of, settable, val
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
 from symflops.witness.census.variations import Changes, alike, partnered, variations
 from symflops.witness.census.words import Words, unlisted
+from symflops.witness.config_classes import config_class_of
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
@@ -272,6 +273,8 @@ def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
     known = {item.path for item in found}
     parts = [name for name in config if name in known and isinstance(config[name], Mapping)]
     inner = [ConfigField(f"{name}.{key}") for name in parts for key in config[name] if isinstance(key, str)]
+    own = config_class_of(kind)
+    inner += [ConfigField(name) for name in (() if own is None or hasattr(own, "to_dict") else config) if name not in known]
     inner = [item for item in inner if item.path not in known and not any(path.startswith(f"{item.path}.") for path in known)]
     return [*(item for item in found if item.path not in parts), *inner]
 

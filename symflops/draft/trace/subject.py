@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.witness.classes import checked, member_of, module_of_file
+from symflops.witness.config_classes import built, complete, config_class_of
 from symflops.witness.defaults import signature_of
 from symflops.witness.live import OPTIONS
 from symflops.witness.tensors import described, needed
@@ -50,10 +51,9 @@ class Subject:
         torch = needed("torch")
         torch.manual_seed(0)
         kind = class_of(self.reference)
-        config_class = getattr(kind, "config_class", None)
         given = {**copy.deepcopy(dict(self.config)), **OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
         with torch.device(self.device):
-            return (kind(**given) if config_class is None else kind(config_class(**given))).eval()
+            return built(kind, given).eval()
 
     def arguments(self) -> dict[str, Any]:
         """Make the arguments of a call."""
@@ -82,13 +82,12 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return {**dict(given), **config.to_dict()}
-    return {**(dict(config) if isinstance(config, Mapping) else {}), **dict(given)}
+    return {**(dict(config) if isinstance(config, Mapping) else {}), **complete(type(model), given)}
 
 
 def completed(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     """A config with the defaults of a class that has no config object, and so does not fill them in itself."""
-    own = {} if getattr(kind, "config_class", None) else signature_of(kind)
-    return {**own, **config}
+    return {**({} if config_class_of(kind) else signature_of(kind)), **config}
 
 
 def summed(output: Any) -> list[Any]:

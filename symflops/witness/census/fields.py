@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.model.spec import SizeSpec
+from symflops.witness.config_classes import config_class_of, parts_of
 
 ABOUT_FILES = {
     "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",
@@ -43,12 +44,12 @@ class ConfigField:
 
 def fields_of(kind: Any) -> list[ConfigField]:
     """The fields of a model class: of its config class with the parts of that, else of its constructor."""
-    config_class = getattr(kind, "config_class", None)
-    return list(_of_config(config_class, "") if hasattr(config_class, "to_dict") else _of_signature(kind))
+    config_class = config_class_of(kind)
+    return list(_of_config(config_class, "") if dataclasses.is_dataclass(config_class) else _of_signature(config_class or kind))
 
 
 def _of_signature(kind: Any) -> Iterator[ConfigField]:
-    for item in inspect.signature(kind.__init__).parameters.values():
+    for item in inspect.signature(kind).parameters.values():
         if (
             item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
             and item.name not in {"self", *ABOUT_FILES}
@@ -58,9 +59,9 @@ def _of_signature(kind: Any) -> Iterator[ConfigField]:
 
 
 def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
-    parts: Mapping[str, Any] = getattr(kind, "sub_configs", None) or {}
+    parts = inner_configs(kind)
     for item in dataclasses.fields(kind):
-        if item.name in parts and (part := _part(kind, parts[item.name], item.name)):
+        if part := parts.get(item.name):
             yield from _of_config(part, f"{prefix}{item.name}.")
         elif item.init and item.name not in ABOUT_FILES and item.name[:1] != "_":
             yield ConfigField(prefix + item.name, text_of(item.type))
@@ -69,9 +70,16 @@ def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
 def configs_of(kind: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """A config class and those of its parts, each with its place in the config: empty, or a path that ends with a dot."""
     yield place, kind
-    for name, inner in (getattr(kind, "sub_configs", None) or {}).items():
-        if part := _part(kind, inner, name):
-            yield from configs_of(part, f"{place}{name}.")
+    for name, part in inner_configs(kind).items():
+        yield from configs_of(part, f"{place}{name}.")
+
+
+def inner_configs(kind: Any) -> dict[str, Any]:
+    """The config classes of the parts of a config class, by field."""
+    if not hasattr(kind, "to_dict"):
+        return {name: part for name, part in parts_of(kind) if dataclasses.is_dataclass(part)}
+    found = {name: _part(kind, part, name) for name, part in (getattr(kind, "sub_configs", None) or {}).items()}
+    return {name: part for name, part in found.items() if part}
 
 
 def is_of_model(module: str) -> bool:

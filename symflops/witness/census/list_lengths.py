@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
 from symflops.witness.census.fields import value_at
 from symflops.witness.census.survey import EXACT, NONE, WRONG, Row, Survey, plain_lists
+from symflops.witness.config_classes import config_class_of
+from symflops.witness.defaults import signature_of
 
 MEASURES = ("number", "list")
 
@@ -94,10 +95,9 @@ def left_out(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence
 
 def default(kind: Any, path: str) -> list[Any]:
     """What a class takes where a config leaves a field out; empty if that is unknown."""
-    config_class: Any = getattr(kind, "config_class", None)
+    config_class = config_class_of(kind)
     if hasattr(config_class, "to_dict"):
         found = values_at(config_class().to_dict(), path)
     else:
-        given = inspect.signature(kind.__init__).parameters.get(path)
-        found = [] if given is None or given.default is given.empty else [given.default]
+        found = values_at(signature_of(config_class or kind), path)
     return list(json.loads(json.dumps(found, default=str)))

@@ -18,6 +18,7 @@ from symflops.witness.census.fields import value_at
 from symflops.witness.census.list_lengths import left_out, lengths_of, parts_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.words import UNHEARD
+from symflops.witness.config_classes import config_class_of
 
 MEASURES = ("number", "list")
 SMALL = 3
@@ -178,7 +179,7 @@ def made_from(kind: Any, reference: str) -> dict[str, str]:
     package = kind.__module__.partition(".")[0]
     found = {f"version {package}": version_of(package)} if version_of(package) else {}
     root = Path(inspect.getfile(sys.modules[package])).parent
-    for one in (kind, getattr(kind, "config_class", None)):
+    for one in (kind, config_class_of(kind)):
         if one is not None and ":" not in reference:
             name = f"{package}/{Path(inspect.getfile(one)).relative_to(root).as_posix()}"
             found[name] = source_digest(name)
