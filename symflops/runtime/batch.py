@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from itertools import chain, repeat
+from operator import mul
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.index_sets import ONCE
@@ -14,7 +16,7 @@ from symflops.runtime.sizes import is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from symflops.model.program import Program
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from symflops.runtime.stored import Stored, Stream
 
     Item = dict[str, int]
+    Row = tuple[int, ...]
 
 LONGEST = 10**12 - 1
 NO_DIVISION = "a length of the batch does not divide as the model divides it"
@@ -53,6 +56,14 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
     Raises:
         FormError: an unknown or missing stream, a length that is no whole number, or streams with different numbers of items.
     """
+    found = _rows_of(program, batch, side).items()
+    return {items: [dict(zip(axes, row, strict=True)) for row in rows] for items, (axes, rows) in found}
+
+
+def _rows_of(
+    program: Program | Stored, batch: Mapping[str, Any], side: str
+) -> dict[str, tuple[tuple[str, ...], Iterator[Row]]]:
+    """The batch variables of each index set, and their values, item by item."""
     streams = {stream.name: stream for stream in program.streams if stream.given}
     unknown = [name for name in batch if name not in streams]
     if unknown:
@@ -60,23 +71,23 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
             raise FormError(f"the lengths of '{unknown[0]}' are those of other streams: leave it out")
         hint = did_you_mean(unknown[0], streams, f"this model has {', '.join(streams) or 'no streams'}")
         raise FormError(f"the model has no stream '{unknown[0]}': {hint}")
-    found: dict[str, list[Item]] = {}
-    for items in dict.fromkeys(stream.items for stream in streams.values()):
-        members = [stream for stream in streams.values() if stream.items == items]
-        found[items] = list(_joined(members, batch, side))
-    return found
+    sets = dict.fromkeys(stream.items for stream in streams.values())
+    return {items: _joined([one for one in streams.values() if one.items == items], batch, side) for items in sets}
 
 
-def _joined(streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], side: str) -> Iterator[Item]:
-    columns: list[list[Item]] = []
+def _joined(
+    streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], side: str
+) -> tuple[tuple[str, ...], Iterator[Row]]:
     counts: dict[str, int] = {}
     shared = dict(chain.from_iterable(map(_of_all, streams, repeat(batch))))
+    columns: dict[str, Iterable[int]] = {}
     for stream in streams:
         if shared.keys() & set(stream.variables):
             continue
         if stream.name in batch:
-            columns.append(_entries(stream, batch[stream.name], side))
-            counts[stream.name] = len(columns[-1])
+            count, found = _columns(stream, batch[stream.name], side)
+            columns.update(zip(stream.variables, found, strict=False))
+            counts[stream.name] = count
         elif not stream.optional:
             raise FormError(f"the batch lacks the stream '{stream.name}'")
     if shared and not counts:
@@ -86,11 +97,9 @@ def _joined(streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], si
         numbers = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
         raise FormError(f"streams have different numbers of items: {numbers}")
     absent = {name: stream.absent for stream in streams if stream.name not in batch for name in stream.variables} | shared
-    for parts in zip(*columns, strict=True):
-        item = dict(absent)
-        for part in parts:
-            item.update(part)
-        yield item
+    number = next(iter(counts.values()), 0)
+    columns |= {name: repeat(value, number) for name, value in absent.items()}
+    return tuple(columns), zip(*columns.values(), strict=True) if columns else repeat((), number)
 
 
 def _of_all(stream: StreamInfo | Stream, batch: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -100,13 +109,13 @@ def _of_all(stream: StreamInfo | Stream, batch: Mapping[str, Any]) -> Iterator[t
         yield stream.variables[0], given
 
 
-def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> list[Item]:
-    """The batch variables of each item, from what a batch has under the name of a stream."""
+def _columns(stream: StreamInfo | Stream, given: Any, side: str) -> tuple[int, list[Sequence[int]]]:
+    """The number of items, and their lengths by axis, from what a batch has under the name of a stream."""
     if isinstance(given, dict):
         if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
             raise FormError(f"'{stream.name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-        lengths = _entries(stream, _plain(given["lengths"], stream.name), side)
-        padded = _entries(stream, _plain(given.get("padded", given["lengths"]), stream.name), side)
+        lengths = _columns(stream, _plain(given["lengths"], stream.name), side)
+        padded = _columns(stream, _plain(given.get("padded", given["lengths"]), stream.name), side)
         _check_padded(stream.name, lengths, padded)
         return padded if side == "padded" else lengths
     if stream.counts:
@@ -114,13 +123,17 @@ def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> list[Item]:
         if not is_whole(count, MOST_COUNTED):
             most = f"at most {MOST_COUNTED:,}"
             raise FormError(f"'{stream.name}' must be the number of {stream.items}, {most}, not {given!r:.80}")
-        return [{} for _ in range(count)]
+        return count, []
     if not isinstance(given, (list, tuple)):
         raise FormError(f"'{stream.name}' must be a list with one entry per item, {_wanted(stream)}, not {given!r:.80}")
-    return [_item(stream, place, entry) for place, entry in enumerate(given)]
+    axes = len(stream.variables)
+    if axes == 1 and set(map(type, given)) <= {int} and min(given, default=0) >= 0 and max(given, default=0) <= LONGEST:
+        return len(given), [given]
+    entries = [_item(stream, place, entry) for place, entry in enumerate(given)]
+    return len(given), list(zip(*entries, strict=True)) or [()] * axes
 
 
-def _item(stream: StreamInfo | Stream, place: int, entry: Any) -> Item:
+def _item(stream: StreamInfo | Stream, place: int, entry: Any) -> list[int]:
     axes = stream.variables
     entry = entry.tolist() if hasattr(entry, "tolist") else entry
     values = entry if isinstance(entry, (list, tuple)) else [entry]
@@ -128,7 +141,7 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any) -> Item:
     if len(values) != len(axes) or not all(is_whole(value, LONGEST) for value in values):
         most = f" of at most {LONGEST:,}" if any(isinstance(value, int) and value > LONGEST for value in values) else ""
         raise FormError(f"item {place} of '{stream.name}' must be {_wanted(stream)}{most}, not {entry!r:.80}{as_whole(entry)}")
-    return dict(zip(axes, values, strict=True))
+    return values
 
 
 def _wanted(stream: StreamInfo | Stream) -> str:
@@ -142,16 +155,16 @@ def _plain(given: Any, name: str) -> Any:
     return given
 
 
-def _check_padded(name: str, lengths: Sequence[Item], padded: Sequence[Item]) -> None:
-    if len(padded) != len(lengths):
-        raise FormError(f"'{name}' has {len(lengths)} lengths and {len(padded)} padded ones")
-    for place, (one, two) in enumerate(zip(lengths, padded, strict=True)):
-        for axis, length in one.items():
-            if two[axis] < length:
-                raise FormError(f"item {place} of '{name}' has length {length}, and is padded to {two[axis]}")
+def _check_padded(name: str, lengths: tuple[int, list[Sequence[int]]], padded: tuple[int, list[Sequence[int]]]) -> None:
+    if padded[0] != lengths[0]:
+        raise FormError(f"'{name}' has {lengths[0]} lengths and {padded[0]} padded ones")
+    pairs = (zip(range(lengths[0]), one, two, strict=True) for one, two in zip(lengths[1], padded[1], strict=True))
+    wrong = min((row for rows in pairs for row in rows if row[2] < row[1]), default=None)
+    if wrong:
+        raise FormError(f"item {wrong[0]} of '{name}' has length {wrong[1]}, and is padded to {wrong[2]}")
 
 
-def check_inner(program: Stored, sets: Mapping[str, Sequence[Item]], sizes: Mapping[str, Any]) -> None:
+def check_inner(program: Stored, sets: Mapping[str, Iterable[Item]], sizes: Mapping[str, Any]) -> None:
     """Refuse an item of which the model leaves nothing.
 
     Raises:
@@ -182,7 +195,9 @@ def sides_of(
     Raises:
         BatchError: as :func:`moments_of`.
     """
-    real, padded = (moments_of(program, batch, sizes, side, places) for side in ("lengths", "padded"))
+    real = padded = moments_of(program, batch, sizes, "lengths", places)
+    if any(isinstance(given, dict) for given in batch.values()):
+        padded = moments_of(program, batch, sizes, "padded", places)
     rows = [program.moments[place] for place in places]
     return tuple(two if row.get("side") else one for row, one, two in zip(rows, real, padded, strict=True)), padded
 
@@ -190,25 +205,42 @@ def sides_of(
 def moments_of(
     program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str, places: Sequence[int]
 ) -> tuple[int, ...]:
-    """The moments of a batch on one side, at ``places`` of the program.
+    """The moments of a batch on one side, at ``places`` of the program; equal items are evaluated once.
 
     Raises:
         BatchError: as :func:`items_of` and :func:`check_inner`; or a division of the model leaves a remainder.
     """
-    sets = items_of(program, batch, side)
-    check_inner(program, sets, sizes)
-    known, value = dict(sizes), program.formulas.settled
+    sets: dict[str, tuple[list[Item], list[int]]] = {}
+    for items, (axes, rows) in _rows_of(program, batch, side).items():
+        counted = Counter(rows)
+        sets[items] = [dict(zip(axes, row, strict=True)) for row in counted], list(counted.values())
+    try:
+        check_inner(program, {items: found for items, (found, _) in sets.items()}, sizes)
+    except BatchError:
+        check_inner(program, items_of(program, batch, side), sizes)  # says which item it is, of all
+        raise
+    known = dict(sizes)
+    none: tuple[list[Item], list[int]] = [], []
     for row in program.statistics:
-        values = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
-        known[row["name"]] = sum(values) if row["kind"] == "sum" else max(values, default=0)
+        distinct, counts = sets.get(row["items"], none)
+        values = list(_values(program, row["formula"], known, distinct))
+        known[row["name"]] = sum(map(mul, values, counts)) if row["kind"] == "sum" else max(values, default=0)
     found = []
     for row in (program.moments[place] for place in places):
         if row["items"] == ONCE:
-            found.append(value(row["formula"], known))
-        else:
-            counted = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
-            for item, one in zip(sets.get(row["items"], ()), counted, strict=True):
-                if not isinstance(one, int):
-                    raise BatchError(f"{NO_DIVISION}: {described(item, _owners(program, row['items']))}")
-            found.append(sum(counted))
+            found.append(program.formulas.settled(row["formula"], known))
+            continue
+        distinct, counts = sets.get(row["items"], none)
+        values = list(_values(program, row["formula"], known, distinct))
+        for item in (item for item, one in zip(distinct, values, strict=True) if not isinstance(one, int)):
+            raise BatchError(f"{NO_DIVISION}: {described(item, _owners(program, row['items']))}")
+        found.append(sum(map(mul, values, counts)))
     return tuple(found)
+
+
+def _values(program: Stored, formula: int, known: Mapping[str, Any], items: Sequence[Item]) -> Iterator[Any]:
+    """A formula of each item, beside what is ``known``."""
+    names = dict(known)
+    for item in items:
+        names.update(item)
+        yield program.formulas.settled(formula, names)
