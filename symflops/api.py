@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from symflops.build.build import build
-from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page
+from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page, shipped
 from symflops.compiler import AS_DERIVED, Builder, Compiled, Goal, Memo, Request, RequestFields, Step, compile_spec
 from symflops.diagnostics.findings import Source, SpecError, did_you_mean
 from symflops.emit.closed_forms import Derived
@@ -28,6 +29,7 @@ from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.shown import html_table
 from symflops.specialise.assumed import Known, known_of
+from symflops.specialise.misfit import about_config
 
 REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
 AnyRegime = str | Path | Regime
@@ -236,9 +238,15 @@ class Model:
         that the config says.
         """
         known = self.known(config, assume, numeric)
-        program = known.of(self.program([regime], [convention], known.config)) if assume or numeric else None
-        program = program or self.program([regime], [convention], config)
+        with self.about_config(known.config):
+            program = known.of(self.program([regime], [convention], known.config)) if assume or numeric else None
+            program = program or self.program([regime], [convention], config)
         return Derived(program, program.cases[0])
+
+    def about_config(self, config: Any) -> AbstractContextManager[None]:
+        """Report what a config causes in a shipped spec as a mistake of the config; the author of a spec sees its place."""
+        own = self.file.root.resolve() == shipped("specs").resolve()
+        return about_config(self.spec, config, lambda given: self.graph(given)) if own else nullcontext()
 
     def known(
         self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False

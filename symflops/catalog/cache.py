@@ -118,7 +118,8 @@ def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], ob
     from symflops.model.serialise import document_of, text_of
 
     model = load(entries.file)
-    program = program_in(model.required(Goal.PROGRAM, [entries.regime], [entries.convention], config))
+    with model.about_config(config):
+        program = program_in(model.required(Goal.PROGRAM, [entries.regime], [entries.convention], config))
     if program.fixed:
         program = replace(program, variant=structure_name(model.spec, program.fixed))
     document = document_of(program)
