@@ -46,10 +46,13 @@ HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")  # a locale without UTF-8 cannot say every formula
+    from symflops.cli.streams import Streams
+
+    with Streams():
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _main(words: list[str]) -> int:
     traceback = "--traceback" in words
     words = [word for word in words if word != "--traceback"]
     if not words or words[0] in ("-h", "--help"):
@@ -79,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if traceback:
             raise
         told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
-        print(f"symflops {words[0]}: internal fault, please report it ({told}); --traceback shows where", file=sys.stderr)
+        say(f"symflops {words[0]}: internal fault, please report it ({told}); --traceback shows where")
         return 3
 
 
@@ -109,7 +112,7 @@ def _run(name: str, words: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except SymflopsError as error:
-        print(error if error.exit_code == 1 else f"symflops {name}: {error}", file=sys.stderr)
+        say(str(error) if error.exit_code == 1 else f"symflops {name}: {error}")
         return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
@@ -117,8 +120,16 @@ def _run(name: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        print(f"symflops {name}: {_told(error)}", file=sys.stderr)
+        say(f"symflops {name}: {_told(error)}")
         return 2
+
+
+def say(text: str) -> None:
+    """Print a message; one that cannot be printed changes no exit code."""
+    import contextlib
+
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _told(error: OSError) -> str:

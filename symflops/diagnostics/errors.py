@@ -12,6 +12,47 @@ class SymflopsError(Exception):
 
     exit_code = 2
 
+    def __str__(self) -> str:
+        return shown(super().__str__())
+
+
+KEPT = "\t\u00a0\u2009\u202f"
+"""Characters that are shown as they are, though they are not printable to Python: a tab, and spaces that do not break."""
+LONGEST_LINE, BEGINNING = 1_200, 800
+"""Of a longer line of a message, its beginning and its end are shown."""
+
+
+def shown(text: str, most: int = LONGEST_LINE) -> str:
+    r"""Text with words of a user in it, as it is shown: control characters as escapes, and long lines without their middle.
+
+    >>> shown("a key \x1b[31m of a config")
+    'a key \\x1b[31m of a config'
+    """
+    lines = text.split("\n")
+    if all(line.isprintable() and len(line) <= most for line in lines):
+        return text
+    return "\n".join([escaped(cut(line, most)) for line in lines])
+
+
+def cut(line: str, most: int) -> str:
+    """A line of at most ``most`` characters, with how many were left out of its middle."""
+    if len(line) <= most:
+        return line
+    ending = LONGEST_LINE - BEGINNING
+    left = len(line) - BEGINNING - ending
+    return f"{line[:BEGINNING]}... ({left:,} characters) ...{line[len(line) - ending :]}"
+
+
+def escaped(text: str) -> str:
+    r"""Text in which control characters, and others that a terminal obeys, are written as Python writes them.
+
+    >>> escaped("\x1b]0;title\x07 \u202e\ud800 é 文")
+    '\\x1b]0;title\\x07 \\u202e\\ud800 é 文'
+    """
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() or c in KEPT else c.encode("unicode_escape").decode() for c in text])
+
 
 LONGEST, MOST_KNOWN = 200, 1_000
 """Above so many characters, or so many names, nobody looks for similar ones: it takes too long."""

@@ -19,6 +19,8 @@ MOST_BYTES = 32 * 2**20
 MOST_DEPTH = 64
 PIECE = 2**20
 """What a file may hold, and how deep lists and mappings in it may nest."""
+PATIENCE = 5.0
+"""Seconds in which another process writes to a pipe."""
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
@@ -28,9 +30,13 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
         SymflopsError: the file cannot be read, or holds more than ``most`` bytes.
     """
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb", opener=opened) as file:
             pieces, left = [], most + 1
-            while left and (piece := file.read(min(left, PIECE))):  # one large read takes its memory whatever the file has
+            regular = is_regular(file.fileno())
+            while left and (regular or has_data(file.fileno())):
+                piece = file.read1(min(left, PIECE))  # one large read takes its memory whatever the file has
+                if not piece:
+                    break
                 pieces.append(piece)
                 left -= len(piece)
     except (OSError, ValueError) as error:
@@ -38,6 +44,44 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     if not left:
         raise SymflopsError(f"{path}: larger than {most:,} bytes")
     return b"".join(pieces)
+
+
+def opened(path: str, flags: int) -> int:
+    """Open a file to read; of a pipe, wait until there is something in it.
+
+    Raises:
+        OSError: it cannot be opened, or nothing comes.
+    """
+    import os
+
+    found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0)
+    try:
+        if not is_regular(found) and has_data(found):
+            os.set_blocking(found, True)
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def is_regular(file: int) -> bool:
+    """Whether an open file is one on a disk, or a folder: reading it does not wait for another process."""
+    import os
+
+    return os.name == "nt" or os.fstat(file).st_mode & 0o170000 in (0o100000, 0o040000)
+
+
+def has_data(file: int) -> bool:
+    """Wait until a pipe, or another device, has data or has ended.
+
+    Raises:
+        TimeoutError: neither within some seconds.
+    """
+    import select
+
+    if not select.select([file], [], [], PATIENCE)[0]:
+        raise TimeoutError(0, f"a pipe, and nothing came for {PATIENCE:g} seconds")
+    return True
 
 
 def what_counts(page: bytes) -> bytes:
@@ -53,7 +97,7 @@ def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) ->
         SymflopsError: as :func:`read_text`; or a line has more than ``longest`` characters.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8-sig", newline="", opener=opened) as file:
             while line := file.readline(longest + 1):
                 most -= len(line)
                 if len(line) > longest or most < 0:
