@@ -6,7 +6,7 @@ import os.path
 
 from symflops.catalog.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
 from symflops.catalog.configs import config_of, read_config, spec_of
-from symflops.diagnostics.errors import SymflopsError
+from symflops.diagnostics.errors import SymflopsError, shown
 from symflops.runtime import evidence
 from symflops.runtime.classes import class_in, class_name, without_pipeline
 from symflops.runtime.evidence import check_numbers, check_unread
@@ -188,7 +188,7 @@ def warn(text: str, level: int = 7) -> None:
     """Warn the caller of :func:`estimate` or :func:`estimator`, ``level`` calls above."""
     import warnings
 
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(shown(text), stacklevel=level)
 
 
 def estimate(

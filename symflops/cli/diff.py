@@ -21,7 +21,7 @@ from typing import Any
 
 from symflops.cli.arguments import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of
 from symflops.cli.estimate import batch_of
-from symflops.cli.terminal import scaled
+from symflops.cli.terminal import of_batch, scaled
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import unit_of
 
@@ -84,7 +84,7 @@ def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[st
         print(json.dumps(made | {"causes": [cause(one) for one in found.causes]}))
         return
     print(f"{told[0]} less {told[1]}, regime {args.regime}, convention {args.convention}")
-    print("\n".join(textwrap.wrap(f"batch {json.dumps(batch)}", WIDTH)))
+    print("\n".join(textwrap.wrap(of_batch(batch), WIDTH)))
     print("\n" + "\n".join(totals(found, unit_of(estimator))))
     print("\n" + "\n".join(formula(found)))
     print("\n" + "\n".join(causes(found, args.top)))

@@ -25,7 +25,7 @@ from symflops.cli.arguments import (
     argument,
     arguments_of,
 )  # fmt: skip
-from symflops.cli.terminal import columns, short, styled, width, wrapped
+from symflops.cli.terminal import columns, of_batch, short, styled, width, wrapped
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import NAMES
 
@@ -124,7 +124,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     unit, rows = NAMES[found["unit"]], shown(told, args)
     moments = ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items())
     head = [
-        f"regime {found['regime']}, convention {found['convention']}, batch {json.dumps(told.batch)}",
+        f"regime {found['regime']}, convention {found['convention']}, {of_batch(told.batch)}",
         f"moments {moments}",
         per_token(found, unit),
     ]

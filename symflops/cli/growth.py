@@ -18,7 +18,7 @@ from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.cli.estimate import batch_of
-from symflops.cli.terminal import scaled
+from symflops.cli.terminal import of_batch, scaled
 from symflops.runtime.units import unit_of
 
 BAR, WIDTH = 28, 80
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     unit = unit_of(subject.estimator)
     print(f"{subject.program.name}, regime {args.regime}, convention {args.convention}")
-    print("\n".join(textwrap.wrap(f"batch {json.dumps(batch)}", WIDTH)))
+    print("\n".join(textwrap.wrap(of_batch(batch), WIDTH)))
     print("\n" + "\n".join(crossings(overtakings)))
     print("\n" + "\n".join(table((*tokens, *sizes), unit)))
     print("\n" + "\n".join(plot(grown, over, unit)))

@@ -65,9 +65,9 @@ def _main(words: list[str]) -> int:
         print(f"symflops {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        import difflib
+        from symflops.diagnostics.errors import close_to
 
-        near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+        near = close_to(words[0], list(COMMANDS), 1, 0.6)
         hint = f"did you mean '{near[0]}'?" if near else "'symflops --help' lists the commands"
         print(f"symflops: there is no command '{words[0]}': {hint}", file=sys.stderr)
         return 2

@@ -56,7 +56,7 @@ class Streams:
     """While a command runs, its streams are open and show texts; afterwards they are as before."""
 
     def __enter__(self) -> None:
-        self.before = sys.stdout, sys.stderr
+        self.before = sys.stdin, sys.stdout, sys.stderr
         opened = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
         if opened:
             for _ in range(3):  # a file that is opened later must not take the number of a standard stream
@@ -72,4 +72,4 @@ class Streams:
         sys.stdout, sys.stderr = Shown(sys.stdout, False), Shown(sys.stderr, True)
 
     def __exit__(self, *_: object) -> None:
-        sys.stdout, sys.stderr = self.before
+        sys.stdin, sys.stdout, sys.stderr = self.before

@@ -7,9 +7,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
-NARROWEST = 40
+NARROWEST, LONGEST_BATCH = 40, 600
 STYLES = {"bold": "1", "dim": "2", "cyan": "36"}
 
 
@@ -45,6 +46,15 @@ def scaled(value: int) -> str:
 def short(value: int) -> str:
     """A number as :func:`scaled` writes it, without spaces around it."""
     return scaled(value).strip()
+
+
+def of_batch(batch: Mapping[str, Any]) -> str:
+    """A batch as text; of a long one, the beginning and the end."""
+    import json
+
+    from symflops.diagnostics.errors import cut
+
+    return f"batch {cut(json.dumps(batch), LONGEST_BATCH)}"
 
 
 def fitted(text: str, most: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class SymflopsError(Exception):
@@ -18,7 +18,7 @@ class SymflopsError(Exception):
 
 KEPT = "\t\u00a0\u2009\u202f"
 """Characters that are shown as they are, though they are not printable to Python: a tab, and spaces that do not break."""
-LONGEST_LINE, BEGINNING = 1_200, 800
+LONGEST_LINE = 1_200
 """Of a longer line of a message, its beginning and its end are shown."""
 
 
@@ -38,9 +38,9 @@ def cut(line: str, most: int) -> str:
     """A line of at most ``most`` characters, with how many were left out of its middle."""
     if len(line) <= most:
         return line
-    ending = LONGEST_LINE - BEGINNING
-    left = len(line) - BEGINNING - ending
-    return f"{line[:BEGINNING]}... ({left:,} characters) ...{line[len(line) - ending :]}"
+    ending = most // 3
+    left = len(line) - most
+    return f"{line[: most - ending]}... ({left:,} characters) ...{line[len(line) - ending :]}"
 
 
 def escaped(text: str) -> str:
@@ -60,13 +60,18 @@ LONGEST, MOST_KNOWN = 200, 1_000
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """A hint that names up to three of ``known`` close to ``name``, or ``otherwise``."""
-    import difflib
-
     length = len(name)
     alike = {one for one in known if 2 * min(length, len(one)) >= 0.6 * (length + len(one))} if length <= LONGEST else ()
     likely = sorted(alike, key=lambda one: (-_shared(name, one) - _shared(name[::-1], one[::-1]), one))
-    near = difflib.get_close_matches(name, likely[:MOST_KNOWN], n=3, cutoff=0.6)
+    near = close_to(name, likely[:MOST_KNOWN], 3, 0.6)
     return f"did you mean {' or '.join(repr(match) for match in near)}?" if near else otherwise
+
+
+def close_to(name: str, known: Sequence[str], most: int, cutoff: float) -> list[str]:
+    """Those of ``known`` that are as alike to ``name`` as ``cutoff``, as :mod:`difflib` measures it, the nearest first."""
+    import difflib
+
+    return difflib.get_close_matches(name, known, n=most, cutoff=cutoff) if len(name) <= LONGEST else []
 
 
 def _shared(one: str, other: str) -> int:

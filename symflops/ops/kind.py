@@ -143,7 +143,7 @@ class Call:
 
     def number(self, field: str) -> Expr:
         """The number in ``field``; a size that may be null counts as given."""
-        value = plain(self.fields[field])
+        value = plain(self.fields.get(field))
         if isinstance(value, Truth):
             return value.expr
         if not isinstance(value, Expr):
@@ -152,7 +152,7 @@ class Call:
 
     def truth(self, field: str) -> Truth:
         """The condition in ``field``."""
-        value = self.fields[field]
+        value = self.fields.get(field)
         if isinstance(value, Expr) and value in (0, 1):
             return YES if value == 1 else NO
         if not isinstance(value, Truth):
@@ -163,7 +163,7 @@ class Call:
         """The list of numbers in ``field``; a single number is a list of one."""
         if field in self._lists:
             return self._lists[field]
-        value = self.fields[field]
+        value = self.fields.get(field)
         if isinstance(value, Setting) and value.kind == "list":
             self._refuse_list(value)
         items = tuple(plain(item) for item in (value if isinstance(value, tuple) else (value,)))

@@ -36,6 +36,9 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
     return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
 
 
+PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
     """A config object as dicts and lists, whatever library made it; other values as they are.
 
@@ -61,7 +64,9 @@ def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
         raise ConfigError(f"the config of {type(value).__name__} cannot be read: {type(error).__name__}: {error}") from error
     if found is not None:
         return found
-    return [as_json(item, around) for item in value] if is_listed(value) else value
+    if not is_listed(value):
+        return value
+    return list(value) if PLAIN.issuperset(map(type, value)) else [as_json(item, around) for item in value]
 
 
 def is_listed(value: Any) -> bool:

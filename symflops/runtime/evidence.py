@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.diagnostics.errors import close_to, cut
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.classes import NAMING, class_name, named_classes
 from symflops.runtime.config import as_read, look_up
@@ -18,6 +19,8 @@ PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
 """The grades of an answer, the strongest first."""
 
 LIBRARIES = ("transformers.", "diffusers.", "torch.")
+LONGEST_KEY = 60
+"""Of a longer key, its beginning and its end are shown."""
 ALIKE, SHORT = 0.88, 4
 """How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` has 0.91."""
 
@@ -261,11 +264,9 @@ def misspelt(given: str, known: str) -> bool:
 
 def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
     """The key of the same inner config whose last word is the most alike; empty if none is as alike as ``cutoff``."""
-    import difflib
-
     place, _, word = path.rpartition(".")
     beside = [key.rpartition(".")[2] for key in keys if key.rpartition(".")[0] == place]
-    found = difflib.get_close_matches(word, beside, n=1, cutoff=cutoff)
+    found = close_to(word, beside, 1, cutoff)
     return ".".join(filter(None, (place, *found))) if found else ""
 
 
@@ -289,4 +290,4 @@ def summary(found: Mapping[str, Any]) -> list[str]:
 
 def shortened(names: list[str], most: int = 4) -> str:
     """The first few of some names."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    return ", ".join(cut(name, LONGEST_KEY) for name in names[:most]) + (", ..." if len(names) > most else "")
