@@ -25,6 +25,7 @@ from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec, VariantSpec
 from symflops.records.census import carried
+from symflops.records.verified import catalogued, measured_rules
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.shown import html_table
@@ -122,6 +123,7 @@ class Model:
             "sizes": sizes,
             "build": self.builder,
             "census": self.census,
+            "measured": measured_rules(),
             **more,
         }
         request = Request(goal, steps, counted, config=config, **fields)
@@ -265,7 +267,9 @@ class Model:
         convention: AnyConvention = "symflops",
     ) -> InterpretedEstimator:
         """An estimator for one config: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
-        return self.derive(regime, convention, config).estimator(config)
+        found = self.derive(regime, convention, config).estimator(config)
+        found.measured = catalogued(self.file)
+        return found
 
     def _repr_html_(self) -> str:
         """What notebooks show: the sizes, with what they mean and where a config has them."""

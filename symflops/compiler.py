@@ -24,6 +24,7 @@ from typing import Any, TypedDict, TypeVar
 from symflops.build.build import build
 from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
+from symflops.derive.rules import unmeasured
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import emit
 from symflops.emit.page.against import Against
@@ -80,6 +81,7 @@ class Request:
         verified: The records that pages show.
         against: What pages show of the model beside its baseline.
         census: What is known of the fields of the classes' configs.
+        measured: The operator kinds on which each rule of a regime was measured; None says nothing of it.
         forms: Whether the program has closed forms; estimators need none.
         build: The build stage; another one builds unfinished specs as far as they go.
     """
@@ -96,6 +98,7 @@ class Request:
     verified: tuple[Verification, ...] = ()
     against: Against | None = None
     census: Mapping[str, Any] | None = None
+    measured: Mapping[str, Sequence[str]] | None = None
     forms: bool = True
     build: Builder = build
 
@@ -111,6 +114,7 @@ class RequestFields(TypedDict, total=False):
     verified: tuple[Verification, ...]
     against: Against | None
     census: Mapping[str, Any] | None
+    measured: Mapping[str, Sequence[str]] | None
     forms: bool
     build: Builder
 
@@ -205,10 +209,18 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
     census = _census_of(spec, request.census)
     demanded = (*program.requirements, *least(program.fields, census or {}))
     program = replace(program, variant=request.structure if program.fixed else "", census=census, requirements=demanded)
+    if request.measured is not None:
+        program = _judged(program, made.derivations, request.measured)
     if request.goal is not Goal.TEXTS:
         return replace(made, program=program)
     texts = emit(program, request.version, request.verified, request.targets, request.shown, request.against)
     return replace(made, program=program, texts=texts)
+
+
+def _judged(program: Program, derivations: Sequence[Derivation], measured: Mapping[str, Sequence[str]]) -> Program:
+    """The program, each of whose regimes says which of its rules was not measured on an operator of the model."""
+    pairs = zip(program.regimes, derivations, strict=True)
+    return replace(program, regimes=tuple(replace(row, unmeasured=unmeasured(one.rules, measured)) for row, one in pairs))
 
 
 def _graph(

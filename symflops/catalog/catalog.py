@@ -111,6 +111,14 @@ class Catalog:
             raise SymflopsError(f"{path} is damaged: install symflops again") from None
         return {name: models for name, models in found.items() if name in self.specs}
 
+    def measured(self, name: str) -> Mapping[str, Any]:
+        """What is known of a spec's records, as :func:`symflops.records.verified.catalogued` says it."""
+        if self.shipped or not os.path.isfile(self.file(name).root / "verified.json"):
+            return self.specs[name]
+        from symflops.records.verified import catalogued
+
+        return catalogued(self.file(name))
+
     def module(self, name: str, variant: str = "") -> Any:
         """The generated module of a shipped spec, or of one of its variants."""
         import importlib

@@ -105,7 +105,7 @@ def interpreted(
     if strict:
         check_unread(model.stored, config, strict)
     told(model.stored.document, model.unread, tell)
-    model.records = records_of(catalog, name, model)
+    model.measured = catalog.measured(name)
     return model
 
 
@@ -114,11 +114,6 @@ def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> lis
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     _, program = catalog.of_structure(name, config)
     return list(evidence.left_to_class(Stored(program), config)) if program else []
-
-
-def records_of(catalog: Catalog, name: str, model: InterpretedEstimator) -> int:
-    """How many measured records of its class an estimator equals."""
-    return int(catalog.specs[name].get("records", {}).get(model.evidence["class"], 0))
 
 
 def told(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:

@@ -14,6 +14,7 @@ import sys
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of
 from symflops.cli.terminal import scaled
 from symflops.diagnostics.errors import SymflopsError
+from symflops.runtime.evidence import grade_of
 from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.system.reading import parse_json, read_json
 
@@ -82,13 +83,12 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     model = lookup.interpreted(catalog, name, config, args.regime, rules_of(args), tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
-    found = lookup.result(model, batch)
     if args.prove:
-        from symflops.live.proof import PROVEN, proof
+        from symflops.live.proof import proof
 
         tell(proof(catalog, name, config))
-        found["evidence"] = {**found["evidence"], "grade": PROVEN}
-    return found
+        model.proven = True
+    return lookup.result(model, batch)
 
 
 def rules_of(args: argparse.Namespace) -> Any:
@@ -132,4 +132,5 @@ def table(found: dict[str, Any]) -> str:
         lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")
         lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
     lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
+    lines.append(f"  grade                  {grade_of(found['evidence'])}")
     return "\n".join(lines)

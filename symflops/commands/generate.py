@@ -27,8 +27,7 @@ from symflops.emit.python.module import fixed_sizes, render
 from symflops.questions.baseline import against, sources_of
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
-from symflops.records.verified import all_verifications, verifications
-from symflops.runtime.classes import class_name
+from symflops.records.verified import all_verifications, catalogued, verifications
 from symflops.system.digests import digest
 from symflops.system.files import write
 from symflops.system.reading import read_bytes, read_own
@@ -119,7 +118,7 @@ def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
         "structures": {structure.variant: fixed_sizes(structure) for structure in programs if structure.fixed},
         "keys": sorted({key.partition(".")[0] for size in model.spec.sizes for key in size.keys}),
-        "records": {class_name(found.reference): len(found.cases) for found in verifications(file)},
+        **catalogued(file),
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources, verified_digest(file))

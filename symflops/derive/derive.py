@@ -27,6 +27,7 @@ from symflops.derive.parameter_copies import Copies
 from symflops.derive.recompute import is_inside, recomputed
 from symflops.derive.reentrant import reentrant
 from symflops.derive.regime_checks import check_patterns, check_size
+from symflops.derive.rules import rules_of
 from symflops.derive.token_loops import spread
 from symflops.model.contraction import Contraction
 from symflops.model.derivation import DEAD_END, Derivation, Gradient, Work
@@ -68,16 +69,17 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
         works = tuple(part for work in works for part in spread(work, lengths))
         tokens = decoded_tokens(works)
         works = decoded(works, regime.decode, regime.name)
-    return Derivation(graph, written, works, tally.copies.counts(), tokens)
+    parameters = tally.copies.counts()
+    return Derivation(graph, written, works, parameters, tokens, rules_of(graph, regime, parameters))
 
 
 def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
-    """A step of several phases as one derivation: the work of all, the parameters of the first."""
+    """A step of several phases as one derivation: the work and the rules of all, the parameters of the first."""
     (first, times), *others = phases
     if not others and times == 1:
         return first
     works = [_passes(work, Passes(forward=times)) for derivation, times in phases for work in derivation.work]
-    return replace(first, work=tuple(works))
+    return replace(first, work=tuple(works), rules=tuple(rule for derivation, _ in phases for rule in derivation.rules))
 
 
 def _passes(work: Work, passes: Passes) -> Work:

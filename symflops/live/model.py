@@ -213,6 +213,7 @@ class Awaited:
         stored = Stored(document)
         regime, convention = next(iter(stored.regimes)), stored.conventions[0]
         found = InterpretedEstimator(document, self.live.config, regime=regime, convention=convention)
+        found.measured = self.live.catalog.measured(self.live.name)
         return self.live.accounted(found, self.whole, self.check)
 
 

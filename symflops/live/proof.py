@@ -65,12 +65,13 @@ def estimate(
     """
     given = lookup.config_of(config)
     catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given, lenient)
-    found = lookup.result(lookup.interpreted(catalog, name, given, regime, convention, strict=strict), batch)
-    for note in found["notes"]:
-        lookup.warn(note, 3)
+    model = lookup.interpreted(catalog, name, given, regime, convention, strict=strict)
     if prove:
         proof(catalog, name, given)
-        found["evidence"] = {**found["evidence"], "grade": PROVEN}
+        model.proven = True
+    found = lookup.result(model, batch)
+    for note in found["notes"]:
+        lookup.warn(note, 3)
     return found
 
 

@@ -58,13 +58,18 @@ class ParameterCount:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths generated token by token."""
+    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths generated token by token.
+
+    ``rules`` are those by which the regime differs from a step in which everything trains, each with the operator kinds that it
+    acts on (:mod:`symflops.derive.rules`).
+    """
 
     graph: Graph
     regime: Regime
     work: tuple[Work, ...]
     parameters: tuple[ParameterCount, ...]
     decodes: frozenset[Symbol] = frozenset()
+    rules: tuple[tuple[str, frozenset[str]], ...] = ()
 
     def __repr__(self) -> str:
         return f"Derivation('{self.graph.name}', regime='{self.regime.name}', contractions={len(self.work)})"

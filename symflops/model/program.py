@@ -120,10 +120,9 @@ class Tensor:
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
     """The work of one regime, its tensors (adapters among them), which of them train, what is recomputed, the parameters that
-    one token goes through (``active``, None if unknown), the ``tokens`` of a batch in multiples of moments, and the sizes of
-    parts that are ``left_out``.
-
-    ``lines`` are the work of all conventions but those that count other work: ``own`` has theirs, by name.
+    one token goes through (``active``, None if unknown), the ``tokens`` of a batch in multiples of moments, the sizes of parts
+    that are ``left_out``, and a rule of the regime that was ``unmeasured`` on an operator of the model. ``lines`` are the work
+    of all conventions but those that count other work: ``own`` has theirs, by name.
     """
 
     name: str
@@ -138,6 +137,7 @@ class RegimeLines:
     tokens: tuple[tuple[int, Formula], ...] = ()
     left_out: tuple[Field, ...] = ()
     own: tuple[tuple[str, tuple[Line, ...]], ...] = ()
+    unmeasured: str = ""
 
     def under(self, convention: str) -> tuple[Line, ...]:
         """The lines of a convention."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from symflops.catalog.library import SpecFile
+from symflops.catalog.library import SpecFile, shipped
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.inexact import known_inexact
 from symflops.records.published import published
-from symflops.system.reading import parse_json, read_text
+from symflops.runtime.classes import class_name
+from symflops.system.reading import parse_json, read_json, read_text
 
-FILE = "verified.json"
+FILE, RULES = "verified.json", "measured.json"
 
 
 def verifications(file: SpecFile) -> tuple[Verification, ...]:
@@ -39,6 +40,25 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
         )
         for found in all_verifications(file.root).get(file.name, ())
     )
+
+
+def catalogued(file: SpecFile) -> dict[str, Any]:
+    """What a catalog says of a spec's records: how many of each class are exact, and why those known to be inexact are not.
+
+    Raises:
+        SymflopsError: as :func:`all_verifications`.
+    """
+    found = all_verifications(file.root).get(file.name, ())
+    reasons = [known.reason.partition(";")[0] for one in found for _, known in one.inexact]
+    counts = {"records": {class_name(one.reference): len(one.cases) for one in found}}
+    return {**counts, "inexact": reasons[0]} if reasons else counts
+
+
+@cache
+def measured_rules() -> Mapping[str, Sequence[str]]:
+    """The operator kinds on which each rule of a regime was measured, from ``measured.json`` beside the shipped specs."""
+    found: Mapping[str, Sequence[str]] = read_json(str(shipped("specs") / RULES))["rules"]
+    return found
 
 
 def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:

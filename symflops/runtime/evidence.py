@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from symflops.diagnostics.errors import close_to, cut
 from symflops.model.evaluate import ConfigError
+from symflops.model.format import line_of
 from symflops.runtime.classes import NAMING, class_name, named_classes
 from symflops.runtime.config import as_read, look_up
 from symflops.runtime.sizes import sizes_of
@@ -56,45 +57,81 @@ FACTOR = 2
 """A number with a point below it is a rate or a factor, and no size."""
 
 
-def evidence(program: Stored, config: Mapping[str, Any], records: int = 0, proven: bool = False) -> dict[str, Any]:
-    """What an estimate of ``config`` rests on.
+def evidence(model: Any) -> dict[str, Any]:
+    """What an estimate rests on.
 
     Args:
-        program: The program that was evaluated.
-        config: The config as it was given.
-        records: How many measured records of the class the derivation equals.
-        proven: Whether the real class was built and agrees in every parameter.
+        model: The estimator. Its ``measured`` is what the catalog says of the spec's records: how many of each class are exact,
+            and why others are ``inexact``. It is ``proven`` if the real class was built and agrees in every parameter.
 
     Returns:
         ``grade``; the ``class``, and ``named_by``, the field that names it (None for the spec's first class); the keys that
         were ``read``; those that were absent and ``defaulted``; those that are ``unread`` because neither the spec nor the
-        class knows them; the ``census`` of the class as counts of its fields (None without one); and ``records``.
+        class knows them; the ``census`` of the class as counts of its fields (None without one); how many ``records`` of the
+        class are exact; ``why`` the grade is no higher, or what was not measured all the same; and the ``exception`` that the
+        convention makes for the class.
     """
-    document, found = program.document, as_read(program.document, config)
+    document, found = model.stored.document, as_read(model.stored.document, model.config)
     references = document["references"]
     field, name = next(named_classes(found), (None, ""))
     if not name and found.get("model_type") in document["model_types"]:
         field = "model_type"
-    census = census_of(document, name)
-    library = any(reference.startswith(LIBRARIES) for reference in references)
-    read, defaulted = [], []
-    for row in document["fields"]:
-        given = next((key for key in row["keys"] if look_up(found, [key]) is not None), None)
-        if given is None:
-            defaulted.append(row["keys"][0])
-        else:
-            read.append(given)
-    grade = PROVEN if proven else MEASURED if library and census is not None else AS_SPECIFIED
-    return {
-        "grade": grade,
-        "class": name or (class_name(references[0]) if references else None),
+    census, kind = census_of(document, name), name or (class_name(references[0]) if references else None)
+    keys = [row["keys"] for row in document["fields"]]
+    given = [next((key for key in names if look_up(found, [key]) is not None), "") for names in keys]
+    told = {
+        "class": kind,
         "named_by": field,
-        "read": read,
-        "defaulted": defaulted,
-        "unread": [path for path, _ in unread(program, found)],
+        "read": list(filter(None, given)),
+        "defaulted": [names[0] for names, key in zip(keys, given, strict=True) if not key],
+        "unread": [path for path, _ in unread(model.stored, found)],
         "census": None if census is None else {kind: len(census.get(kind, ())) for kind in ("described", "free", "guarded")},
-        "records": records,
+        "records": model.measured.get("records", {}).get(kind, 0),
     }
+    grade, why = graded(model, told)
+    return {"grade": grade, **told, "why": why or unseen(model), "exception": model.exception or None}
+
+
+def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
+    """The grade of an estimate, and why it is no higher.
+
+    A class is measured by its records, and a regime by its rules (:mod:`symflops.derive.rules`). A class whose parameters agree
+    needs no records; but no proof runs what a regime does to it.
+    """
+    kind, names_no_class = told["class"], told["named_by"] in (None, "model_type")
+    why = next(filter(None, [model.stored.regimes[model.regime].get("unmeasured", ""), *inexact(model.measured)]), "")
+    if why or model.proven:
+        return (AS_SPECIFIED, why) if why else (PROVEN, "")
+    if not any(reference.startswith(LIBRARIES) for reference in model.stored.document["references"]):
+        why = "the spec names no class of a library"
+    elif not told["records"]:
+        why = f"{kind} has no record"
+    elif told["census"] is None:
+        why = f"the fields of {kind} have no census"
+    elif told["unread"] and names_no_class:  # a class that is named ignores what it does not know
+        why = f"nothing reads the config's {shortened(told['unread'])}"
+    return (AS_SPECIFIED, why) if why else (MEASURED, "")
+
+
+def inexact(measured: Mapping[str, Any]) -> list[str]:
+    """A line that says why not every record of a spec is exact, if that is so."""
+    return [f"not every record is exact: {measured['inexact']}"] if measured.get("inexact") else []
+
+
+def unseen(model: Any) -> str:
+    """The part of an estimate that PyTorch's counter, which measured the rest, does not see; empty if there is none."""
+    stored, convention = model.stored, model.convention
+    document, useful = stored.document, stored.of_convention("pairs", convention) == "useful"
+    if convention in dict(stored.regimes[model.regime].get("own", ())):
+        return f"the rules of convention '{convention}' are its own"
+    lines = (line_of(document, document["all_lines"][place]) for place in stored.lines(model.regime, convention))
+    work = [document["work"][line[1]] for line in lines]
+    amounts = (document["all_amounts"][row["amount"]] for row in work)
+    if useful and any(amount["useful"] != amount["executed"] for amount in amounts):
+        return "which pairs a mask leaves is the spec's word"
+    missed = sorted({row["operator"] for row in work if not row.get("seen", True)})
+    told = missed and stored.of_convention("unseen", convention)
+    return f"PyTorch's counter does not see all of {', '.join(missed)}" if told else ""
 
 
 def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
@@ -270,6 +307,11 @@ def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
     return ".".join(filter(None, (place, *found))) if found else ""
 
 
+def grade_of(found: Mapping[str, Any]) -> str:
+    """The grade of evidence and its reason, for people."""
+    return f"{found['grade']} ({found['why']})" if found["why"] else str(found["grade"])
+
+
 def summary(found: Mapping[str, Any]) -> list[str]:
     """Evidence in two lines, for people."""
     kind = found["class"] or "no library class"
@@ -278,7 +320,7 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     counts = "no census"
     if census:
         counts = "census: {described} fields described, {free} without effect, {guarded} guarded".format_map(census)
-    first = f"evidence: {found['grade']}; {kind} ({by}); {found['records']} measured records; {counts}"
+    first = f"evidence: {grade_of(found)}; {kind} ({by}); {found['records']} measured records; {counts}"
     rest = [f"{len(found['read'])} fields read", f"{len(found['defaulted'])} by default"]
     if found["defaulted"]:
         rest[-1] += f" ({shortened(found['defaulted'])})"

@@ -15,7 +15,7 @@ from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
 from symflops.runtime.contraction_line import Line
-from symflops.runtime.evidence import check_unread, evidence, left_to_class
+from symflops.runtime.evidence import check_unread, evidence, inexact, left_to_class
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.left_out import parts_left_out
@@ -46,7 +46,7 @@ class InterpretedEstimator:
         SymflopsError: no such regime or convention, or a config that does not fit.
     """
 
-    account = ""  # how the parameters compare with those of a live module
+    account, proven = "", False  # how the parameters compare with a live module's, and whether they are the real class's
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class InterpretedEstimator:
 
     def _read(self, stored: Stored, config: Mapping[str, Any], regime: str, convention: str) -> None:
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
-        self.records, self.proven = 0, False
+        self.measured: Mapping[str, Any] = {}
         self.unread = check_unread(stored, config)
         stored.check(regime, convention)
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
@@ -111,7 +111,7 @@ class InterpretedEstimator:
     @property
     def evidence(self) -> dict[str, Any]:
         """What an estimate rests on; see :func:`symflops.runtime.evidence.evidence`."""
-        return evidence(self.stored, self.config, self.records, self.proven) | {"exception": self.exception or None}
+        return evidence(self)
 
     @property
     def program(self) -> Program:
@@ -196,7 +196,7 @@ class InterpretedEstimator:
         found += [*left_to_class(self.stored, self.config), *parts_left_out(self.stored, self.regime, self.config, self.sizes)]
         if self.exception:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
-        return found
+        return [*found, *inexact(self.measured)]
 
     def per_item(self, **batch: Any) -> dict[str, list[int]]:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.

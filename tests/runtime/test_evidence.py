@@ -18,7 +18,7 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.evidence import AS_SPECIFIED, EVERYWHERE, summary
 from symflops.witness.records import read_records
 
-KEYS = ["grade", "class", "named_by", "read", "defaulted", "unread", "census", "records", "exception"]
+KEYS = ["grade", "class", "named_by", "read", "defaulted", "unread", "census", "records", "why", "exception"]
 SMALL = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
 
 
@@ -65,6 +65,7 @@ def test_a_spec_of_no_library_class_is_as_specified(tmp_path: Path) -> None:
     )
     found = load(path).estimator({"width": 8, "colour": 3}).evidence
     assert found["grade"] == AS_SPECIFIED and found["class"] is None and found["unread"] == ["colour"]
+    assert found["why"] == "the spec names no class of a library"
     assert all(len(line) < 200 for line in summary(found))
 
 
@@ -82,6 +83,7 @@ def test_a_misspelt_field_is_refused_wherever_a_config_is_read(key: str) -> None
 def test_a_key_beside_the_one_it_resembles_is_told_and_not_refused() -> None:
     found = load("llama").estimator({"hidden_size": 64, "hidden_sise": 3})
     assert found.evidence["unread"] == ["hidden_sise"]
+    assert (found.evidence["grade"], found.evidence["why"]) == (AS_SPECIFIED, "nothing reads the config's hidden_sise")
     assert found.unread == ["nothing reads the config's 'hidden_sise'; there is 'hidden_size'"]
 
 
