@@ -57,15 +57,14 @@ class Streams:
 
     def __enter__(self) -> None:
         self.before = sys.stdin, sys.stdout, sys.stderr
-        opened = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
-        if opened:
-            for _ in range(3):  # a file that is opened later must not take the number of a standard stream
-                number = os.open(os.devnull, os.O_RDWR)
-                if number > 2:
-                    os.close(number)
-                    break
-        for name in opened:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123
+        closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+        if closed:
+            null = os.open(os.devnull, os.O_RDWR)
+            while null <= 2:  # a file that is opened later must not take the number of a standard stream
+                null = os.dup(null)
+            for name in closed:
+                setattr(sys, name, os.fdopen(os.dup(null), "r" if name == "stdin" else "w", encoding="utf-8"))
+            os.close(null)
         for stream in (sys.stdout, sys.stderr):
             if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
                 stream.reconfigure(encoding="utf-8")  # a locale without UTF-8 cannot say every formula

@@ -19,6 +19,7 @@ REASONS = {
     ("cli/draft.py", "report"): "parses a text that was printed just now",
     ("draft/prove/census.py", "entry_of"): "copies what is in memory",
     ("cli/main.py", "_told"): "opens the null device",
+    ("cli/streams.py", "__enter__"): "opens the null device",
     ("commands/new.py", "spec_text"): "parses a text that was read with a limit",
     ("cli/mfu.py", "summed"): "parses a text that was read with a limit",
     ("cli/generate.py", "causes"): "parses a text that was printed just now",
