@@ -9,10 +9,10 @@ from symflops.catalog.configs import config_of, read_config, spec_of
 from symflops.diagnostics.errors import SymflopsError, shown
 from symflops.runtime import evidence
 from symflops.runtime.classes import class_in, class_name, without_pipeline
-from symflops.runtime.evidence import check_numbers, check_unread
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import per_token, tokens_of
 from symflops.runtime.stored import Stored
+from symflops.runtime.unread import check_numbers, check_unread
 from symflops.system.reading import read_bytes, what_counts
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symflops.diagnostics.errors import did_you_mean
 from symflops.runtime.classes import class_name, listed
-from symflops.runtime.evidence import EVERYWHERE
+from symflops.runtime.unread import EVERYWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, A
 
     from symflops.api import load
     from symflops.catalog.lookup import result
-    from symflops.runtime.evidence import check_unread
+    from symflops.runtime.unread import check_unread
 
     model = load(args.spec).estimator(config, args.regime, rules_of(args))
     for line in check_unread(model.stored, config, args.strict):

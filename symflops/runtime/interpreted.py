@@ -15,7 +15,7 @@ from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
 from symflops.runtime.contraction_line import Line
-from symflops.runtime.evidence import check_unread, evidence, inexact, left_to_class
+from symflops.runtime.evidence import evidence, inexact, left_to_class
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.left_out import parts_left_out
@@ -25,6 +25,7 @@ from symflops.runtime.per_token import active_of
 from symflops.runtime.shown import markdown_of
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, plain, stored_of
+from symflops.runtime.unread import check_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from symflops.catalog.lookup import by_config, estimate, interpreted
 from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.classes import class_name
-from symflops.runtime.evidence import is_id, is_limit
+from symflops.runtime.unread import is_id, is_limit
 from tests.sampling import sampled
 
 SPECS = next(catalog for catalog in catalogs() if catalog.shipped).specs

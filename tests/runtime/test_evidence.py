@@ -15,7 +15,8 @@ from symflops.api import load
 from symflops.catalog.lookup import by_config, estimator
 from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.evidence import AS_SPECIFIED, EVERYWHERE, summary
+from symflops.runtime.evidence import AS_SPECIFIED, summary
+from symflops.runtime.unread import EVERYWHERE
 from symflops.witness.records import read_records
 
 KEYS = ["grade", "class", "named_by", "read", "defaulted", "unread", "census", "records", "why", "exception"]
