@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,10 @@ def measured_in(model: Model, row: int, name: str, regime: Regime) -> dict[str, 
     """The record of a case under a regime that a bench puts on the real class; its modules are not compared."""
     bench = Bench(model, cases_of(model.file)[row])
     choice = choice_of(regime, bench)
+    hooks = [bench.real.get_submodule(path).register_forward_hook(lambda _, __, result: result.requires_grad_()) for path in regime.force_grad]
     trainable, forward, backward = bench.measured(choice)
+    for hook in hooks:
+        hook.remove()
     tensors: Counter[str] = Counter()
     with adapted(bench.real, choice.targets, choice.rank):
         for path, tensor in bench.real.named_parameters():
@@ -88,6 +91,7 @@ def measured_in(model: Model, row: int, name: str, regime: Regime) -> dict[str, 
     reference = reference_of(model, bench.case)
     package, kind = package_of(reference), reference.rpartition(".")[2]
     words = {"train": list(regime.train), "freeze": list(regime.freeze), "recompute": regime.recompute and asdict(regime.recompute)}
+    words["force_grad"] = list(regime.force_grad)
     words["adapters"] = [{"kind": "lora", "rank": one.rank, "targets": list(one.targets), "names": "plain"} for one in regime.adapters]
     return {
         "id": f"{package}/{kind}/{row}-{name}", "package": package, "version": str(needed(package).__version__),
@@ -102,7 +106,7 @@ def measured_in(model: Model, row: int, name: str, regime: Regime) -> dict[str, 
 def regimes_of(bench: Bench, groups: tuple[str, ...]) -> dict[str, Regime]:
     """The regimes that a model is measured under: frozen tensors, adapters of some linears, groups recomputed in three ways.
 
-    Without ``groups`` they are the items of its lists, else its outermost modules.
+    Of a model with an input embedding, adapters are measured a second time, with a gradient of the embedded tokens. Without ``groups`` they are the items of its lists, else its outermost modules.
     """
     names = [name.split(".") for name, _ in bench.real.named_parameters()]
     ends = list(dict.fromkeys(".".join(["*", *words[-2:]] if len(words) > 2 else words) for words in names))
@@ -112,7 +116,9 @@ def regimes_of(bench: Bench, groups: tuple[str, ...]) -> dict[str, Regime]:
     found = {name: Regime(name, recompute=Recompute(groups, **fields)) for name, fields in ways.items()}
     targets = tuple(dict.fromkeys("*." + ".".join(name.split(".")[-2:]) for name in bench.linears if name.count(".") > 1))[:2]
     lora = Adapter("lora", 4, targets or bench.linears[:1], NAMES)
-    return {"freeze": Regime("freeze", freeze=tuple(ends[1::2])), "lora": Regime("lora", train=(), adapters=(lora,)), **found}
+    found |= {"freeze": Regime("freeze", freeze=tuple(ends[1::2])), "lora": Regime("lora", train=(), adapters=(lora,))}
+    inputs = [name for name, module in bench.real.named_modules() if module is getattr(bench.real, "get_input_embeddings", lambda: None)()]
+    return found | {"force": replace(found["lora"], force_grad=tuple(inputs[:1])) for _ in inputs[:1]}
 
 
 def add(path: Path, records: list[dict[str, Any]]) -> None:

@@ -19,12 +19,12 @@ RECORDS = {record["id"]: record for record in read_records(DATA / "regimes") if 
 
 @pytest.mark.parametrize("name", sampled(list(RECORDS), 17, 3))
 def test_a_record_of_a_regime_is_exact_and_in_the_table(name: str) -> None:
-    """Of each record one rule, or adapters and what they freeze."""
+    """Of each record one rule, or adapters, what they freeze, and a gradient of what enters."""
     record = RECORDS[name]
     verdict = verify_record(load(OWNERS[record["class"]]), record)
     assert verdict.status == "exact", verdict.why or (verdict.expected, verdict.derived)
     found = rules_in(record)
-    assert len(found) == (2 if record["regime"]["adapters"] else 1)
+    assert len(found) == 1 + bool(record["regime"]["adapters"]) + bool(record["regime"].get("force_grad"))
     for rule, kinds in found.items():
         assert kinds <= set(measured_rules()[rule])
 
