@@ -146,7 +146,7 @@ def live(args: argparse.Namespace) -> int:
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]
     for difference in wrong:
         print(difference)
-    reports = compared([model for model, _ in parts], {model.spec.name for model, found in parts if found})
+    reports = compared([model for model, _ in parts], {model.spec.name for model, found in parts if found}, args.json)
     lacking = [model for model, found in reports if args.specs and not found]
     for model in lacking:
         print(without_cases(model), file=sys.stderr)
@@ -160,13 +160,10 @@ def live(args: argparse.Namespace) -> int:
 
 
 def masks(reports: list[Any]) -> str:
-    """That masks are as the spec says, in words; empty if there are none."""
-    found = sorted({path for report in reports if not isinstance(report, Failed) for path in report.masked})
-    if not found:
-        return ""
-    more = f" and {len(found) - 2} more" if len(found) > 2 else ""
-    where = ", ".join(path or "the model itself" for path in found[:2])
-    return f"which pairs of attention are useful is the spec's word, PyTorch computes all ({where}{more})"
+    """How the masks of the real class compare over all cases, in words; empty without attention."""
+    found = {report.masks.verdict: report.masks for report in reports if not isinstance(report, Failed) and report.masks}
+    worst = next((found[verdict] for verdict in ("differ", "not seen", "equal") if verdict in found), None)
+    return str(worst).partition(",")[0] if worst and worst.modules else str(worst or "")
 
 
 def without_cases(model: Any) -> str:
@@ -191,7 +188,7 @@ def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
     return parts
 
 
-def compared(models: list[Any], faulty: Collection[str]) -> list[tuple[Any, list[Any]]]:
+def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[tuple[Any, list[Any]]]:
     """Compare each case of each model with the real class, and print the reports, of ``faulty`` models the first."""
     from symflops.witness.authoring_report import render
     from symflops.witness.live import verify_live
@@ -200,7 +197,11 @@ def compared(models: list[Any], faulty: Collection[str]) -> list[tuple[Any, list
     for found, case in cases(reports):
         found[1].append(attempted(partial(verify_live, found[0], case), case))
     checked([report for _, same in reports for report in same])
-    for model, same in reports:
+    if as_json:
+        print(
+            json.dumps([{"spec": model.spec.name, **report.as_json()} for model, same in reports for report in same], indent=1)
+        )
+    for model, same in () if as_json else reports:
         whole = [report for report in same if not isinstance(report, Failed)]
         for report in same[:1] if model.spec.name in faulty else same:
             print(report if isinstance(report, Failed) else render(report, whole))

@@ -9,8 +9,8 @@ from fractions import Fraction
 from math import prod
 
 from symflops.runtime.parameters import Shape
-from symflops.witness.live import Figure, LiveReport
-from symflops.witness.module_work import starred
+from symflops.witness.live import LiveReport
+from symflops.witness.module_work import Figure, starred
 from symflops.witness.size_expressions import shape_in_letters
 
 Row = tuple[Shape, Mapping[str, int]]
@@ -38,6 +38,7 @@ def render(report: LiveReport, others: Sequence[LiveReport] = ()) -> str:
     passes = (("forward", report.forward), ("backward", report.backward), *(item for item in inference if not item[1].equal))
     lines += [f"  {name}: {render_figure(figure)}" for name, figure in passes]
     lines += _modules_that_differ(report)
+    lines += [f"  {report.masks}"] if report.masks and report.masks.modules else []
     if report.single and report.parameters.equal and report.forward.derived > report.forward.expected:
         lines.append("  a length is 1 here: a torch.einsum that contracts it multiplies elementwise, which no counter sees")
     return "\n".join(lines)

@@ -6,15 +6,16 @@ The model is on the meta device, unless its case asks for the CPU because the fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
-from symflops.model.graph import Graph
+from symflops.runtime.batch import items_of
 from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import instances_of, parameter_differences
@@ -23,8 +24,9 @@ from symflops.witness.classes import class_of, package_of
 from symflops.witness.config_classes import built, complete
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.modes import in_evaluation
-from symflops.witness.module_work import rolled_up, starred
+from symflops.witness.module_work import Figure, different
 from symflops.witness.outputs import summed_tensors
+from symflops.witness.pairs import Masks, compared, derived_pairs, real_pairs, telling
 from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
@@ -32,20 +34,8 @@ if TYPE_CHECKING:
     from symflops.model.program import Program
     from symflops.runtime.parameters import Shape
 
+Estimated = tuple["Program", Mapping[str, Any]]
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One number (elements, or FLOPs of one step): that of the real model, and the derived one."""
-
-    expected: int
-    derived: int
-
-    @property
-    def equal(self) -> bool:
-        """Whether both agree, to the last unit."""
-        return self.expected == self.derived
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class LiveReport:
     inference (``torch.no_grad``, whose backward pass is 0). ``modules`` are the paths whose forward FLOPs differ, with ``*``
     for indices. ``real`` are all parameters of the real model, ``sizes`` the sizes that a shape may consist of. ``unrun`` says
     why no passes were compared: an unfinished spec need not know the inputs of the model. ``single`` is whether a length of the
-    batch is 1. ``masked`` are the modules with a mask, which is not compared: PyTorch's counter sees all pairs.
+    batch is 1. ``masks`` compares pairs of attention that PyTorch's counter does not tell apart; None without attention.
     """
 
     case: str
@@ -76,12 +66,19 @@ class LiveReport:
     sizes: tuple[tuple[str, int], ...] = ()
     unrun: str = ""
     single: bool = False
-    masked: tuple[str, ...] = ()
+    masks: Masks | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data: for each figure the real and the derived value."""
+        names = ("parameters", "forward", "backward", "inference", "inference_backward")
+        figures = {name: {"real": getattr(self, name).expected, "derived": getattr(self, name).derived} for name in names}
+        masks = self.masks.as_json() if self.masks else None
+        return {"case": self.case, "reference": self.reference, "exact": self.exact, **figures, "masks": masks}
 
     @property
     def exact(self) -> bool:
         """Whether nothing differs."""
-        if self.unrun:
+        if self.unrun or (self.masks and self.masks.modules):
             return False
         figures = (self.parameters, self.forward, self.backward, self.inference, self.inference_backward)
         return all(figure.equal for figure in figures) and not (self.missing or self.extra or self.wrong or self.modules)
@@ -115,16 +112,32 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         real=tuple(expected.items()),
         sizes=tuple(widths(program, trained.sizes)),
         single=any(length == 1 for items in case.batch.values() for item in items for length in lengths_of(item)),
-        masked=masked_modules(model.graph(config)),
+        masks=None if model.partial else masks_of(model, case),
         **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
         **passes(model, real, case, trained, inferred, list(aliases)),
     )
 
 
-def masked_modules(graph: Graph) -> tuple[str, ...]:
-    """The modules whose attention has a mask, so that some of its pairs are not useful."""
-    masked = (op for op in graph.operators() if any(work.extent.useful != work.extent.executed for work in op.contractions))
-    return tuple(sorted({str(op.path) for op in masked if op.kind == "attention"}))
+def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]], Estimated] | None = None) -> Masks | None:
+    """The masks of the real class, as it attends by default, beside those of the spec; None if neither has attention.
+
+    ``derived`` has a program and the sizes of a config at hand.
+    """
+    try:
+        real, built = build(reference_of(model, case), replace(case, device="cpu"), model.file.path.parent, {})
+        config = in_evaluation(model.spec, built)
+        program, sizes = (derived or partial(estimated, model))(config)
+        known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
+        seen = real_pairs(real, telling(arguments_of(program, case.batch, sizes, case.arguments)))
+    except Exception as error:
+        return Masks(unseen=f"the class does not run on the CPU: {type(error).__name__}: {error}".splitlines()[0])
+    return compared(seen, known) if seen.attending or known.attending else None
+
+
+def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:
+    """The program and the sizes of a config."""
+    program = model.lines(["full"], ["torch"], config)
+    return program, InterpretedEstimator(program, config, regime="full", convention="torch").sizes
 
 
 def lengths_of(item: Any) -> Sequence[Any]:
@@ -176,19 +189,22 @@ def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, in
             yield name, value
 
 
-def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[Any, Mapping[str, Any]]:
+def build(
+    reference: str, case: LiveCase, folder: Path | None = None, own: Mapping[str, Mapping[str, Any]] = OPTIONS
+) -> tuple[Any, Mapping[str, Any]]:
     """The real model in evaluation mode, and its complete config, including the defaults of the class.
 
     Args:
         reference: The class.
         case: Its config and options.
         folder: The folder of the spec, for a class from a file beside it.
+        own: Options of the classes of each package.
 
     Raises:
         SymflopsError: the class does not exist or cannot be built from the config.
     """
     kind = class_of(reference, folder)
-    options = {**OPTIONS.get(package_of(reference), {}), **case.options}
+    options = {**own.get(package_of(reference), {}), **case.options}
     try:
         with needed("torch").device(case.device):
             model = built(kind, {**case.config, **options}).eval()
@@ -259,18 +275,3 @@ def counted(mode: Any, model: Any) -> Counts:
             inner = path.partition(".")[2]
             found[paths.get(inner, inner)] += sum(operators.values())
     return Counts(int(mode.get_total_flops()), found)
-
-
-def different(
-    real: Mapping[str, int], work: Mapping[tuple[str, ...], int], known: Iterable[str]
-) -> Iterator[tuple[str, Figure]]:
-    """The modules whose forward FLOPs differ: those that the counter reports, and derived work at unknown paths."""
-    expected: Counter[str] = Counter()
-    for path, flops in real.items():
-        expected[starred(path)] += flops
-    derived = rolled_up(work)
-    unknown = {starred(modules[-1]) for modules, flops in work.items() if flops and modules} - {starred(path) for path in known}
-    for path in sorted(expected.keys() | unknown):
-        figure = Figure(expected[path], derived[path])
-        if not figure.equal:
-            yield path, figure

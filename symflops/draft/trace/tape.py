@@ -15,7 +15,7 @@ from unittest.mock import patch
 from symflops.draft.trace.nodes import Tape
 from symflops.draft.trace.recorder import Recorder, named_tensors
 from symflops.draft.trace.subject import Subject, summed
-from symflops.witness.counting import plain_attention
+from symflops.witness.counting import dispatching, following, plain_attention
 from symflops.witness.tensors import needed
 
 
@@ -69,19 +69,6 @@ def requiring_gradients(tensors: Sequence[Any]) -> Iterator[None]:
             tensor.requires_grad_(False)
 
 
-def dispatching(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-    """A dispatch mode that has ``call(operator, args, kwargs)`` return the result of every operator."""
-    base = needed("torch.utils._python_dispatch").TorchDispatchMode
-
-    class Mode(base):  # type: ignore[misc, valid-type]
-        """Passes every operator on."""
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return call(func, args, kwargs or {})
-
-    return Mode()
-
-
 def recording(recorder: Recorder) -> Any:
     """A dispatch mode that runs every operator and records it."""
 
@@ -129,23 +116,3 @@ def devices_asked(func: Any, args: tuple[Any, ...]) -> set[str]:
         masks = needed("torch").bool, needed("torch").uint8
         chosen = [one for one in args[1] if getattr(one, "dtype", None) in masks]
     return {str(tensor.device.type) for _, tensor in named_tensors(chosen, "")}
-
-
-@contextmanager
-def following(model: Any, paths: list[str]) -> Iterator[None]:
-    """Keep the path of the module that runs on top of ``paths``."""
-    handles: list[Any] = []
-    try:
-        for name, module in list(model.named_modules())[1:]:  # after the model itself
-
-            def enter(_: Any, __: Any, name: str = name) -> None:
-                paths.append(name)
-
-            def leave(_: Any, __: Any, ___: Any) -> None:
-                paths.pop()
-
-            handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -23,7 +23,7 @@ from symflops.witness.census.observation import Derived, Observed, TooSlowError,
 from symflops.witness.census.variations import Changes, alike, edges, partnered, variations
 from symflops.witness.census.words import Words, unlisted
 from symflops.witness.classes import class_of
-from symflops.witness.live import outputs_of
+from symflops.witness.live import Estimated, masks_of, outputs_of
 from symflops.witness.modes import in_evaluation
 
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
@@ -201,14 +201,22 @@ class Survey:
         try:
             why = difference(seen, derived)
         except SymflopsError as error:  # a null that the layers of a path depend on
-            return replace(row, verdict=REFUSED, why=str(error), batch=run.batch, passes=run.real)
-        row = replace(row, batch=run.batch, passes=run.real)
+            return replace(row, verdict=REFUSED, why=str(error), batch=run.case.batch, passes=run.real)
+        row = replace(row, batch=run.case.batch, passes=run.real)
         if run.real is None or why:
             return replace(row, verdict=WRONG if why else UNRUN, why=why)
         if run.real != run.derived:
             return replace(row, verdict=WRONG, why=f"forward, backward: {run.derived} for {run.real}")
+        masks = masks_of(self.model, run.case, self.estimated)
+        if masks and masks.modules:
+            return replace(row, verdict=WRONG, why=f"hidden pairs: {masks.modules[0][2]:,} for {masks.modules[0][1]:,}")
         same = seen.parameters == base.seen.parameters and run.real == run.before
         return replace(row, verdict=NONE if same else EXACT)
+
+    def estimated(self, config: Mapping[str, Any]) -> Estimated:
+        """The program and the sizes of a config."""
+        found = self.derivations.derived(config)
+        return found.program, found.estimator.sizes
 
     def refused(self, row: Row, base: Base, changes: Changes, seen: Observed, case: LiveCase, why: str) -> Row:
         """The verdict on what the spec refuses; ``unrun`` if only sizes do not fit, and the class does not run either."""
@@ -217,7 +225,7 @@ class Survey:
             derived, unfit = self.derivations.derived(row.config, unfit=True), True
         run = self.run(base, changes, seen, case, derived)
         verdict = UNRUN if unfit and run.real is None else REFUSED
-        return replace(row, verdict=verdict, why=why, batch=run.batch, passes=run.real)
+        return replace(row, verdict=verdict, why=why, batch=run.case.batch, passes=run.real)
 
     def run(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, derived: Derived) -> Run:
         """One run of a real model on a batch that fits it; a second one, on a longer batch, if the first is not as derived.
@@ -230,17 +238,17 @@ class Survey:
             with suppress(SymflopsError):
                 batch = fitted.batch
                 real = flops(seen, fitted, derived, self.outputs)
-                found.append(Run(batch, real, derived.passes(batch), base.derived.passes(batch)))
+                found.append(Run(fitted, real, derived.passes(batch), base.derived.passes(batch)))
             if found and (found[-1].real == found[-1].derived or len(found) > 1):
                 break
-        return next((one for one in found if one.real == one.derived), found[0] if found else Run(case.batch))
+        return next((one for one in found if one.real == one.derived), found[0] if found else Run(case))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The FLOPs of both passes on a batch: of the real model, as derived for it, and as derived for its base."""
+    """The FLOPs of both passes on the batch of a case: of the real model, as derived for it, and as derived for its base."""
 
-    batch: Mapping[str, Any]
+    case: LiveCase
     real: tuple[int, int] | None = None
     derived: tuple[int, int] | None = None
     before: tuple[int, int] | None = None

@@ -1,0 +1,97 @@
+"""Masks of classes of one's own beside those of their specs: a module of PyTorch says what it hides, not our formulas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symflops.cli.main import main
+
+CLASS = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Layer(nn.Module):
+    def __init__(self, window, written):
+        super().__init__()
+        self.q, self.window, self.written = nn.Linear(8, 8), window, written
+
+    def forward(self, x):
+        n = x.shape[1]
+        place = torch.arange(n, device=x.device)
+        far = place[:, None] - place
+        seen = (far >= 0) & (far < (self.window or n))
+        q = self.q(x).unflatten(-1, (2, 4)).transpose(1, 2)
+        if self.written:
+            scores = (q @ q.transpose(2, 3)) + torch.where(seen, 0.0, -1e4)
+            mixed = scores.softmax(-1) @ q
+        else:
+            mixed = F.scaled_dot_product_attention(q, q, q, attn_mask=seen)
+        return mixed.transpose(1, 2).flatten(2)
+
+
+class Model(nn.Module):
+    def __init__(self, written=False):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(3 if i % 2 == 0 else None, written) for i in range(4))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+"""
+SPEC = """
+language: 2
+name: striped
+reference: striped:Model
+streams: {text: [n]}
+inputs: {x: {stream: text, width: 8, layout: b n c}}
+graph:
+  - layers:
+      repeat: 4
+      index: i
+      graph:
+        - q: {op: linear, from: x, width: 8, to: q}
+        - {op: attention, heads: 2, mask: causal, sliding: "3 if i % 2 == PLACE else null", query: q, key: q, value: q, to: x}
+outputs: [x]
+"""
+
+
+def verified(folder: Path, place: int, written: bool, text: str = CLASS) -> int:
+    """Exit code of ``verify`` for a spec with windows in the even (0) or the odd (1) of four layers; the class has them in the even."""
+    folder.joinpath("striped.py").write_text(text)
+    folder.joinpath("striped.yaml").write_text(SPEC.replace("PLACE", str(place)))
+    folder.joinpath("striped.cases.yaml").write_text(f"- {{config: {{written: {str(written).lower()}}}, batch: {{text: [7]}}}}\n")
+    return main(["verify", str(folder / "striped.yaml"), "--json"])
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_window_in_the_wrong_layers_is_not_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bool) -> None:
+    assert verified(tmp_path, 0, written) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)[0]["masks"] == {"verdict": "equal"}
+    assert "striped: masks: equal" in printed.err
+
+    assert verified(tmp_path, 1, written) == 1  # as many windows as in the class, in the other layers
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)[0]
+    causal, band = 7 * 6 // 2, 7 * 7 - (1 + 2 + 3 * 5)  # hidden pairs of 7 tokens, by hand
+    assert not found["exact"]
+    assert found["forward"]["real"] == found["forward"]["derived"]
+    assert found["masks"]["verdict"] == "differ"
+    assert found["masks"]["modules"][:2] == [
+        {"module": "layers.0", "real": 2 * band, "derived": 2 * causal},
+        {"module": "layers.1", "real": 2 * causal, "derived": 2 * band},
+    ]
+    assert main(["verify", str(tmp_path / "striped.yaml")]) == 1
+    assert f"layers.0: {2 * band} real, {2 * causal} derived" in capsys.readouterr().out
+
+
+def test_a_class_that_does_not_run_on_the_cpu_is_not_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = CLASS.replace("n = x.shape[1]", 'n = x.shape[1]\n        assert x.device.type == "meta", "no values here"')
+    assert verified(tmp_path, 0, False, text) == 0
+    assert "masks: not seen: the class does not run on the CPU: AssertionError: no values here" in capsys.readouterr().err
