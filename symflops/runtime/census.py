@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # ---- what modules that stand alone hold, too
 
+MASKING = ("is_causal",)
+"""Flags that no config class declares, and that the library's attention reads of any config."""
+
 
 def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: bool = False) -> None:
     """Check a config against the census of its program; with ``idle`` it may hold words with which the class fails to run.
@@ -31,6 +34,7 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
     entry = entry_of(document, config)
     if entry is None:
         return
+    check_flags(document["name"], config, entry)
     guarded = entry.get("guarded", {})
     for path in sorted(guarded, key=lambda path: not values_at(config, path)):  # what is left out is told last
         for value, how in held(config, path, entry):
@@ -41,6 +45,23 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
             for word in texts_in(value):
                 if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
                     raise ConfigError(refusal(document["name"], path, word, {"values": words}, how))
+
+
+def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    """Refuse flags that move the masks of any class of a library, in a config and its parts, unless the census has them.
+
+    Raises:
+        ConfigError: there is one that is not null.
+    """
+    places = ["", *(f"{part}." for part, value in config.items() if isinstance(value, dict))]
+    for path in (place + flag for place in places for flag in MASKING):
+        known = any(path in entry.get(kind, ()) for kind in ("described", "free", "guarded"))
+        for value in () if known else values_at(config, path):
+            if value is not None:
+                raise ConfigError(
+                    f"the config's '{path}' is {value!r}: it moves the masks of transformers' attention, in some classes under "
+                    f"one implementation alone, and '{name}' does not read it; leave it out if the masks are the class's own"
+                )
 
 
 def held(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:

@@ -26,7 +26,7 @@ from symflops.witness.counting import counter, plain_attention
 from symflops.witness.modes import in_evaluation
 from symflops.witness.module_work import Figure, different
 from symflops.witness.outputs import summed_tensors
-from symflops.witness.pairs import Masks, compared, derived_pairs, real_pairs, telling
+from symflops.witness.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
 from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
@@ -128,10 +128,13 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
         config = in_evaluation(model.spec, built)
         program, sizes = (derived or partial(estimated, model))(config)
         known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
-        seen = real_pairs(real, telling(arguments_of(program, case.batch, sizes, case.arguments)))
+        arguments = telling(arguments_of(program, case.batch, sizes, case.arguments))
+        seen = real_pairs(real, arguments)
     except Exception as error:
         return Masks(unseen=f"the class does not run on the CPU: {type(error).__name__}: {error}".splitlines()[0])
-    return compared(seen, known) if seen.attending or known.attending else None
+    if not (seen.attending or known.attending):
+        return None
+    return replace(compared(seen, known), unlike=other_implementation(real, arguments, seen))
 
 
 def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from symflops.witness.tensors import needed
 HIDDEN = -99.0
 """A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""
 SOFTMAX = ("_softmax", "_safe_softmax")
+IMPLEMENTATIONS = ("sdpa", "eager")
 
 Hidden = Counter[str]
 """Hidden pairs of a forward pass, once for each head, by module; a module has those of the modules inside it."""
@@ -59,6 +61,17 @@ def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
     with plain_attention(), following(model, paths), dispatching(call):
         model(**arguments)
     return Pairs(found, frozenset(attending))
+
+
+def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) -> str:
+    """An attention implementation under which a real model hides other pairs than those ``seen``; empty if there is none."""
+    choose = getattr(model, "set_attn_implementation", None)
+    for name in IMPLEMENTATIONS if choose else ():
+        with suppress(Exception):  # the class does not have it
+            choose(name)
+            if real_pairs(model, arguments).hidden != seen.hidden:
+                return name
+    return ""
 
 
 def telling(value: Any, name: str = "") -> Any:
@@ -134,11 +147,13 @@ class Masks:
     """How the masks of a real class compare with those of a spec.
 
     ``modules`` are the innermost modules that differ, each with the pairs that the class hides, and those that the spec leaves
-    out, once for each head. ``unseen`` says why the class could not be asked.
+    out, once for each head. ``unseen`` says why the class could not be asked. ``unlike`` is an attention implementation of the
+    library under which the class hides other pairs than by default.
     """
 
     modules: tuple[tuple[str, int, int], ...] = ()
     unseen: str = ""
+    unlike: str = ""
 
     @property
     def verdict(self) -> str:
@@ -147,12 +162,10 @@ class Masks:
 
     def as_json(self) -> dict[str, Any]:
         """The comparison as plain data."""
+        words = {"why": self.unseen, "unlike": self.unlike}
         modules = [{"module": path, "real": real, "derived": derived} for path, real, derived in self.modules]
-        return {
-            "verdict": self.verdict,
-            **({"modules": modules} if modules else {}),
-            **({"why": self.unseen} if self.unseen else {}),
-        }
+        found = {"verdict": self.verdict, "modules": modules, **words}
+        return {key: value for key, value in found.items() if value}
 
     def __str__(self) -> str:
         lines = [
@@ -160,7 +173,8 @@ class Masks:
         ]
         if lines:
             return "\n".join(["masks: differ, in the pairs that they hide, once for each head:", *lines])
-        return f"masks: {self.verdict}{': ' if self.unseen else ''}{self.unseen}"
+        more = f": {self.unseen}" if self.unseen else f", but not under {self.unlike} attention" if self.unlike else ""
+        return f"masks: {self.verdict}{more}"
 
 
 def compared(real: Pairs, derived: Pairs) -> Masks:

@@ -113,3 +113,16 @@ def test_each_class_has_its_own_census():
 
 def test_a_program_without_a_census_refuses_nothing():
     check_census({"name": "none"}, {"a": 1})
+
+
+@pytest.mark.parametrize("value", [False, True])
+@pytest.mark.parametrize("place", ["", "text_config"])
+def test_a_flag_that_moves_the_masks_of_any_class_is_refused(place: str, value: bool) -> None:
+    """The real classes: 'is_causal' false lets Llama and its kin see both ways, true makes BERT causal under sdpa."""
+    flag = {"is_causal": value}
+    document = {"name": "gated", "census": {"Gated": CENSUS["classes"]["library.Gated"]}}
+    with pytest.raises(ConfigError, match=r"'(text_config\.)?is_causal' is (True|False): it moves the masks"):
+        check_census(document, {"width": 8, **({place: flag} if place else flag)})
+    check_census(document, {"width": 8, "is_causal": None})
+    described = {**CENSUS["classes"]["library.Gated"], "described": ["width", "gate", "is_causal", "text_config.is_causal"]}
+    check_census({"name": "gated", "census": {"Gated": described}}, {"width": 8, **({place: flag} if place else flag)})

@@ -208,8 +208,8 @@ class Survey:
         if run.real != run.derived:
             return replace(row, verdict=WRONG, why=f"forward, backward: {run.derived} for {run.real}")
         masks = masks_of(self.model, run.case, self.estimated)
-        if masks and masks.modules:
-            return replace(row, verdict=WRONG, why=f"hidden pairs: {masks.modules[0][2]:,} for {masks.modules[0][1]:,}")
+        if masks and (masks.modules or masks.unlike):
+            return replace(row, verdict=WRONG, why=str(masks))
         same = seen.parameters == base.seen.parameters and run.real == run.before
         return replace(row, verdict=NONE if same else EXACT)
 
