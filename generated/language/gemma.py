@@ -75,7 +75,7 @@ class Sizes(ModelSizes):
         ("tie_word_embeddings", "flag"), ("attention_bias", "flag"), ("hidden_act", "text"),
     )
     _census = {  # per class the fields that it reads and this module does not describe, with what they may hold
-        "GemmaForCausalLM": {'guarded': {'head_dim': {'values': [], 'least': 2}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
+        "GemmaForCausalLM": {'guarded': {'head_dim': {'values': [], 'least': 2}, 'use_bidirectional_attention': {'values': [False, None]}}, 'words': {'hidden_act': ['gelu', 'gelu_10', 'gelu_accurate', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_python_tanh', 'gelu_pytorch_tanh', 'hardswish', 'laplace', 'leaky_relu', 'linear', 'mish', 'prelu', 'quick_gelu', 'relu', 'relu2', 'relu6', 'sigmoid', 'silu', 'sqrtsoftplus', 'swish', 'tanh', 'xielu']}},
     }
 
     def __init__(
