@@ -56,6 +56,13 @@ class Outer:
         self.total = self.width * self.layers
 
 
+@dataclass
+class Maybe(Config):
+    """A dataclass that may have another one inside."""
+
+    feed: Inner | None = None
+
+
 class Row(NamedTuple):
     """A tuple with names."""
 
@@ -136,6 +143,15 @@ class OfOuter(Stack):
         nn.Module.__init__(self)
         feed = config.feed
         self.blocks = nn.ModuleList(Block(config.width, feed.hidden, feed.bias, feed.kind) for _ in range(config.layers))
+
+
+class OfMaybe(Stack):
+    """Has another hidden width if there is a config inside its config."""
+
+    def __init__(self, config: Maybe):
+        nn.Module.__init__(self)
+        hidden = config.feed.hidden if config.feed else 2 * config.width
+        self.blocks = nn.ModuleList(Block(config.width, hidden, config.bias) for _ in range(config.layers))
 
 
 class OfTwo(Stack):

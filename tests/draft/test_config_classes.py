@@ -24,6 +24,7 @@ CASES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "Perhaps": (FLAT, {"width", "layers", "bias"}),
     "OfRow": (FLAT, {"width", "layers", "bias"}),
     "OfPlain": (FLAT, {"width", "layers", "bias"}),
+    "OfMaybe": (FLAT, {"width", "layers", "bias", "feed", "feed.hidden"}),
     "OfOuter": ({"width": 8, "layers": 3, "feed": {"hidden": 16}}, {"width", "layers", "feed.hidden", "feed.bias", "feed.kind"}),
     "OfTwo": ({"width": 8, "layers": 3, "feed": {"hidden": 16}}, {"width", "layers", "feed.hidden", "feed.bias", "feed.kind"}),
 }
@@ -37,7 +38,7 @@ def test_every_field_of_a_config_class_is_a_field(name: str) -> None:
     assert sum(one.numel() for one in model.parameters()) == 3 * 2 * 8 * 16
     whole = full_config(model, config)
     found = {item.path for item in every_field(class_of(subject.reference), whole)}
-    assert paths <= found and not found & {"config", "cfg", "row", "total", "feed"}
+    assert paths <= found and not found & {"config", "cfg", "row", "total", *(["feed"] if "feed" in config else [])}
     assert json.loads(json.dumps(whole)) == whole
     again = Subject(subject.reference, whole).build()
     assert [one.shape for one in again.parameters()] == [one.shape for one in model.parameters()]
@@ -66,7 +67,7 @@ CHANGES = ({}, {"width": 24}, {"layers": 5}, {"bias": True}, {"bias": False}, {"
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["Named", "Annotated", "OfOuter", "OfTwo", "OfPlain"])
+@pytest.mark.parametrize("name", ["Named", "Annotated", "OfMaybe", "OfOuter", "OfTwo", "OfPlain"])
 def test_a_draft_is_exact_or_refuses(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the draft answers is what the class has, at each value of each field, and where a field is left out."""
     config, inputs = CASES[name][0], {"x": {"shape": [2, 6, 8], "dtype": "float32"}}
@@ -92,6 +93,9 @@ def test_a_draft_is_exact_or_refuses(name: str, tmp_path: Path, capsys: pytest.C
             answered += 1
     assert answered >= 4
     refused = ({"bias": True}, {"kind": "gated"}) if "feed" in config else ({"bias": True},)
+    if name == "OfMaybe":
+        with pytest.raises(SymflopsError, match="'feed' is {}, whose effect"):
+            load(spec).estimator({**config, "feed": {}})
     for changes in refused:
         with pytest.raises(SymflopsError, match="whose effect '"):
             load(spec).estimator({**config, "feed": {**config["feed"], **changes}} if "feed" in config else {**config, **changes})

@@ -27,11 +27,10 @@ from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import State, moved
 from symflops.draft.write.document import Document
-from symflops.witness.census.fields import ConfigField, fields_of, settable, value_at
+from symflops.witness.census.fields import ConfigField, fields_of, settable, undeclared, value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
 from symflops.witness.census.variations import Changes, alike, partnered, variations
 from symflops.witness.census.words import Words, unlisted
-from symflops.witness.config_classes import config_class_of
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
@@ -151,6 +150,8 @@ class FieldSurvey:
             row = self.judged(item, value, other)
             built += number and row.verdict not in (UNBUILT, UNRUN)
             yield row
+        if value is None and any(one.path.startswith(f"{item.path}.") for one in self.fields):
+            yield self.judged(item, value, {})  # a config inside it, with its defaults
         if is_whole(value) and value > 0:  # a prime number shows what must divide what, a multiple what must be less than what
             near = () if self.is_of_inputs(item.path) else alike(item.path, value, self.config)
             yield from (self.judged(item, value, other) for other in (prime_after(value), FAR * value, *near))
@@ -273,10 +274,8 @@ def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
     known = {item.path for item in found}
     parts = [name for name in config if name in known and isinstance(config[name], Mapping)]
     inner = [ConfigField(f"{name}.{key}") for name in parts for key in config[name] if isinstance(key, str)]
-    own = config_class_of(kind)
-    inner += [ConfigField(name) for name in (() if own is None or hasattr(own, "to_dict") else config) if name not in known]
     inner = [item for item in inner if item.path not in known and not any(path.startswith(f"{item.path}.") for path in known)]
-    return [*(item for item in found if item.path not in parts), *inner]
+    return [*(item for item in found if item.path not in parts), *inner, *undeclared(kind, config, known)]
 
 
 def with_values(

@@ -102,6 +102,15 @@ def settable(kind: Any) -> list[ConfigField]:
     return [ConfigField(f"{place}{name}") for place, own in places for name in setters_of(own)]
 
 
+def undeclared(kind: Any, config: Mapping[str, Any], known: set[str]) -> Iterator[ConfigField]:
+    """The fields of a config that a user's own class does not declare, and those of inner configs that are null."""
+    own = config_class_of(kind)
+    for name in () if own is None or hasattr(own, "to_dict") else config:
+        inside = any(path.startswith(f"{name}.") for path in known)
+        if name not in known and not (inside and isinstance(config[name], Mapping)):
+            yield ConfigField(name)
+
+
 def _part(kind: Any, part: Any, name: str) -> Any:
     """The config class of a part; of one that may be of any model, that of the default; None if it has none."""
     found = part if dataclasses.is_dataclass(part) else type(getattr(kind(), name))
