@@ -120,7 +120,7 @@ def told(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str]
     """Tell of keys that nothing reads, in one line; not where nobody knows which keys the class has."""
     if lines and (document.get("census") or not document["references"]):
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
-        (tell or warn)(lines[0] + more)
+        (tell or warn)(shown(lines[0]) + more)
 
 
 def interpreter(

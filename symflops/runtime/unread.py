@@ -138,7 +138,7 @@ def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
         path, number = numbers[0]
         near = stands_for(path, absent, is_limit(path)) or stands_for(path, keys, is_limit(path))
         told = f"the config names no class, and nothing reads its '{path}' ({number!r})"
-        told += f", nor {len(numbers) - 1} more numbers" if len(numbers) > 1 else ""
+        told += f", and {len(numbers) - 1} more" if len(numbers) > 1 else ""
         like = f"the nearest key of '{program.name}' is '{near}'; " if near else ""
         raise ConfigError(f"{told}: {like}name its class under 'architectures', or the spec, to leave it unread (--lenient)")
 

@@ -197,7 +197,7 @@ def test_a_terminal_gets_the_styles_of_a_command_and_no_others(monkeypatch: pyte
 LONG = "x" * 10_000_000
 
 
-@pytest.mark.parametrize("config", [{**LLAMA, "hidden_act": LONG}, {**LLAMA, LONG: 3}, {"model_type": LONG}, {"model_type": "llama", LONG: 3}, {"architectures": [LONG]}, {**LLAMA, "hidden_size": [1] * 10**6}], ids=["value", "key", "type", "unread", "class", "list"])
+@pytest.mark.parametrize("config", [{**LLAMA, "hidden_act": LONG}, {**LLAMA, LONG: 3}, {"model_type": LONG}, {"model_type": "llama", LONG: 3}, {"architectures": [LONG]}, {**LLAMA, "hidden_size": [1] * 10**5}], ids=["value", "key", "type", "unread", "class", "list"])
 def test_a_long_text_is_shown_in_part(config: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
