@@ -127,10 +127,22 @@ def _columns(stream: StreamInfo | Stream, given: Any, side: str) -> tuple[int, l
     if not isinstance(given, (list, tuple)):
         raise FormError(f"'{stream.name}' must be a list with one entry per item, {_wanted(stream)}, not {given!r:.80}")
     axes = len(stream.variables)
-    if axes == 1 and set(map(type, given)) <= {int} and min(given, default=0) >= 0 and max(given, default=0) <= LONGEST:
-        return len(given), [given]
+    columns: list[Sequence[Any]] = [given] if axes == 1 else _by_axis(given, axes)
+    if columns and all(map(_are_lengths, columns)):
+        return len(given), columns
     entries = [_item(stream, place, entry) for place, entry in enumerate(given)]
     return len(given), list(zip(*entries, strict=True)) or [()] * axes
+
+
+def _by_axis(given: Sequence[Any], axes: int) -> list[Sequence[Any]]:
+    """Entries of one length per axis as a column per axis; empty if one has another form."""
+    alike = {list, tuple}.issuperset(map(type, given)) and {axes}.issuperset(map(len, given))
+    return [[entry[place] for entry in given] for place in range(axes)] if alike else []
+
+
+def _are_lengths(column: Sequence[Any]) -> bool:
+    """Whether a column holds lengths alone."""
+    return {int}.issuperset(map(type, column)) and min(column, default=0) >= 0 and max(column, default=0) <= LONGEST
 
 
 def _item(stream: StreamInfo | Stream, place: int, entry: Any) -> list[int]:
