@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from symflops.system.digests import digest
 
 LIBRARIES = ("transformers", "diffusers")
 PROVEN, LIMIT = "proven here", 600
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.live.proof import main; main()"
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.witness.proof import main; main()"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DIFFUSERS_OFFLINE": "1"}
 IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "quantization_config", "auto_map")
 """Fields that choose kernels or code, and no parameter of the plain class."""
@@ -85,7 +85,7 @@ def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
     package = reference.partition(".")[0]
     version = installed(package)
     request = json.dumps({"spec": name, "reference": reference, "config": config}, sort_keys=True, default=str)
-    facts = [request, version, installed("torch")]
+    facts = [request, version, installed("torch"), "masks"]
     path = place("proofs") / f"{digest(json.dumps(facts))[:32]}.json"
     known = kept(path)
     text = known[1] if known else built_elsewhere(request)
@@ -96,7 +96,8 @@ def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
         lines = found["differences"]
         more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
         raise ProofError(f"{reference} {version} is not what '{name}' describes: {'; '.join(lines[:3])}{more}")
-    return f"{PROVEN}: {reference} {version} has {found['parameters']:,} parameters, all accounted for"
+    masks = found.get("masks") and f"; {found['masks']}"
+    return f"{PROVEN}: {reference} {version} has {found['parameters']:,} parameters, all accounted for{masks or ''}"
 
 
 def reference_of(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
@@ -155,14 +156,14 @@ def _remember(path: Path, text: str) -> None:
         keep(path, text)
 
 
-def main() -> None:
-    """Build the class that standard input names, compare its parameters, and print the differences as JSON."""
+def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
+    """``compare`` the class that standard input names with its spec, and print the result as JSON."""
     import warnings
 
     warnings.simplefilter("ignore")
     given = json.loads(sys.stdin.read())
     try:
-        found = compared(given["spec"], given["reference"], given["config"])
+        found = compare(given["spec"], given["reference"], given["config"])
     except Exception as error:
         words = " ".join(str(error).split())
         print(words if isinstance(error, SymflopsError) else f"{type(error).__name__}: {words}", file=sys.stderr)

@@ -123,15 +123,18 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
 
     ``derived`` has a program and the sizes of a config at hand.
     """
+    why = "the class does not run on the CPU"
     try:
         real, built = build(reference_of(model, case), replace(case, device="cpu"), model.file.path.parent, {})
+        why = "the spec does not describe it"
         config = in_evaluation(model.spec, built)
         program, sizes = (derived or partial(estimated, model))(config)
         known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
         arguments = telling(arguments_of(program, case.batch, sizes, case.arguments))
+        why = "the class does not run on the CPU"
         seen = real_pairs(real, arguments)
     except Exception as error:
-        return Masks(unseen=f"the class does not run on the CPU: {type(error).__name__}: {error}".splitlines()[0])
+        return Masks(unseen=f"{why}: {type(error).__name__}: {error}".splitlines()[0])
     if not (seen.attending or known.attending):
         return None
     return replace(compared(seen, known), unlike=other_implementation(real, arguments, seen))

@@ -65,12 +65,9 @@ def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
 
 def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) -> str:
     """An attention implementation under which a real model hides other pairs than those ``seen``; empty if there is none."""
-    choose = getattr(model, "set_attn_implementation", None)
-    if choose is None:
-        return ""
-    for name in IMPLEMENTATIONS:
+    for name in IMPLEMENTATIONS if hasattr(model, "set_attn_implementation") else ():
         with suppress(Exception):  # the class does not have it
-            choose(name)
+            model.set_attn_implementation(name)
             if real_pairs(model, arguments).hidden != seen.hidden:
                 return name
     return ""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from symflops.cli.main import main
+from symflops.witness import live, proof
+from symflops.witness.pairs import Pairs
 
 CLASS = """
 import torch
@@ -95,3 +98,19 @@ def test_a_class_that_does_not_run_on_the_cpu_is_not_seen(tmp_path: Path, capsys
     text = CLASS.replace("n = x.shape[1]", 'n = x.shape[1]\n        assert x.device.type == "meta", "no values here"')
     assert verified(tmp_path, 0, False, text) == 0
     assert "masks: not seen: the class does not run on the CPU: AssertionError: no values here" in capsys.readouterr().err
+
+
+def test_a_proof_looks_at_the_masks_of_a_small_model_with_the_settings_of_the_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = {"use_sliding_window": True, "max_window_layers": 3, "layer_types": ["full_attention"] * 3 + ["sliding_attention"]}
+    config = {"hidden_size": 8192, "num_hidden_layers": 4, "auto_map": {"x": "y.Z"}, "_attn_implementation": "flash", **windows}
+    small = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    assert proof.like(small, config, {"num_hidden_layers"}) == {
+        "hidden_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4, "use_sliding_window": True, "layer_types": windows["layer_types"],
+    }  # fmt: skip
+    reference = "transformers.Qwen2ForCausalLM"
+    assert str(proof.masks_beside("qwen2", reference, config)) == "masks: equal"
+    monkeypatch.setattr(live, "derived_pairs", lambda *_: Pairs(Counter(), frozenset({"", "model.layers.3.self_attn"})))
+    found = proof.masks_beside("qwen2", reference, config)
+    assert found is not None
+    assert found.verdict == "differ"
+    assert [path for path, _, _ in found.modules] == ["model.layers.3.self_attn"]
