@@ -39,8 +39,8 @@ def without_pipeline(config: Mapping[str, Any], pipelines: Sequence[str]) -> Map
 
 
 def of_class(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The config with ``name`` as its class."""
-    return {**config, "architectures": [class_name(name)]}
+    """The config with ``name`` as its class, whatever model type it has."""
+    return {**{key: value for key, value in config.items() if key != "model_type"}, "architectures": [class_name(name)]}
 
 
 # ---- what modules that stand alone hold, too
