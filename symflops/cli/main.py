@@ -46,19 +46,19 @@ HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
-    from symflops.cli.streams import Streams
-
-    with Streams():
-        return _main(list(sys.argv[1:] if arguments is None else arguments))
-
-
-def _main(words: list[str]) -> int:
-    traceback = "--traceback" in words
-    words = [word for word in words if word != "--traceback"]
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = [word for word in given if word != "--traceback"]
     if not words or words[0] in ("-h", "--help"):
         lines = [f"  {name:<10} {text}" for name, text in COMMANDS.items()]
         print(HELP + "\n".join(lines) + "\n\n'symflops COMMAND --help' tells more; --version prints the version")
         return 0 if words else 2
+    from symflops.cli.streams import Streams
+
+    with Streams():
+        return _main(words, len(words) < len(given))
+
+
+def _main(words: list[str], traceback: bool) -> int:
     if words[0] == "--version":
         from symflops import __version__
 
