@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from symflops.model.program import Program
     from symflops.runtime.stored import Stored
 
-__all__ = ["Flops", "InterpretedEstimator", "Moments"]
-
 
 class InterpretedEstimator:
     """Parameters and FLOPs of one model under a regime and a convention of its program.
