@@ -56,8 +56,9 @@ def catalogued(file: SpecFile) -> dict[str, Any]:
 
 @cache
 def measured_rules() -> Mapping[str, Sequence[str]]:
-    """The operator kinds on which each rule of a regime was measured, from ``measured.json`` beside the shipped specs."""
-    found: Mapping[str, Sequence[str]] = read_json(str(shipped("specs") / RULES))["rules"]
+    """Operator kinds on which each rule of a regime was measured (``measured.json`` of the shipped specs); none without it."""
+    path = shipped("specs") / RULES
+    found: Mapping[str, Sequence[str]] = read_json(str(path))["rules"] if path.is_file() else {}
     return found
 
 
