@@ -36,7 +36,7 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
     return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
 
 
-PLAIN = frozenset({str, int, float, bool, type(None)})
+PLAIN = frozenset((str, int, float, bool))
 
 
 def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
