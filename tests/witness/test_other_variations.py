@@ -12,8 +12,14 @@ from tests.witness.variations import variations
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sampled(sorted(variations()), 32))
 def test_no_other_variation_is_silently_wrong(name: str) -> None:
-    _, counts, wrong = of_spec(name, 1126, amount(3, 20), amount(4, 20), False, amount(0, 1) == 1, amount(0, 1) == 1, amount(30, 600))
-    assert not wrong and counts["exact"]
+    exact = 0
+    for seed in range(1126, 1131):  # of a few configs none may be one that the class builds
+        _, counts, wrong = of_spec(name, seed, amount(3, 20), amount(4, 20), False, amount(0, 1) == 1, amount(0, 1) == 1, amount(30, 600))
+        exact += counts["exact"]
+        assert not wrong
+        if exact:
+            break
+    assert exact
 
 
 def test_numbers_of_other_fields_divide() -> None:
