@@ -11,11 +11,17 @@ globalThis.symflopsReading = (() => {
   const className = (reference) => reference.replace(":", ".").split(".").at(-1);
   const namesOf = (config) => [...(Array.isArray(config.architectures) ? config.architectures : []), config._class_name].filter((name) => typeof name === "string");
 
-  // the class and the model type of a config are those that the spec describes
+  // the class and the model type of a config are those that the spec describes, and contradict each other nowhere
   const checkClass = (model, config) => {
-    const classes = model.references.map(className), [name] = namesOf(config), kind = config.model_type;
-    if (name && classes.length && !classes.includes(name)) refuse(`the config is of the class ${name}, and this page describes ${listed(classes)}`);
-    if (!name && model.types.length && typeof kind === "string" && !model.types.includes(kind)) refuse(`the config is of the model type '${kind}', and this page describes ${listed(model.types)}`);
+    const classes = model.references.map(className), words = config.architectures, own = config._class_name, kind = config.model_type;
+    if (there(words) && !(Array.isArray(words) && words.every((word) => typeof word === "string"))) refuse(`the config's 'architectures' is ${text(words)}, not a list of class names`);
+    if (there(own) && typeof own !== "string") refuse(`the config's '_class_name' is ${text(own)}, not the name of a class`);
+    if (there(kind) && typeof kind !== "string") refuse(`the config's 'model_type' is ${text(kind)}, not a text`);
+    const named = [...new Set([...(words ?? []), own].filter(Boolean))], [other] = named.filter((name) => !classes.includes(name));
+    if (other && classes.length && named.length > 1) refuse(`the config is of the classes ${named.join(" and ")}: which of them is it?`);
+    if (other && classes.length) refuse(`the config is of the class ${other}, and this page describes ${listed(classes)}`);
+    if (kind && model.types.length && !model.types.includes(kind) && !(named.length && "auto_map" in config)) refuse(`the config is of the model type '${kind}', and this page describes ${listed(model.types)}`);
+    if (kind && !model.types.length && classes.includes(own)) refuse(`the config is of the model type '${kind}', and ${className(model.references[0])} has none`);
   };
 
   const oneName = (found, name, others, place) => {
