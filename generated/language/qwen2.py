@@ -115,7 +115,7 @@ class Sizes(ModelSizes):
     _model_types = ("qwen2",)
     _nullable = ("layer_types",)
     _nulls = {"num_key_value_heads": lambda sizes: sizes.num_attention_heads, "sliding_window": lambda sizes: 0}
-    _reading = {'tables': {'Qwen2Config': {'absent': ['id2label'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'tie_word_embeddings', 'hidden_act', 'num_labels']}}}
+    _reading = {'tables': {'Qwen2Config': {'absent': ['id2label', 'layer_types'], 'never': ['num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size', 'tie_word_embeddings', 'hidden_act', 'num_labels', 'use_sliding_window', 'max_window_layers']}}}
     _fields = (
         ("num_hidden_layers", "count"), ("hidden_size", "number"), ("num_attention_heads", "number"),
         ("num_key_value_heads", "number"), ("head_dim", "number"), ("intermediate_size", "number"), ("vocab_size", "number"),
