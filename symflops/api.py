@@ -1,4 +1,4 @@
-"""What a program that uses symflops calls: load a spec, derive it, estimate with it."""
+"""The functions that a program calls: load a spec, derive it, estimate with it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Model:
 
     @property
     def census(self) -> dict[str, Any] | None:
-        """What is known of the fields of the classes' configs; None without a census."""
+        """The census of the fields of the classes' configs; None without one."""
         return carried(self.file)
 
     @property
@@ -162,7 +162,7 @@ class Model:
         convention: AnyConvention = "symflops",
         config: Mapping[str, Any] | None = None,
     ) -> Derivation:
-        """What a convention counts of both passes, contraction by contraction."""
+        """The counts of both passes under a convention, contraction by contraction."""
         return self.required(Goal.DERIVATION, [regime], [convention], config).derivations[0]
 
     def program(
@@ -253,7 +253,7 @@ class Model:
     def known(
         self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
     ) -> Known:
-        """What a config and assumptions say of the sizes.
+        """The sizes that a config and assumptions give.
 
         Raises:
             SymflopsError: an assumption is of no size.

@@ -67,7 +67,7 @@ def without_time(meter: MFUMeter, function: Callable[..., Any]) -> Callable[...,
 
 
 def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Callable[..., Any]:
-    """What saves a checkpoint, on every process; the meter's counts up to here are in the Trainer's state then."""
+    """A function that saves a checkpoint, on every process, with the meter's counts up to there in the Trainer's state."""
 
     @wraps(save)
     def saved(*arguments: Any, **named: Any) -> Any:

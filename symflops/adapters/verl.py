@@ -106,7 +106,7 @@ def estimate_function(
 
 
 def called(function: Function, config: Any, tokens_sum: int, lengths: Any, seconds: float, kargs: dict[str, Any]) -> float:
-    """What a function of verl's table returns; verl gives keyword arguments only to those that take any."""
+    """The result of a function of verl's table; verl gives keyword arguments only to those that take any."""
     takes = any(one.kind == inspect.Parameter.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
     return function(config, tokens_sum, lengths, seconds, **(kargs if takes else {}))
 
