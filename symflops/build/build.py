@@ -17,6 +17,7 @@ from symflops.algebra.domain import Setting, known
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
 from symflops.algebra.truth import NO, Truth
+from symflops.build.demands import demand
 from symflops.build.entries import EntryPlacer
 from symflops.build.journal import Journaled
 from symflops.build.roles import with_roles
@@ -69,6 +70,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     inputs = tuple(found for item in spec.inputs if (found := declare_input(item, frame, services)) is not None)
     for name, expression in spec.requires:
         demand(spec, name, expression, frame, services)
+    expected = tuple((services.evaluator.condition(expression, frame), name.text) for name, expression in spec.expected)
     EntryPlacer(services).place(spec.graph, frame)
     if services.limit.exceeded:
         raise SpecError([services.limit.exceeded])
@@ -83,7 +85,8 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
         lengths=tuple(streams.lengths.values()), fixed=tuple((fixed or {}).items()), chosen=tuple(graph.chosen.items()),
         listed=tuple((path, index, selectors) for (path, index), selectors in graph.listed.items()),
         returned=frozenset(graph.returned), left_out=tuple(graph.left_out), lists=tuple(graph.lists),
-        fits=tuple(graph.fits.items()),
+        fits=tuple(graph.fits.items()), limits=tuple(graph.limits),
+        expected=expected,
     )  # fmt: skip
     return with_roles(built), report
 
@@ -153,32 +156,6 @@ def _derived(name: Name, expression: Expression, names: Mapping[str, Any], repor
         for diagnostic in error.diagnostics:
             report.add(diagnostic)
     return size_symbol(name.text)
-
-
-def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, services: Services) -> None:
-    """Demand a condition of a spec that sizes must fulfil; ``name`` are the words that a refusal begins with."""
-    try:
-        condition = services.evaluator.condition(expression, frame)
-        fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols tell them
-        services.graph.demand(condition, f"{name.text.replace('_', ' ')}: '{expression.text}' does not hold{fields}")
-    except SpecError as error:
-        for diagnostic in error.diagnostics:
-            services.report.add(diagnostic)
-
-
-def fields_read(spec: Spec, expression: Expression) -> list[str]:
-    """The fields of a config that an expression reads, through derived sizes too."""
-    formulas = {name.text: formula for name, formula in spec.derived}
-    keys = {size.name.text: size.keys[0] for size in spec.sizes}
-    found: dict[str, None] = {}
-    waiting = [name for name, _ in letters(expression)]
-    while waiting:
-        name = waiting.pop(0)
-        if name in keys:
-            found[keys[name]] = None
-        elif name in formulas:
-            waiting += [inner for inner, _ in letters(formulas.pop(name))]
-    return list(found)
 
 
 def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[str, int, Truth] | None:

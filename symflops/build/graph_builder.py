@@ -11,6 +11,7 @@ from symflops.algebra.functions import Excess, Reading, is_index, size_symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.scopes import Binding, Frame
 from symflops.frontend.bound_names import assigned, named_results
+from symflops.model.graph import Limit
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream, Value
 from symflops.model.path import Path
@@ -30,6 +31,7 @@ class GraphBuilder:
         poisoned: Ids of the values that stand for the results of faulty entries.
         left_out: The sizes of parts that the regime does not run, of which an entry was found.
         fits: Numbers of the sizes that must be 0, and what it means if one is not.
+        limits: Conditions on the lengths of an item.
     """
 
     def __init__(self, apart: Iterable[SizeSpec] = (), patterns: tuple[str, ...] = ()) -> None:
@@ -46,6 +48,7 @@ class GraphBuilder:
         self.returned: dict[int, None] = {}
         self.poisoned: set[int] = set()
         self.fits: dict[Expr, str] = {}
+        self.limits: list[Limit] = []
 
     def demand_count(self, count: Expr, guard: Truth, text: str) -> None:
         """Demand that a repeat under a condition does not run a negative number of times; an index or a list may say so."""

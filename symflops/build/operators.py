@@ -93,6 +93,7 @@ class Operators:
                 call.flows and not frame.no_grad, role, call.caption, entry.span,
                 around.visits, around.regions, tuple(call.needs),
                 fits=tuple(call.fits), bare=bool(entry.fields.get("weight")), turns=around.turns,
+                forces=call.forces,
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

@@ -116,13 +116,24 @@ class Streams:
 
     def evaluate_longest(self, walker: Any, node: Any) -> Expr:
         """``longest(x)`` in an expression."""
+        return self.longest(self._of_one_set(walker, node, "longest")[0])
+
+    def evaluate_together(self, walker: Any, node: Any) -> Expr:
+        """``together(x)`` in an expression: the sum over all items."""
+        length, sets = self._of_one_set(walker, node, "together")
+        if not sets:
+            walker.fail("bad-expression", "together takes a length of items", node)
+        return Together(Str(sets[0]), Polynomial.of(length).expr)
+
+    def _of_one_set(self, walker: Any, node: Any, function: str) -> tuple[Expr, list[str]]:
+        """The length that a call has as its only argument, and the index set of its items if it depends on them."""
         if len(node.args) != 1:
-            walker.fail("bad-expression", "longest takes one length", node)
+            walker.fail("bad-expression", f"{function} takes one length", node)
         length: Expr = walker.number(walker.visit(node.args[0]), node)
-        sets = {self.lengths[symbol.name].items for symbol in length.free_symbols if self.measures(symbol)}
+        sets = sorted({self.lengths[symbol.name].items for symbol in length.free_symbols if self.measures(symbol)})
         if len(sets) > 1:
-            walker.fail("index-set-mismatch", f"these are lengths of {' and '.join(sorted(sets))}", node)
-        return self.longest(length)
+            walker.fail("index-set-mismatch", f"these are lengths of {' and '.join(sets)}", node)
+        return length, sets
 
     def length(
         self,

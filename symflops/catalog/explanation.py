@@ -38,7 +38,8 @@ def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
 
     streams = model.stored.streams
     inner = [(formulas.letters(row["formula"]), rest(row["formula"])) for row in model.stored.inner]
-    return as_batch(streams, typical_lengths(streams, inner)) | {stream.name: 1 for stream in streams if stream.counts}
+    lengths = typical_lengths(streams, inner, model.taken)
+    return as_batch(streams, lengths) | {stream.name: 1 for stream in streams if stream.counts}
 
 
 class Explanation:

@@ -8,7 +8,11 @@ fields without effect, and guarded fields with the values that are known to be e
 With --check nothing is built: a census is stale if the spec, the source of the class, or the version of its library changed.
 With --compare the census is taken again and compared with the file, but for how many variations there were.
 
-Exit code 1 if a census is stale, or differs. A spec without a census is told: its answers are 'as specified', not 'measured'.
+With --lengths the class of each live case runs on the CPU at 0, 1, 2, odd lengths, and around every number of its config. Each
+batch that it refuses and the spec answers, or the other way round, is printed: conditions under 'requires' say what it takes.
+
+Exit code 1 if a census is stale, or differs, or if lengths do. A spec without a census is told: its answers are 'as
+specified', not 'measured'.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ configure = arguments_of(
     argument("--seed", type=int, default=18, metavar="N", help="of the numbers that are drawn (default: 18)"),
     argument("--save", metavar="DIR", help="write the variations and the figures of the real class there, by spec"),
     argument("--compare", action="store_true", help="write no census, and say which differ from their file"),
+    argument("--lengths", action="store_true", help="compare which lengths the class and the spec take, and write nothing"),
     argument("--dry-run", action="store_true", help="write no census"),
     argument("--json", action="store_true", help="print every variation as a line of JSON"),
 )
@@ -38,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from symflops.catalog.library import chosen_specs
 
     files = chosen_specs(args.specs)
+    if args.lengths:
+        return lengths(files)
     return check(files) if args.check else take(files, args)
 
 
@@ -52,6 +59,28 @@ def check(files: list[Any]) -> int:
     stale_ones = [reason for reason in found if not reason.endswith(MISSING)]
     print(f"{len(files)} specs, {len(stale_ones)} reasons to take a census again", file=sys.stderr)
     return 1 if stale_ones else 0
+
+
+def lengths(files: list[Any]) -> int:
+    """Print the batches that only the class, or only the spec, refuses."""
+    from symflops.api import load
+    from symflops.cli.progress import progress
+    from symflops.witness.cases import cases_of
+    from symflops.witness.census.lengths import LengthCensus
+    from symflops.witness.census.take import quiet
+
+    tried = other = 0
+    for file in progress(files, "lengths", lambda file: str(file.name)):
+        for case in cases_of(file):
+            with quiet():
+                rows = list(LengthCensus(load(file), case).rows())
+            tried += len(rows)
+            for row in rows:
+                if not row.agrees:
+                    print(f"{case.label}: {json.dumps(row.batch)}: {row}")
+                    other += 1
+    print(f"{tried} batches, {other} that only one of class and spec takes", file=sys.stderr)
+    return 1 if other else 0
 
 
 def take(files: list[Any], args: argparse.Namespace) -> int:

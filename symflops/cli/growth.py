@@ -82,6 +82,8 @@ def crossings(found: list[Any]) -> Iterator[str]:
             head = f"{one.kind if one.kind in ('always', 'never') else 'at no length'} over {streams}"
         told = f"{' and '.join(works)}: {head}{where}"
         yield from textwrap.wrap(told, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        if one.refused:
+            yield from textwrap.wrap(f"refused: {one.refused}", WIDTH, initial_indent="    ", subsequent_indent="      ")
         if one.formula and one.value is not None:
             near = f" = {one.root:,.2f}" if one.root is not None else ""
             told = f"{one.letter} = {one.formula}{near}"

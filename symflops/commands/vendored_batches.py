@@ -23,7 +23,8 @@ OTHERS = ((64, 33, 226), (512, 512, 512), (1, 77, 300))
 IMAGES = ((256,), (), (1024, 64))
 IMAGE_TOKENS = (257, 0, 64)
 VIDEOS = ((17, 32), (5, 64), (2, 16))
-FACTORS = (1, 512)
+WAYS = ((1, False), (512, False), (1, True))
+"""Other batches for models that do not take the usual ones: of lengths times a factor, and of images that are squares."""
 SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
 
 
@@ -32,24 +33,25 @@ def examples(
 ) -> Iterator[Example]:
     """Batches as the project hands them over, with what the estimator says of them."""
     for place in range(len(LENGTHS)):
-        for factor in FACTORS:
-            batch = batch_of(place, factor, target, streams)
+        for way in WAYS:
+            batch = batch_of(place, *way, target, streams)
             try:
                 moments = estimator.moments(**batch)
                 flops = estimator.forward(moments) if target.feeds == "video" else in_flops(estimator, estimator.total(moments))
-            except BatchError:  # too short for the model
-                if factor == FACTORS[-1]:
+            except BatchError:  # too short for the model, or of another form
+                if way == WAYS[-1]:
                     raise
                 continue
             yield Example(arguments_of(batch, program, target, estimator.sizes), flops)
             break
 
 
-def batch_of(place: int, factor: int, target: Target, streams: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def batch_of(place: int, factor: int, square: bool, target: Target, streams: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """One of the batches as streams of the spec, of lengths that are ``factor`` times the usual ones."""
     batch: dict[str, Any] = {}
     for number, (name, axes) in enumerate(streams.items()):
         sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(LENGTHS[place])]
+        sides = [[*side[:-2], side[-1], side[-1]] for side in sides] if square and len(axes) > 1 else sides
         lengths = [factor * length for length in (OTHERS if number else LENGTHS)[place]]
         batch[name] = sides if len(axes) > 1 else lengths
         if number and len(axes) > 1:

@@ -63,6 +63,14 @@ def variables(mode: str, length: Length) -> tuple[Length, ...]:
     return tuple(replace(length, symbol=symbol, axis=symbol.name) for symbol in (PROMPT, NEW))
 
 
+def positions(group: Sequence[Length]) -> Expr:
+    """The positions that an item takes, from its batch variables: those of a decoded stream include its past."""
+    first, *others = [length.symbol for length in group]
+    if not others:
+        return first
+    return first + PAST if PAST in others else PROMPT + Excess(NEW - 1)
+
+
 def _step(extent: Extent) -> Extent:
     if extent.tokens is None or extent.pairs is None:
         return extent

@@ -1,7 +1,8 @@
 """needs: which values need a gradient, found forwards from what trains.
 
 need(parameter) = it trains
-need(result)    = an operand or a parameter of its operator needs a gradient, and gradients flow through the operator
+need(result)    = an operand or a parameter of its operator needs a gradient, and gradients flow through the operator;
+                  or the class makes it need one
 
 What the loss depends on does not enter here.
 """
@@ -27,7 +28,15 @@ def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
     """Which values of ``graph`` need a gradient; ``trains`` is what :func:`trainable` returns for ``regime``."""
     chosen = dict(graph.chosen)
     facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
-    _region(graph.body, facts, trains, lambda operator: any_matches(regime.force_grad, operator.path, chosen))
+
+    trained = bool(regime.train or regime.adapters)
+
+    def forced(operator: Operator) -> Truth:
+        if any_matches(regime.force_grad, operator.path, chosen):
+            return YES
+        return operator.forces if trained and not any_matches(regime.no_force_grad, operator.path, chosen) else NO
+
+    _region(graph.body, facts, trains, forced)
     return facts
 
 
@@ -56,15 +65,14 @@ def operand_need(operand: Operand, operator: Operator, facts: Facts, trains: Tra
     return truth
 
 
-def _region(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callable[[Operator], bool]) -> None:
+def _region(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callable[[Operator], Truth]) -> None:
     for node in nodes:
         match node:
             case Operator():
                 truth = any_of(facts.values[operand] for operand in node.operands)
                 truth = truth | any_of(parameter.exists for parameter in node.parameters if trains(parameter))
-                truth = truth & node.guard if node.flows else NO
-                if forced(node):
-                    truth = node.guard
+                truth = (truth if node.flows else NO) | forced(node)
+                truth = truth & node.guard
                 for result in node.results:
                     facts.values[result] = truth
             case Select():
@@ -81,7 +89,7 @@ def _region(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callabl
                 facts.values[node.result] = facts.sequences[node.sequence]
 
 
-def _loop(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[Operator], bool]) -> None:
+def _loop(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[Operator], Truth]) -> None:
     def body(position: int, state: State) -> tuple[Facts, State]:
         inner = facts.inside(Within(facts.values))
         carries = loop.carries[position]

@@ -72,6 +72,7 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     yield "train", [pattern for pattern in regime.train if pattern != "*"], parameters, ""
     yield "freeze", list(regime.freeze), parameters, ""
     yield "force_grad", list(regime.force_grad), modules, ""
+    yield "no_force_grad", list(regime.no_force_grad), modules, ""
     projections = [operator.path for operator in operators if is_adapted(operator)]
     for adapter in regime.adapters:
         base = adapter.names[0]

@@ -1,6 +1,7 @@
 """``extends``: merges a spec into the base spec that it extends.
 
-- ``sizes``, ``derived``, ``requires``, ``streams``, ``inputs`` and ``blocks`` are merged by name; null removes a name.
+- ``sizes``, ``derived``, ``requires``, ``expected``, ``streams``, ``inputs`` and ``blocks`` are merged by name; null removes
+  a name.
 - ``graph`` edits the base's graph, entry by entry. An entry with a kind (``op``, ``block``, ``repeat``) replaces the entry at
   its path; if several entries have that path, it replaces the one of its kind. An entry without a kind changes single fields,
   and its own ``graph`` edits the entries inside. Null removes an entry. ``after: path`` or ``before: path`` inserts a new one.
@@ -20,7 +21,7 @@ from symflops.frontend.language import other_language
 from symflops.ops.fields import words_of
 from symflops.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
 
-MERGED = ("sizes", "derived", "requires", "streams", "inputs", "blocks")
+MERGED = ("sizes", "derived", "requires", "expected", "streams", "inputs", "blocks")
 KINDS = ("op", "block", "repeat")
 MAX_BASES = 8
 

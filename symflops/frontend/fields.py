@@ -65,7 +65,12 @@ DOCUMENT = (
     Field("pipelines", Form.TEXTS, "pipeline classes that contain it"),
     Field("sizes", Form.NAMED, "letters, with the config fields that they are read from", fields=SIZE),
     Field("derived", Form.NAMED, "sizes that are formulas of others"),
-    Field("requires", Form.NAMED, "conditions that sizes must fulfil, by a name of each; a config that does not is refused"),
+    Field(
+        "requires",
+        Form.NAMED,
+        "conditions that sizes and lengths must fulfil, by a name of each; a config or batch that does not is refused",
+    ),
+    Field("expected", Form.NAMED, "conditions under which the data decides how much work is done, by what estimates say then"),
     Field("variants", Form.NAMED, "published structures, each by the config fields that differ"),
     Field("streams", Form.NAMED, "rows that vary with the batch", fields=STREAM),
     Field("inputs", Form.NAMED, "what the model receives", fields=INPUT),
@@ -128,6 +133,7 @@ TRAINING = (
     Field("loss", Form.TEXTS, "outputs that the loss uses; default: all"),
     Field("input_grad", Form.TEXTS, "inputs that need a gradient"),
     Field("force_grad", Form.TEXTS, "modules whose result is made to need a gradient"),
+    Field("no_force_grad", Form.TEXTS, "modules that make none need a gradient, whatever the spec says"),
     Field("parts", Form.TEXTS, "parts of the model that run, too, such as its prediction heads"),
 )
 LISTS = words_of(TRAINING)

@@ -219,14 +219,14 @@ def _spec_properties() -> tuple[Schema, Schema]:
         "reference": {"anyOf": [one_or_more(pattern(CLASS)), mapping(class_row(), pattern(CLASS))]},
         "sizes": sized,
         "derived": ref("expression"),
-        "requires": ref("expression"),
+        **dict.fromkeys(("requires", "expected"), ref("expression")),
         "variants": {"type": ["object", "null"]},
         "streams": {"anyOf": [{**of_mapping(tables.STREAM), "required": ["over"]}, parts]},
         "inputs": of_mapping(tables.INPUT),
         "blocks": block_body(),
         "baseline": {"anyOf": [NAME, baseline()]},
     }
-    named = {"variants": pattern(VARIANT), "blocks": TEXT, "requires": TEXT}
+    named = {"variants": pattern(VARIANT), "blocks": TEXT, "requires": TEXT, "expected": TEXT}
     full, merged = {}, {}
     for field in tables.DOCUMENT:
         schema = own.get(field.name, FORMS.get(field.form, {}))

@@ -115,7 +115,8 @@ class _Document:
             classes=classes,
             decided=decided,
             baseline=read_baseline(given.get("baseline"), self.shapes),
-            requires=self.requires(given.get("requires")),
+            requires=self.conditions(given.get("requires"), "'requires'"),
+            expected=self.conditions(given.get("expected"), "'expected'"),
         )
         outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
         self.buildable = all(finding.code in HARMLESS for finding in outside)
@@ -217,8 +218,8 @@ class _Document:
         pairs = self.shapes.mapping(node, "'derived'")
         return self.shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a derived size")
 
-    def requires(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
-        pairs = self.shapes.mapping(node, "'requires'")
+    def conditions(self, node: Node | None, field: str) -> tuple[tuple[Name, Expression], ...]:
+        pairs = self.shapes.mapping(node, field)
         found = ((Name(key.text, key.span), self.shapes.expression(value, f"'{key.text}'")) for key, value in pairs)
         return tuple((name, expression) for name, expression in found if expression is not None)
 

@@ -76,7 +76,7 @@ def _sizes(spec: Spec) -> Iterator[Diagnostic]:
 def headers(spec: Spec) -> Iterator[Expression]:
     """The expressions of a spec outside of its graph."""
     yield from (formula for size in spec.sizes for formula in (size.default, size.null) if formula is not None)
-    yield from (expression for _, expression in (*spec.derived, *spec.requires))
+    yield from (expression for _, expression in (*spec.derived, *spec.requires, *spec.expected))
     for stream in spec.streams:
         yield from _inside(stream.parts)
     for item in spec.inputs:

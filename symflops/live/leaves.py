@@ -12,13 +12,17 @@ from typing import Any
 NAMES = frozenset({"requires_grad", "requires_grad_"})
 
 
-def makes_leaf(module: Any) -> bool:
+def makes_leaf(module: Any) -> bool | None:
     """Whether ``forward`` sets ``requires_grad`` of a tensor once the module trains, by attributes of the module alone.
+
+    None if no attributes make the class do that.
 
     Where a condition asks for more than attributes, such as which arguments there are, what is set is no input of the module.
     """
     kind: Any = type(module)
-    return any(all(name == "training" or getattr(module, name, False) for name in names) for names in _settings(kind))
+    settings = _settings(kind)
+    wanted = any(all(name == "training" or getattr(module, name, False) for name in names) for names in settings)
+    return wanted if settings else None
 
 
 @lru_cache(maxsize=1024)

@@ -34,6 +34,7 @@ class Reading:
     adapters: tuple[Beside, ...]
     recomputed: Recomputed | None
     forced: tuple[str, ...]
+    spared: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, tuple[Shape, bool]]:
@@ -108,6 +109,8 @@ class Reading:
             }  # fmt: skip
         if self.forced:
             found["force_grad"] = list(self.forced)
+        if self.spared:
+            found["no_force_grad"] = list(self.spared)
         return json.dumps(found, separators=(",", ":"))
 
     def _with_bases(self, loops: Collection[str]) -> set[str]:
@@ -157,7 +160,8 @@ def read(tree: Tree) -> Reading:
         LiveModelError: it has parts that regimes do not describe.
     """
     adapters = [one for path, module in tree.modules.items() if is_lora(module) for one in _beside(path, module)]
-    return Reading(tree, tuple(adapters), recomputed(tree), tuple(_forced(tree)))
+    spared = tuple(path for path, module in tree.modules.items() if makes_leaf(module) is False)
+    return Reading(tree, tuple(adapters), recomputed(tree), tuple(_forced(tree)), spared)
 
 
 def _beside(path: str, module: Any) -> Iterator[Beside]:
@@ -209,7 +213,7 @@ def stored_regime(reading: Reading, rows: Mapping[str, Mapping[str, Any]], known
 
     ``rows`` are the stored regimes. A regime that recomputes must recompute the same modules in the same way.
     """
-    if reading.forced:
+    if reading.forced or reading.spared:
         return None
     for name, parameters in known.items():
         given = rows[name].get("recompute")

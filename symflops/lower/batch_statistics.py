@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+
+from sympy import Expr, Symbol
 
 from symflops.algebra.functions import Together, Whole, unpadded
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
@@ -11,9 +13,9 @@ from symflops.algebra.written import text_of
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, moment_name, sum_name
 from symflops.model.derivation import Work
-from symflops.model.graph import Length
+from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
-from symflops.model.sums import Statistic
+from symflops.model.sums import BatchCondition, Statistic
 
 
 def without_padding(work: Work) -> Work:
@@ -25,22 +27,49 @@ def without_padding(work: Work) -> Work:
     return replace(work, contraction=replace(contraction, extent=replace(contraction.extent, useful=useful)))
 
 
+def wholes_in(moments: Iterable[Monomial]) -> set[Expr]:
+    """The statistics in some products of lengths, as expressions."""
+    return {whole for monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
+
+
+def batch_conditions(
+    graph: Graph,
+    measures: Mapping[Symbol, Sequence[Length]],
+    known: Sequence[Statistic],
+    taken: Collection[str],
+    formulas: Formulas,
+) -> Iterator[BatchCondition]:
+    """The conditions on a batch as a whole; ``known`` are the statistics that moments read. Decoded streams have none."""
+    decoded = {symbol for symbol, group in measures.items() if len(group) > 1}
+    for limit in graph.limits:
+        if limit.items == ONCE and decoded.isdisjoint(limit.condition.expr.free_symbols):
+            read = [limit.condition.expr, *limit.values]
+            wholes = {whole for expr in read for whole in expr.atoms(Whole)}
+            names = {whole: formulas.letter(whole) for whole in wholes}
+            old = [one for one in known if one.name in names.values()]
+            unnamed = [whole for whole, name in names.items() if not name]
+            new = statistics(unnamed, graph.lengths, {}, {*taken, *(one.name for one in known)}, formulas)
+            yield BatchCondition(
+                formulas.of(limit.condition.expr), (*old, *new), limit.text, tuple(map(formulas.of, limit.values))
+            )
+            known = (*known, *new)
+
+
 def statistics(
-    moments: Iterable[Monomial],
+    found: Iterable[Expr],
     lengths: Iterable[Length],
     rows: Mapping[Monomial, str],
     taken: Collection[str],
     formulas: Formulas,
 ) -> tuple[Statistic, ...]:
-    """The statistics of a batch that ``moments`` contain, inner ones first; ``formulas`` prints them as letters from here on.
+    """The statistics of a batch, inner ones first; ``formulas`` prints them as letters from here on.
 
     ``rows`` names products of lengths; ``taken`` are letters that no statistic may have.
     """
     sets = {length.symbol: length.items for length in lengths}
-    found = {whole for monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
     made: list[Statistic] = []
     names = Names(taken)
-    for whole in sorted(found, key=lambda atom: (len(atom.atoms(Whole)), text_of(atom))):
+    for whole in sorted(set(found), key=lambda atom: (len(atom.atoms(Whole)), text_of(atom))):
         value = whole.args[-1]
         if isinstance(whole, Together):
             kind, items = "sum", whole.args[0].name

@@ -76,6 +76,11 @@ class Formulas(ShortWriter[Expr, Polynomial]):
         self._simplified.clear()
         self._atoms[atom] = Sym(letter)
 
+    def letter(self, atom: Expr) -> str:
+        """The letter that ``atom`` is printed as; empty if it has none."""
+        found = self._atoms.get(atom)
+        return found.name if isinstance(found, Sym) else ""
+
     def _atom(self, atom: Expr) -> Formula:
         if atom.is_Symbol:
             return Bracket("flag", (Sym(atom.name[1:]),)) if atom.name.startswith("?") else Sym(atom.name)

@@ -1,4 +1,4 @@
-"""What the lengths of an item must fulfil: convolutions, pools and crops leave something of it, and divisions no remainder."""
+"""What the lengths of an item must fulfil: operators leave something of it, divisions no remainder, and conditions hold."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sympy import Add, Expr, Integer, Mul, Symbol, fraction, together
 
 from symflops.algebra.functions import CeilDiv, FloorDiv, Least, Modulo, Whole, is_index
 from symflops.algebra.truth import YES, Truth
+from symflops.derive.decode import positions
 from symflops.lower.formulas import Formulas
 from symflops.lower.inputs import Inputs
 from symflops.model.graph import Graph, Length
@@ -32,6 +33,14 @@ def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple
     for items, guard, rest in remainders(graph):
         if not rest.free_symbols.isdisjoint(variables):
             infos.append(InnerLength(items, formulas.of(1 - guard.expr * rest)))
+    taken = {symbol: positions(group) for symbol, group in measures.items()}
+    infos += [
+        InnerLength(
+            limit.items, formulas.of(limit.condition.expr.xreplace(taken)), limit.text, tuple(map(formulas.of, limit.values))
+        )
+        for limit in graph.limits
+        if limit.items != ONCE
+    ]
     return tuple(dict.fromkeys(infos))
 
 

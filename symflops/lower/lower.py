@@ -20,9 +20,11 @@ from sympy import Expr
 
 from symflops.algebra.identities import fewest_terms
 from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.truth import NO
 from symflops.count.per_parameter import tokens
 from symflops.derive.parameter_readers import ParameterReaders
 from symflops.derive.token_loops import executions
+from symflops.lower.batch_statistics import batch_conditions
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
 from symflops.lower.inner_lengths import inner_lengths
@@ -39,6 +41,7 @@ from symflops.model.needs_size import or_needs_size
 from symflops.model.path import running_texts
 from symflops.model.program import Case, Field, GradientLine, Line, Program, RegimeLines
 from symflops.model.roles import inferred_of, regions_of, role_of
+from symflops.model.sums import Requirement
 from symflops.syntax.plain_values import frozen
 
 T = TypeVar("T")
@@ -87,6 +90,7 @@ class _Lowering:
         self.parameters = Parameters(self.formulas)
         sided = any(work.contraction.side for derivation in derivations for work in derivation.work)
         told = [found for one in derivations if sided and (found := tokens(one))]
+        self.letters = letters
         self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, told)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
@@ -252,7 +256,11 @@ class _Lowering:
             units=self.by_convention(lambda convention: convention.unit),
             reading=spec.reading or None,
             inner=inner_lengths(graph, self.formulas, self.measures),
+            conditions=tuple(batch_conditions(graph, self.measures, self.moments.statistics, self.letters, self.formulas)),
             requirements=requirements(graph, self.formulas),
+            expected=tuple(
+                Requirement(self.formulas.of((~holds).expr), text) for holds, text in graph.expected if holds is not NO
+            ),
             shares=tuple(self.shares.items()),
             pages=tuple((convention.name, convention.digest) for convention in self.conventions if convention.digest),
             exceptions=tuple((convention.name, convention.because) for convention in self.conventions if convention.because),

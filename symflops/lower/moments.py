@@ -12,7 +12,7 @@ from sympy import Expr
 from symflops.algebra.functions import Bracket, Longest, Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.algebra.written import text_of
-from symflops.lower.batch_statistics import statistics
+from symflops.lower.batch_statistics import statistics, wholes_in
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names
 from symflops.model.derivation import Derivation, Work
@@ -67,7 +67,7 @@ class Moments:
         self.keys += sorted(self.only, key=self.order)
         self.index = {key: position for position, key in enumerate(self.keys)}
         self.rows = row_names(derivations[0].work, self.products, graph.values)
-        self.statistics = statistics((key.monomial for key in self.keys), lengths, self.rows, taken, formulas)
+        self.statistics = statistics(wholes_in(key.monomial for key in self.keys), lengths, self.rows, taken, formulas)
 
     def vector(self, items: str, extent: Expr, side: str = "") -> Vector:
         """``extent`` in multiples of moments: lengths of the batch go into the moment, sizes into its factor."""

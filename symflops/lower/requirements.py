@@ -17,7 +17,8 @@ from symflops.lower.inner_lengths import remainders
 from symflops.model import formula
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Need, Node, Operator, Pop, Push
-from symflops.model.program import Field, Requirement
+from symflops.model.program import Field
+from symflops.model.sums import Requirement
 
 
 def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:

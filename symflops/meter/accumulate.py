@@ -90,9 +90,11 @@ class Accumulator:
         except (ValueError, TypeError, SymflopsError):
             return None
 
-    def _summed(self, batch: Mapping[str, Any]) -> list[int]:
-        """The vector of a batch of all streams as the estimator takes them."""
-        found = list(self.moments(**batch).as_dict().values())
+    def _summed(self, batch: Mapping[str, Any], padded: Mapping[str, Any] | None = None) -> list[int]:
+        """The vector of a batch of all streams as the estimator takes them, and which it takes beside ``padded``."""
+        lists = [name for name, given in batch.items() if padded and not isinstance(given, int)]
+        sides = {name: {"lengths": batch[name], "padded": (padded or {})[name]} for name in lists}
+        found = list(self.moments(**{**batch, **sides}).as_dict().values())
         for name, axes, row in self.layout.tokens:
             found.append(tokens(batch[name], axes) if row is None else found[row])
         found.append(0)
@@ -147,7 +149,7 @@ class Accumulator:
                 self._keep(Kept(tuple(real), tuple(padded) if differ else None, marks, counts), like.device, times)
                 return [[0] * self.layout.width]
         check_padding(self.layout.by_stream(real), self.layout.by_stream(padded))
-        found = [self._on_host(columns, marks, counts) for columns in ((real, padded) if differ else (real,))]
+        found = [self._on_host(columns, padded, marks, counts) for columns in ((real, padded) if differ else (real,))]
         for row in self.layout.always if differ else ():
             found[0][row] = found[1][row]
         return found
@@ -167,13 +169,19 @@ class Accumulator:
 
         return (column if hasattr(column, "unsqueeze") else torch.as_tensor(column, dtype=torch.int64)).to(self.device)
 
-    def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
-        """The vector of lists, arrays and ints; exact for any size."""
+    def _on_host(
+        self, columns: Sequence[Any], padded: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]
+    ) -> list[int]:
+        """The vector of lists, arrays and ints; exact for any size. Items of length 0 alone run on what is ``padded``."""
         if not self.whole and all(counts.values()) and all(isinstance(column, int) and column >= 0 for column in columns):
             return self._of_equal_items(columns, counts)
-        rows = list(self.layout.by_stream(columns))
-        batch = {name: entries_of(mine, axes, counts[items], marks[items]) for items, name, axes, mine in rows}
-        return self._summed(batch)
+
+        def entries(columns: Sequence[Any]) -> dict[str, Any]:
+            rows = self.layout.by_stream(columns)
+            return {name: entries_of(mine, axes, counts[items], marks[items]) for items, name, axes, mine in rows}
+
+        empty = not all(isinstance(column, int) or any(column) for column in columns)
+        return self._summed(entries(columns), entries(padded) if empty else None)
 
     def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
         """The vector of streams whose items all have the same lengths: the terms of one item, times their number."""

@@ -29,6 +29,19 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A condition on the lengths of an item of an index set, or of a batch (``once``).
+
+    ``text`` says what the class takes, with ``values`` in the place of ``{0}``, ``{1}``, ...
+    """
+
+    items: str
+    condition: Truth
+    text: str
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A built model.
 
@@ -38,6 +51,8 @@ class Graph:
     ``lists`` are the module lists at whose index a selector has an effect. ``returned`` are the values that unrolled
     iterations pass on, whether or not anything reads them. ``left_out`` are the sizes of the parts that the regime leaves out.
     ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not.
+    ``limits`` are conditions on lengths, ``expected`` those of sizes under which
+    the work is an expectation.
     """
 
     spec: Spec
@@ -56,6 +71,8 @@ class Graph:
     left_out: tuple[str, ...] = ()
     lists: tuple[Path, ...] = ()
     fits: tuple[tuple[Expr, str], ...] = ()
+    limits: tuple[Limit, ...] = ()
+    expected: tuple[tuple[Truth, str], ...] = ()
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sympy import Expr, Mul, Symbol
 
 from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.truth import YES, Truth
+from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.words import said
 from symflops.diagnostics.findings import Label, Span
 from symflops.model.contraction import Contraction
@@ -139,7 +139,8 @@ class Operator:
     role and the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not
     run, ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not. ``bare`` is True if its weight
     is a parameter of the parent, or of a module that is not called: no adapter runs beside it. ``turns`` are the modules around
-    it that run a second time or more, each with a number of that call.
+    it that run a second time or more, each with a number of that call. ``forces`` says when the class makes its results need a
+    gradient.
     """
 
     id: int
@@ -163,6 +164,7 @@ class Operator:
     fits: tuple[tuple[Expr, str], ...] = ()
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
+    forces: Truth = NO
 
     @property
     def modules(self) -> tuple[Path, ...]:

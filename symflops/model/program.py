@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from symflops.model.formula import ZERO, Formula, symbols
 from symflops.model.index_sets import ONCE, PADDED, padded_name
 from symflops.model.regime import Recompute
-from symflops.model.sums import InnerLength, InputInfo, Moment, Statistic, StreamInfo
+from symflops.model.sums import BatchCondition, InnerLength, InputInfo, Moment, Requirement, Statistic, StreamInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,6 @@ class Definition:
     letter: str
     formula: Formula
     latex: str
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """A formula of sizes that must be 0; ``text`` says what else is wrong."""
-
-    formula: Formula
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +194,8 @@ class Program:
     variant: str = ""
     reading: object = None
     inner: tuple[InnerLength, ...] = ()
+    conditions: tuple[BatchCondition, ...] = ()
+    expected: tuple[Requirement, ...] = ()
     census: object = None
     exceptions: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()

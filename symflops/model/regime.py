@@ -75,12 +75,12 @@ class Regime:
     """How a model is trained.
 
     ``train`` and ``freeze`` are patterns over parameter names. ``loss`` names the outputs that the loss uses (all if empty),
-    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is made to need one. ``parts`` are
-    those of the model that run beside what its class builds, such as prediction heads. ``decode`` runs
-    causal self-attention over a cache: ``step`` for new tokens over ``past`` ones, ``generate`` for a whole generation of
-    ``new`` tokens after a ``prompt``, summed over its steps. ``phases`` are further runs of the model in the same step. In a
-    ``lenient`` regime a pattern may match nothing as long as another one of its list matches. ``places`` are the places of its
-    texts on its page.
+    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is made to need one,
+    ``no_force_grad`` those that make none need one though the spec says so. ``parts`` are those of the model that run beside
+    what its class builds, such as prediction heads. ``decode`` runs causal self-attention over a cache: ``step`` for new tokens
+    over ``past`` ones, ``generate`` for a whole generation of ``new`` tokens after a ``prompt``, summed over its steps.
+    ``phases`` are further runs of the model in the same step. In a ``lenient`` regime a pattern may match nothing as long as
+    another one of its list matches. ``places`` are the places of its texts on its page.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Regime:
     loss: tuple[str, ...] = ()
     input_grad: tuple[str, ...] = ()
     force_grad: tuple[str, ...] = ()
+    no_force_grad: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     decode: str = ""
     doc: str = ""
@@ -104,7 +105,7 @@ class Regime:
         """Every pattern over paths; an index in a pattern cuts the repeat that it selects from."""
         targets = tuple(target for adapter in self.adapters for target in adapter.targets)
         groups = self.recompute.groups if self.recompute else ()
-        return (*self.train, *self.freeze, *self.force_grad, *targets, *groups)
+        return (*self.train, *self.freeze, *self.force_grad, *self.no_force_grad, *targets, *groups)
 
     def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> "Regime":
         """The regime with each pattern replaced by those of ``spell``."""
@@ -117,6 +118,7 @@ class Regime:
             train=all_of(self.train),
             freeze=all_of(self.freeze),
             force_grad=all_of(self.force_grad),
+            no_force_grad=all_of(self.no_force_grad),
             adapters=tuple(replace(adapter, targets=all_of(adapter.targets)) for adapter in self.adapters),
             recompute=replace(self.recompute, groups=all_of(self.recompute.groups)) if self.recompute else None,
         )

@@ -233,7 +233,8 @@ class Spec:
     ``classes`` has a row for each of the ``references``; ``decided`` are the sizes that a class decides. ``constants`` and
     ``renamed`` are what the class of this view makes of them, ``alike`` all classes of which that is so; see
     :func:`symflops.frontend.classes.view`.
-    ``baseline`` is the spec that pages compare this one with, ``requires`` are the conditions that sizes must fulfil.
+    ``baseline`` is the spec that pages compare this one with, ``requires`` are the conditions that sizes and lengths must
+    fulfil, ``expected`` those under which the work is an expectation.
     ``apart`` are the sizes of parts that a regime leaves out; see :mod:`symflops.frontend.parts`.
     ``reading`` holds facts about how its classes read a config (:mod:`symflops.runtime.config`).
     """
@@ -259,6 +260,7 @@ class Spec:
     renamed: tuple[tuple[str, str], ...] = ()
     baseline: BaselineSpec | None = None
     requires: tuple[tuple[Name, Expression], ...] = ()
+    expected: tuple[tuple[Name, Expression], ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -82,11 +82,36 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchCondition:
+    """A function of a batch as a whole that must be at least 1, or the class refuses the batch.
+
+    It reads ``statistics`` by their names, and is not asked if one has no items. ``text`` says what the class takes, with
+    ``values`` in the place of ``{0}``, ``{1}``, ...
+    """
+
+    formula: Formula
+    statistics: tuple[Statistic, ...]
+    text: str
+    values: tuple[Formula, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class InnerLength:
     """A function of one item's lengths that must be at least 1, or the model cannot run the item.
 
-    Either it is what the model leaves of the item, or 1 less the remainder of a division.
+    It is what the model leaves of the item, or 1 less the remainder of a division, or a condition of the spec. The latter says
+    what the class takes: ``text``, with ``values`` in the place of ``{0}``, ``{1}``, ...
     """
 
     items: str
     formula: Formula
+    text: str = ""
+    values: tuple[Formula, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A formula of sizes that must be 0; ``text`` says what is so if it is not (or, of an expectation, if it is)."""
+
+    formula: Formula
+    text: str

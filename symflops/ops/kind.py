@@ -60,6 +60,7 @@ class Call:
         self.fits: list[tuple[Expr, str]] = []  # must be 0, each with what it means if it is not
         self.saves: str | None = None
         self.flows = True
+        self.forces = NO  # whether its results need a gradient, whatever they come from
         self.caption = ""
         self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values passed on unchanged
         self.sequence: Any = None  # what a value joins or leaves

@@ -22,9 +22,16 @@ ROWS = (
 Needs = Callable[[Stream, Stream], Iterator[Need]]
 
 
-@operator_kind("identity", "the same value under another name", FROM, saves="nothing")
+@operator_kind(
+    "identity",
+    "the same value under another name",
+    FROM,
+    Field("gradient", Form.EXPRESSION, "whether the class makes it need a gradient in training", default="false"),
+    saves="nothing",
+)
 def identity(call: Call) -> None:
     """The operand."""
+    call.forces = call.truth("gradient")
     call.result(call.operand().stream, call.operand().width)
 
 

@@ -5,7 +5,7 @@ FLOPs are linear in moments, so one scan of a table prices every model, conventi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -66,7 +66,7 @@ class Priced:
         self.sets = {name: items for name in model.sets if (items := self._items(name))}
         if not self.sets:
             raise BatchError(f"'{model.name}' has no stream among {', '.join(columns)}")
-        self.rows = Rows(tuple(self.sets.values()))
+        self.rows = Rows(tuple(self.sets.values()), tuple(self._conditions(self.sets)) if len(self.sets) > 1 else ())
         counted = Total(self.rows, self.rows.sets[0], ONE)  # a model without work over rows has their number, too
         self.totals = (counted, *(found for found in self._totals if found is not None))
 
@@ -101,7 +101,16 @@ class Priced:
             if row["items"] == items:
                 settling.of(row["formula"])
         conditions += [Bracket("equal", (rest, ZERO)) for rest in settling.rests]
+        conditions += self._conditions({items})
         return Items(own, tuple(dict.fromkeys(one for one in conditions if not is_sure(one))))
+
+    def _conditions(self, sets: Collection[str]) -> Iterator[Bracket]:
+        """The conditions on a batch of one row that read exactly these index sets."""
+        stored, settling = self.model.stored, self._settling()
+        for row in stored.conditions:
+            if {one["items"] for one in row["statistics"]} == set(sets):
+                alone = {one["name"]: settling.of(one["formula"]) for one in row["statistics"]}
+                yield Bracket("at_least", (Settling(stored.formulas, self.model.sizes, alone).of(row["formula"]), ONE))
 
     def _settling(self) -> Settling:
         return Settling(self.model.stored.formulas, self.model.sizes, self.lengths)

@@ -19,6 +19,7 @@ from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
 from symflops.model.polynomials import Poly, expanded
 from symflops.model.program import Program
 from symflops.questions.subject import Batch, Subject
+from symflops.runtime.batch import BatchError
 from symflops.specialise.assumed import known_of
 from symflops.specialise.folding import ShortPolys
 
@@ -32,7 +33,7 @@ class Overtaking:
     """From which length on attention costs at least as much as all else, in one pass.
 
     ``kind`` is that of a crossover; ``formula`` is the root in sizes, ``root`` its value, ``value`` the first whole length.
-    ``assumed`` is what must hold of lengths.
+    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of that length, if it takes none.
     """
 
     streams: tuple[str, ...]
@@ -43,6 +44,7 @@ class Overtaking:
     root: float | None
     value: int | None
     assumed: tuple[str, ...]
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,21 @@ class Growth:
                     formula, root = self.root(found, known)
                     assumed = tuple(map(condition, grown.assumed))
                     letter = grown.unknown.letter.partition("@")[0]
-                    yield Overtaking(grown.unknown.streams, letter, found.work, found.kind, formula, root, found.value, assumed)
+                    value, refused = found.value, self.refusal(letter, found.value)
+                    yield Overtaking(
+                        grown.unknown.streams, letter, found.work, found.kind, formula, root, value, assumed, refused
+                    )
+
+    def refusal(self, letter: str, value: int | None) -> str:
+        """Why the class takes no item of a length that its conditions limit; empty if it takes one."""
+        model = self.subject.estimator
+        if value is None or letter not in model.taken or not self.batch:
+            return ""
+        try:
+            model.moments(**self.subject.with_length(self.batch, letter, value))
+        except BatchError as error:
+            return str(error)
+        return ""
 
     @staticmethod
     def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[str, float | None]:

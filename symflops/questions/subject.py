@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from symflops.catalog.explanation import default_batch
 from symflops.catalog.forms import closed_forms
 from symflops.catalog.lookup import by_config
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.closed_forms import Derived
-from symflops.emit.page.typical_values import typical_batch
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import tokens_of
@@ -55,7 +55,7 @@ class Subject:
 
     def batch(self) -> dict[str, Any]:
         """One item per stream, of typical lengths."""
-        return typical_batch(self.program) | {stream.name: 1 for stream in self.program.streams if stream.counts}
+        return default_batch(self.estimator)
 
     def with_size(self, letter: str, value: Any) -> dict[str, Any]:
         """The config with another value of a size."""

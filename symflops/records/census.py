@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,8 @@ from symflops.system.digests import digest
 from symflops.system.reading import parse_json, read_bytes, read_text
 
 SCHEMA, MISSING = 1, "has no census"
-PROSE = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name", "baseline")
+WORD = re.compile(r"[A-Za-z_]\w*")
+PROSE = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name", "baseline", "expected")
 SHOWN = ("described", "free", "guarded", "words", "unrun", "left_out")
 """What a stored program carries of the census of a class."""
 
@@ -60,8 +62,14 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def spec_digest(spec: Spec) -> str:
-    """A digest of what a spec, its blocks and its bases say; prose and comments do not count."""
+    """A digest of what a spec, its blocks and its bases say; prose, comments and conditions on lengths do not count."""
+    lengths = {name.text for stream in spec.streams for part in stream.parts for name, _ in part.axes}
     said = [_said(plain(read_yaml(source), Reporter())) for source in _sorted(spec.sources)]
+    for document in said:
+        if isinstance(document, dict) and "requires" in document:
+            conditions = document.pop("requires").items()
+            kept = {name: text for name, text in conditions if lengths.isdisjoint(WORD.findall(str(text)))}
+            document |= {"requires": kept} if any(kept.values()) else {}
     return digest(json.dumps(said, sort_keys=True, default=str))
 
 

@@ -1,16 +1,11 @@
-"""Reads a batch: checks its lengths against the streams of a program, and sums them up as moments."""
+"""Reads a batch: checks its lengths against the streams of a program."""
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import partial
 from itertools import chain, repeat
-from operator import mul
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
-from symflops.model.index_sets import ONCE
 from symflops.runtime.config import as_whole
-from symflops.runtime.least import described, too_short
 from symflops.runtime.module_batch import ALONE, MOST_COUNTED
 from symflops.runtime.sizes import is_whole
 
@@ -27,7 +22,6 @@ if TYPE_CHECKING:
     Row = tuple[int, ...]
 
 LONGEST = 10**12 - 1
-NO_DIVISION = "a length of the batch does not divide as the model divides it"
 
 
 class BatchError(SymflopsError):
@@ -56,13 +50,11 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
     Raises:
         FormError: an unknown or missing stream, a length that is no whole number, or streams with different numbers of items.
     """
-    found = _rows_of(program, batch, side).items()
+    found = rows_of(program, batch, side).items()
     return {items: [dict(zip(axes, row, strict=True)) for row in rows] for items, (axes, rows) in found}
 
 
-def _rows_of(
-    program: Program | Stored, batch: Mapping[str, Any], side: str
-) -> dict[str, tuple[tuple[str, ...], Iterator[Row]]]:
+def rows_of(program: Program | Stored, batch: Mapping[str, Any], side: str) -> dict[str, tuple[tuple[str, ...], Iterator[Row]]]:
     """The batch variables of each index set, and their values, item by item."""
     streams = {stream.name: stream for stream in program.streams if stream.given}
     unknown = [name for name in batch if name not in streams]
@@ -174,85 +166,3 @@ def _check_padded(name: str, lengths: tuple[int, list[Sequence[int]]], padded: t
     wrong = min((row for rows in pairs for row in rows if row[2] < row[1]), default=None)
     if wrong:
         raise FormError(f"item {wrong[0]} of '{name}' has length {wrong[1]}, and is padded to {wrong[2]}")
-
-
-def check_inner(program: Stored, sets: Mapping[str, Iterable[Item]], sizes: Mapping[str, Any]) -> None:
-    """Refuse an item of which the model leaves nothing.
-
-    Raises:
-        BatchError: with the stream, the item, its length and the least one.
-    """
-    for row in program.inner:
-        left = partial(_left, program, row, sizes)
-        for place, item in enumerate(sets.get(row["items"], ())):
-            if left(item) < 1:
-                raise BatchError(too_short(place, item, _owners(program, row["items"]), left))
-
-
-def _left(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any], item: Mapping[str, int]) -> int:
-    return program.formulas.settled(row["formula"], {**sizes, **item})  # type: ignore[no-any-return]
-
-
-def _owners(program: Stored, items: str) -> dict[str, tuple[str, int]]:
-    """The stream of each axis, and the number of its axes."""
-    streams = [stream for stream in program.streams if stream.items == items]
-    return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
-
-
-def sides_of(
-    program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], places: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The moments of a batch that are at ``places``: of real lengths but where they are always padded, and all of padded ones.
-
-    Raises:
-        BatchError: as :func:`moments_of`.
-    """
-    real = padded = moments_of(program, batch, sizes, "lengths", places)
-    if any(isinstance(given, dict) for given in batch.values()):
-        padded = moments_of(program, batch, sizes, "padded", places)
-    rows = [program.moments[place] for place in places]
-    return tuple(two if row.get("side") else one for row, one, two in zip(rows, real, padded, strict=True)), padded
-
-
-def moments_of(
-    program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str, places: Sequence[int]
-) -> tuple[int, ...]:
-    """The moments of a batch on one side, at ``places`` of the program; equal items are evaluated once.
-
-    Raises:
-        BatchError: as :func:`items_of` and :func:`check_inner`; or a division of the model leaves a remainder.
-    """
-    sets: dict[str, tuple[list[Item], list[int]]] = {}
-    for items, (axes, rows) in _rows_of(program, batch, side).items():
-        counted = Counter(rows)
-        sets[items] = [dict(zip(axes, row, strict=True)) for row in counted], list(counted.values())
-    try:
-        check_inner(program, {items: found for items, (found, _) in sets.items()}, sizes)
-    except BatchError:
-        check_inner(program, items_of(program, batch, side), sizes)  # says which item it is, of all
-        raise
-    known = dict(sizes)
-    none: tuple[list[Item], list[int]] = [], []
-    for row in program.statistics:
-        distinct, counts = sets.get(row["items"], none)
-        values = list(_values(program, row["formula"], known, distinct))
-        known[row["name"]] = sum(map(mul, values, counts)) if row["kind"] == "sum" else max(values, default=0)
-    found = []
-    for row in (program.moments[place] for place in places):
-        if row["items"] == ONCE:
-            found.append(program.formulas.settled(row["formula"], known))
-            continue
-        distinct, counts = sets.get(row["items"], none)
-        values = list(_values(program, row["formula"], known, distinct))
-        for item in (item for item, one in zip(distinct, values, strict=True) if not isinstance(one, int)):
-            raise BatchError(f"{NO_DIVISION}: {described(item, _owners(program, row['items']))}")
-        found.append(sum(map(mul, values, counts)))
-    return tuple(found)
-
-
-def _values(program: Stored, formula: int, known: Mapping[str, Any], items: Sequence[Item]) -> Iterator[Any]:
-    """A formula of each item, beside what is ``known``."""
-    names = dict(known)
-    for item in items:
-        names.update(item)
-        yield program.formulas.settled(formula, names)

@@ -10,7 +10,8 @@ from functools import cached_property
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import BoundFormulas, ConfigError
 from symflops.model.index_sets import ONCE, PADDED
-from symflops.runtime.batch import BatchError, FormError, check_inner, items_of, listed, sides_of
+from symflops.runtime.batch import BatchError, FormError, items_of, listed
+from symflops.runtime.batch_moments import check_inner, in_use, lengths_taken, sides_of, singly
 from symflops.runtime.classes import check_class
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
@@ -20,7 +21,7 @@ from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
 from symflops.runtime.least import example_of
 from symflops.runtime.left_out import parts_left_out
 from symflops.runtime.module_sizes import settled
-from symflops.runtime.moments import Flops, Moments, summed
+from symflops.runtime.moments import Flops, Moments, summed, whole_total
 from symflops.runtime.per_token import active_of
 from symflops.runtime.shown import markdown_of
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
@@ -92,8 +93,8 @@ class InterpretedEstimator:
         self.padded_sums = tuple(row["name"] for row in self._rows if row.get("side"))
         self.moment_sets = {row["name"]: row["items"] for row in self._rows}
         self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
-        self.parameters: int = _whole(self._settled(chosen["parameters"]))
-        self.trainable_parameters: int = _whole(self._settled(chosen["trainable"]))
+        self.parameters: int = whole_total(self._settled(chosen["parameters"]))
+        self.trainable_parameters: int = whole_total(self._settled(chosen["trainable"]))
         self.parameters_active = active_of(stored, regime, self.sizes)
 
     @cached_property
@@ -136,7 +137,7 @@ class InterpretedEstimator:
                     kind[position] += line.unit * part * count
         return {kind: tuple(map(settled, values)) for kind, values in found.items()}
 
-    def _not_whole(self) -> None:
+    def _notwhole_total(self) -> None:
         if self.whole:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
@@ -146,13 +147,13 @@ class InterpretedEstimator:
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
-        self._not_whole()
+        self._notwhole_total()
         over = self._over(columns)
         return tuple(over.value(row["formula"]) for row in self._rows)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
-        self._not_whole()
+        self._notwhole_total()
         over = self._over(columns)
         for row in self._rows:
             over.value(row["formula"])
@@ -162,6 +163,11 @@ class InterpretedEstimator:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
         over = self._over(columns)
         return tuple((row["items"], over.value(row["formula"])) for row in self.stored.inner)
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """A length that conditions of the spec name, for each axis that they limit."""
+        return lengths_taken(self.stored, self.sizes)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""
@@ -189,9 +195,10 @@ class InterpretedEstimator:
         return BatchError(f"{error}; e.g. {example}" if example else str(error))
 
     def notes(self, batch: Mapping[str, Any]) -> list[str]:
-        """What a caller should know of an estimate of ``batch``: streams and parts that it leaves out, exceptions."""
+        """What a caller should know of an estimate of ``batch``: what it leaves out or expects, exceptions."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
+        found += [row["text"] for row in self.stored.document.get("expected", ()) if self._settled(row["formula"]) == 0]
         found += [*left_to_class(self.stored, self.config), *parts_left_out(self.stored, self.regime, self.config, self.sizes)]
         if self.exception:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
@@ -203,14 +210,14 @@ class InterpretedEstimator:
         Raises:
             BatchError: as ``moments``; or the cost of an item depends on other items.
         """
-        self._not_whole()
+        self._notwhole_total()
         try:
             given = {name: listed(entries) for name, entries in batch.items()}
             real, padded = (items_of(self.stored, given, side) for side in ("lengths", PADDED))
         except FormError as error:
             raise self._explained(error) from None
         for sets in (real, padded):
-            check_inner(self.stored, sets, self.sizes)
+            check_inner(self.stored, singly(sets), self.sizes, singly(in_use(sets, padded)))
         costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in real.items()}
         for moment, cost in zip(self._rows, self.coefficients["total"], strict=True):
             sets = padded if self.padded or moment.get("side") else real
@@ -218,8 +225,8 @@ class InterpretedEstimator:
             if items == ONCE:
                 costs[ONCE] = [costs.get(ONCE, [0])[0] + cost * self._settled(formula)]
             for place, item in enumerate(sets.get(items, ())):
-                costs[items][place] += cost * _whole(self.stored.formulas.settled(formula, {**self.sizes, **item}))
-        return {items: [_whole(cost) for cost in found] for items, found in costs.items()}
+                costs[items][place] += cost * whole_total(self.stored.formulas.settled(formula, {**self.sizes, **item}))
+        return {items: [whole_total(cost) for cost in found] for items, found in costs.items()}
 
     def per_sample(self, **batch: Any) -> list[int]:
         """FLOPs of each sample, forward and backward; they sum to ``total``.
@@ -241,7 +248,7 @@ class InterpretedEstimator:
         return self._last[1]
 
     def _pass(self, m: Moments, kind: str) -> int:
-        return _whole(sum([flops * count for line, flops in self._work(m) if (count := getattr(line, kind))]))
+        return whole_total(sum([flops * count for line, flops in self._work(m) if (count := getattr(line, kind))]))
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -266,7 +273,7 @@ class InterpretedEstimator:
             sums = found.setdefault(line.module, [0, 0, 0])
             for position, count in enumerate((line.forward, line.backward, line.recomputed)):
                 sums[position] += size * count
-        return {module: Flops(*(_whole(value) for value in sums)) for module, sums in found.items()}
+        return {module: Flops(*(whole_total(value) for value in sums)) for module, sums in found.items()}
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
@@ -276,7 +283,7 @@ class InterpretedEstimator:
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
         found = summed((line.within, flops * line.forward) for line, flops in self._work(m))
-        return {modules: _whole(work) for modules, work in found.items()}
+        return {modules: whole_total(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:
         """What notebooks show."""
@@ -288,12 +295,3 @@ class InterpretedEstimator:
 
     def __repr__(self) -> str:
         return f"<Estimator of '{self.name}': {self.regime:.60}, {self.convention}, {self.parameters:,} parameters>"
-
-
-def _whole(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
-    if getattr(value, "denominator", 1) != 1:
-        raise SymflopsError("a length does not divide as the model divides it, or the convention counts parts of a FLOP")
-    if not value >= 0 or value != int(value):
-        raise SymflopsError(f"config and batch do not fit the model: a total of {value}")
-    return int(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     Owners = Mapping[str, tuple[str, int]]
@@ -32,6 +32,14 @@ def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callabl
     return f"item {place} of {described(item, owners)} {UNFIT}"
 
 
+def untaken(place: int, item: Mapping[str, int], owners: Owners, text: str) -> str:
+    """Says that the class does not take an item, and what it takes."""
+    if len(owners) == 1:
+        ((axis, (name, _)),) = owners.items()
+        return f"item {place} of '{name}' has length {item[axis]}, and the class takes {text}"
+    return f"item {place} of {described(item, owners)}: the class takes {text}"
+
+
 def described(item: Mapping[str, int], owners: Owners) -> str:
     """The streams and lengths of an item."""
     names = ", ".join(f"'{name}'" for name in dict.fromkeys(name for name, _ in owners.values()))
@@ -56,14 +64,19 @@ def example_of(estimator: Any) -> str:
 
     rows = [row for rows in estimator.sets.values() for row in rows if not estimator.streams[row[0]]]
     rows = rows or [row for rows in estimator.sets.values() for row in rows]
+    taken = getattr(estimator, "taken", {})
     for length in WIDE if any(len(axes) > 1 for _, axes, _ in rows) else SHORT:
-        batch: dict[str, Any] = {}
-        for name, axes, _ in rows:
-            entries = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-            batch[name] = entries if axes else len(entries)
-        try:
-            estimator.forward(estimator.moments(**batch))
-        except Exception:  # any reason is one not to show it
-            continue
-        return json.dumps(batch)
+        for known in ({}, taken) if taken else ({},):
+            items = [{axis: known.get(axis, size) for _, axes, _ in rows for axis in axes} for size in (length, length // 2)]
+            batch = {name: [row_of(item, axes) for item in items] if axes else len(items) for name, axes, _ in rows}
+            try:
+                estimator.forward(estimator.moments(**batch))
+            except Exception:  # any reason is one not to show it
+                continue
+            return json.dumps(batch)
     return ""
+
+
+def row_of(item: Mapping[str, int], axes: Sequence[str]) -> Any:
+    """An item as a batch has it: one length, or a list of several."""
+    return [item[axis] for axis in axes] if len(axes) > 1 else item[axes[0]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from symflops.runtime.module_batch import exact, least, most, numbers, vectors_here
+from symflops.runtime.module_batch import exact, largest, least, most, numbers, vectors_here
 from symflops.runtime.module_estimator import BoundEstimator
 from symflops.runtime.module_moments import Flops, ModelMoments
 from symflops.runtime.module_sizes import ModelSizes, NullList, OtherStructure, each, total_of
@@ -26,8 +26,8 @@ else:
     S = M = None
 
 __all__ = [
-    "Flops", "ModelEstimator", "ModelMoments", "ModelSizes", "NullList", "OtherStructure", "each", "exact", "least", "most",
-    "numbers",
+    "Flops", "ModelEstimator", "ModelMoments", "ModelSizes", "NullList", "OtherStructure", "each", "exact", "largest", "least",
+    "most", "numbers",
 ]  # fmt: skip
 
 # ---- what modules that stand alone hold, too
@@ -74,6 +74,11 @@ class ModelEstimator(BoundEstimator[S, M]):
         return tuple(zip(self._inner_sets, self._inner(self.sizes, *columns), strict=True))
 
     @property
+    def taken(self) -> dict[str, int]:
+        """A length that conditions of the spec name, for each axis that they limit."""
+        return self._taken(self.sizes)
+
+    @property
     def implied(self) -> tuple[str, ...]:
         """The streams that a batch may leave out although the model has them."""
         return tuple(name for name, has in self._implied(self.sizes).items() if has)
@@ -96,18 +101,19 @@ class ModelEstimator(BoundEstimator[S, M]):
     def _costs_by_side(self, real: Columns, padded: Columns) -> dict[str, Any]:
         """FLOPs of each item: of real lengths, of padded ones, or of both."""
         if not self.padded_sums or self.padded:
-            return self._costs_on(padded if self.padded else real, self._total)
+            return self._costs_on(padded if self.padded else real, self._total, padded)
         always = [name in self.padded_sums for name in self.moment_sets]
         sides = (real, [not side for side in always]), (padded, always)
         one, two = (
-            self._costs_on(columns, [c * mine for c, mine in zip(self._total, kept, strict=True)]) for columns, kept in sides
+            self._costs_on(columns, [c * mine for c, mine in zip(self._total, kept, strict=True)], padded)
+            for columns, kept in sides
         )
         return {items: added(costs, two[items]) for items, costs in one.items()}
 
-    def _costs_on(self, columns: Columns, total: Sequence[int]) -> dict[str, Any]:
+    def _costs_on(self, columns: Columns, total: Sequence[int], padded: Columns) -> dict[str, Any]:
         """FLOPs of each item, as ``total`` says per moment."""
-        if self._inner_sets:
-            self._check(self.sizes, columns)
+        if self._inner_sets or self._demanding:
+            self._check(self.sizes, columns, padded)
         many = any(hasattr(column, "dtype") or len(column) > 99 for column in columns)
         found = vectors_here() if many and "numpy" in sys.modules else None
         if found is not None:
@@ -200,8 +206,8 @@ class ModelEstimator(BoundEstimator[S, M]):
         padded = None if m.padded is None else self._settled(m.padded)
         if m.lengths is None:
             return m
-        if self._inner_sets:
-            self._check(self.sizes, m.lengths)
+        if self._inner_sets or self._demanding:
+            self._check(self.sizes, m.lengths, m.padded and m.padded.lengths)
         found = self._sums(self.sizes, *m.lengths)
         if not self.whole:
             found += self._moments(*m._as_sums())

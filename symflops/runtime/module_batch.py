@@ -56,6 +56,11 @@ def columns_of(streams: Sequence[Axes], optional: Mapping[str, bool], batch: Map
     return real, padded
 
 
+def in_use(real: Columns, padded: Columns | None) -> Columns:
+    """The real lengths, but padded ones of an axis that is 0 in each item: such a batch runs on padding alone."""
+    return [one if any(one) else two for one, two in zip(real, padded or real, strict=True)]
+
+
 def check_padded(name: str, real: Columns, padded: Columns) -> None:
     """Refuse an item that is padded to less than its length."""
     for short, long in zip(real, padded, strict=True):
@@ -189,6 +194,12 @@ def most(one: Any, two: Any) -> Any:
     return two.clip(min=one) if hasattr(two, "clip") else max(one, two)
 
 
+def largest(column: Any) -> int:
+    """The largest length of a column; 0 if it has none."""
+    found = vectors_here() if type(column) is not list and len(column) > 99 else None
+    return max(column, default=0) if found is None else next(found.ends([max], [column]))[0]
+
+
 def exact(product: int, divisor: int) -> int:
     """A quotient of lengths that the model divides without a remainder."""
     quotient, rest = divmod(product, divisor)
@@ -198,9 +209,23 @@ def exact(product: int, divisor: int) -> int:
 
 
 def too_short_item(
-    number: int, lengths: list[int], rows: Sequence[tuple[int, tuple[str, str, str, int]]], left: Callable[[list[int]], int]
+    number: int,
+    lengths: list[int],
+    rows: Sequence[tuple[int, tuple[str, str, str, int]]],
+    left: Callable[[list[int]], int],
+    takes: tuple[str, ...] = (),
 ) -> str:
-    """Says which item is too short, its length, and the least one; ``left`` is what the model leaves of an item."""
+    """Says which item is too short, its length, and the least one; ``left`` is what the model leaves of an item.
+
+    For an item that the class does not take, it says what the class ``takes``: words, and the axes that count.
+    """
+    if takes:
+        rows = [(place, row) for place, row in rows if row[2] in takes]
+        if len(rows) == 1:
+            return f"item {number} of '{rows[0][1][1]}' has length {lengths[rows[0][0]]}, and the class takes {takes[0]}"
+        names = ", ".join(f"'{name}'" for name in dict.fromkeys(name for _, (_, name, _, _) in rows))
+        shown = ", ".join(f"{axis} = {lengths[place]}" for place, (_, _, axis, _) in rows)
+        return f"item {number} of {names} ({shown}): the class takes {takes[0]}"
     for place, (_, name, axis, axes) in rows:
 
         def short(length: int, place: int = place) -> bool:

@@ -11,6 +11,7 @@ from symflops.runtime.module_batch import (
     BatchFormError,
     columns_of,
     differ,
+    in_use,
     listed,
     too_short_item,
     vectors_here,
@@ -20,7 +21,7 @@ from symflops.runtime.module_sizes import OtherStructure, as_tuple, in_flops, li
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any, Generic, TypeVar
 
     from symflops.runtime.module_batch import Axes, Columns
@@ -63,9 +64,11 @@ class BoundEstimator(Generic[S, M]):
     _regimes: Mapping[str, tuple[Any, ...]] = {}  # work, column, gradients, recomputed, parameters, those of adapters
     _own: Mapping[str, Mapping[str, tuple[Any, int, bool, bool]]] = {}  # by convention with rules of its own
     _shares: Mapping[str, int] = {}  # per convention into how many parts its lines divide a FLOP
+    _demanding = False  # whether the class refuses some batches as a whole
     _inner_sets: tuple[str, ...] = ()  # the index set of each inner length
-    _inner_sized = False  # whether inner lengths depend on sizes
+    _inner_sized = False  # whether what the class refuses depends on sizes
     _growing = False  # whether every inner length grows with each length
+    _falling = False  # whether every inner length grows or falls with each length
 
     __slots__ = (
         "_elements", "_lines", "_total", "coefficients", "convention", "padded", "parameters", "regime", "sizes",
@@ -161,6 +164,16 @@ class BoundEstimator(Generic[S, M]):
         return ()
 
     @staticmethod
+    def _demands(*_: Any, **__: Any) -> tuple[tuple[Any, str], ...]:
+        """Whether the class takes a batch as a whole, by one condition each, and what it takes."""
+        return ()
+
+    @staticmethod
+    def _takes(*_: Any, **__: Any) -> tuple[tuple[str, ...], ...]:
+        """For each inner length that is a condition, what the class takes, and the axes that it reads; else nothing."""
+        return ()
+
+    @staticmethod
     def _inputs(*_: Any, **__: Any) -> dict[str, tuple[str, str, int | None]]:
         return {}
 
@@ -182,7 +195,7 @@ class BoundEstimator(Generic[S, M]):
         """The moments of a batch; without sizes those that depend on them wait for them."""
         real, padded = cls._read(sizes, batch)
         waits = sizes is None and cls._sized
-        result: M = cls._moments(lengths=[listed(column) for column in real]) if waits else cls._summed(sizes, real)
+        result: M = cls._moments(lengths=[listed(column) for column in real]) if waits else cls._summed(sizes, real, padded)
         if any(map(differ, real, padded)):
             more = cls._moments(lengths=[listed(one) for one in padded]) if waits else cls._summed(sizes, padded)
             return result._with(more)
@@ -209,11 +222,13 @@ class BoundEstimator(Generic[S, M]):
         rows = [row for streams in cls.sets.values() for row in streams]
         rows = [row for row in rows if not cls.streams[row[0]]] or rows
         wide = any(len(axes) > 1 for _, axes, _ in rows)
-        for length in (64, 448, 3360, 32_000) if wide else (1024, 3360, 32_000):
+        lengths = (64, 448, 3360, 32_000) if wide else (1024, 3360, 32_000)
+        taken = {} if sizes is None else cls._taken(sizes)
+        for length, known in [(length, known) for length in lengths for known in (({}, taken) if taken else ({},))]:
             shown: dict[str, Any] = {}
             for name, axes, _ in rows:
-                entries: list[Any] = [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)]
-                shown[name] = entries if axes else len(entries)
+                entries: list[Any] = [[known.get(axis, size) for axis in axes] for size in (length, length // 2)]
+                shown[name] = (entries if len(axes) > 1 else [row[0] for row in entries]) if axes else len(entries)
             try:
                 cls._of_batch(sizes, dict.fromkeys(cls.streams) | shown)
             except (ValueError, ArithmeticError, LookupError, TypeError):
@@ -222,10 +237,19 @@ class BoundEstimator(Generic[S, M]):
         return ""
 
     @classmethod
-    def _summed(cls, sizes: Any, columns: Columns) -> M:
+    def _taken(cls, sizes: Any) -> dict[str, int]:
+        """A length that what the class takes names, for each axis that it limits."""
+        found: dict[str, int] = {}
+        for words, *axes in filter(None, cls._takes(sizes)):
+            values = [int(word) for word in "".join(c if c.isdigit() else " " for c in words).split()]
+            found |= zip(axes, values * len(axes), strict=False)
+        return found
+
+    @classmethod
+    def _summed(cls, sizes: Any, columns: Columns, padded: Columns | None = None) -> M:
         """The sums over the items, by vectors if there are many and numpy is in use already."""
-        if cls._inner_sets and (sizes is not None or not cls._inner_sized):
-            cls._check(sizes, columns)
+        if (cls._inner_sets or cls._demanding) and (sizes is not None or not cls._inner_sized):
+            cls._check(sizes, columns, padded)
         if not cls.whole and columns and len(columns[0]) > 99 and "numpy" in sys.modules:
             found = vectors_here()
             if found is not None:
@@ -237,31 +261,38 @@ class BoundEstimator(Generic[S, M]):
         return result
 
     @classmethod
-    def _left(cls, sizes: Any, items: str, lengths: Sequence[int]) -> int:
-        return min([int(left) for left, of in zip(cls._inner(sizes, *lengths), cls._inner_sets, strict=True) if of == items])
-
-    @classmethod
-    def _check(cls, sizes: Any, columns: Columns) -> None:
-        """Refuse an item of which the model leaves nothing."""
+    def _check(cls, sizes: Any, columns: Columns, padded: Columns | None = None) -> None:
+        """Refuse a batch that the class does not take, or an item of which the model leaves nothing."""
+        demands = cls._demands(sizes, *columns)
+        if not all(fits for fits, _ in demands):
+            demands = cls._demands(sizes, *in_use(columns, padded))
+        for fits, words in demands:
+            if not fits:
+                raise ValueError(f"the batch does not fit the model: the class takes {words}")
+        if not cls._inner_sets:
+            return
         many = columns and len(columns[0]) > 99 and "numpy" in sys.modules and not cls.whole
         found = vectors_here() if many else None
-        if cls._growing:
-            smallest = [min(column, default=1) for column in columns] if found is None else found.smallest(columns)
-            if min(cls._inner(sizes, *smallest)) >= 1:
+        if cls._growing or cls._falling:
+            kinds = [min, max] if cls._falling else [min]
+            plain = ([kind(column, default=1) for column in columns] for kind in kinds)
+            ends = plain if found is None else found.ends(kinds, columns)
+            if all(min(cls._inner(sizes, *lengths)) >= 1 for lengths in ends):
                 return
         elif found is not None and found.all_left(cls._inner, sizes, columns):
             return
         streams = [(items, name, axes) for items, of in cls.sets.items() for name, axes, _ in of]
         rows = [(items, name, axis, len(axes)) for items, name, axes in streams for axis in axes or ("",)]
-        for items in dict.fromkeys(cls._inner_sets):
-            mine = [place for place, row in enumerate(rows) if row[0] == items]
+        takes = cls._takes(sizes)
+        for which, items in enumerate(cls._inner_sets):
+            mine = [(place, row) for place, row in enumerate(rows) if row[0] == items]
 
-            def left(lengths: list[int], items: str = items) -> int:
-                return cls._left(sizes, items, lengths)
+            def left(lengths: list[int], which: int = which) -> int:
+                return int(cls._inner(sizes, *lengths)[which])
 
-            for number, item in enumerate(zip(*[columns[place] for place in mine], strict=True)):
+            for number, item in enumerate(zip(*[columns[place] for place, _ in mine], strict=True)):
                 lengths = [0] * len(columns)
-                for place, length in zip(mine, item, strict=True):
+                for (place, _), length in zip(mine, item, strict=True):
                     lengths[place] = int(length)
                 if left(lengths) < 1:
-                    raise ValueError(too_short_item(number, lengths, [(place, rows[place]) for place in mine], left))
+                    raise ValueError(too_short_item(number, lengths, mine, left, *(takes[which : which + 1])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.diagnostics.errors import SymflopsError
 from symflops.model.index_sets import padded_name
 from symflops.runtime.batch import BatchError
 
@@ -86,3 +87,12 @@ def summed(parts: Iterable[tuple[K, Any]]) -> dict[K, Any]:
     for key, value in parts:
         found[key] = found.get(key, 0) + value
     return found
+
+
+def whole_total(value: Any) -> int:
+    """A total as an integer; nothing that is negative or no number leaves an estimator."""
+    if getattr(value, "denominator", 1) != 1:
+        raise SymflopsError("a length does not divide as the model divides it, or the convention counts parts of a FLOP")
+    if not value >= 0 or value != int(value):
+        raise SymflopsError(f"config and batch do not fit the model: a total of {value}")
+    return int(value)

@@ -101,6 +101,7 @@ class Stored:
             self.moments: list[Mapping[str, Any]] = document["moments"]
             self.statistics: list[Mapping[str, Any]] = document.get("statistics", [])
             self.inner: list[Mapping[str, Any]] = document.get("inner", [])
+            self.conditions: list[Mapping[str, Any]] = document.get("conditions", [])
 
     def tensors(self, regime: str) -> list[tuple[str, int]]:
         """The parameters of a regime: name, and position of the number of elements of all copies."""

@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     Rests = Sequence[tuple[frozenset[str], Callable[[Mapping[str, int]], Any]]]
+    """The letters that a rest reads, and the rest itself, which must be at least 1."""
 
 MOST_RAISED = 2048
 """By how much lengths are raised at most, so that they divide."""
 
 
-def typical_lengths(streams: Sequence[Any], inner: Rests) -> dict[str, int]:
+def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, int]) -> dict[str, int]:
     """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
 
-    Lengths of which too little is left are doubled; if that does not make them divide, lengths are raised. ``inner`` are the
-    letters that a rest reads, and the rest itself, which must be at least 1.
+    Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled; if
+    that does not make them divide, lengths are raised.
     """
     absent = {stream.name: stream.absent for stream in left_out(streams)}
     found = {
@@ -29,7 +30,9 @@ def typical_lengths(streams: Sequence[Any], inner: Rests) -> dict[str, int]:
         for stream in streams
         for name in stream.variables
     }
-    for grown in (doubled(found, inner), raised(found, inner)):
+    short = {name for letters, rest in inner if rest(found) < 1 for name in letters}
+    limited = {name: taken[name] if name in short and name in taken else length for name, length in found.items()}
+    for grown in (doubled(found, inner), doubled(limited, inner), raised(limited, inner)):
         fitting = next((lengths for lengths in grown if all(rest(lengths) >= 1 for _, rest in inner)), None)
         if fitting is not None:
             return fitting

@@ -49,9 +49,11 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
 
 
-def smallest(columns: Sequence[Any]) -> list[int]:
-    """The least length of each column."""
-    return [int(column.min()) if len(column) else 1 for column in map(_array, columns)]
+def ends(kinds: Sequence[Callable[..., Any]], columns: Sequence[Any]) -> Iterator[list[int]]:
+    """The least, or largest, length of each column (``min``, ``max``)."""
+    arrays = list(map(_array, columns))
+    for kind in kinds:
+        yield [int(getattr(column, kind.__name__)()) if len(column) else 1 for column in arrays]
 
 
 def all_left(inner: Terms, sizes: Any, columns: Sequence[Any]) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.formula import ONE, ZERO, Apply, Formula, Num, TallyOf, evaluate, symbols, walk
 from symflops.model.polynomials import expanded
-from symflops.model.program import Amount, Case, Field, Line, Program, RegimeLines, Requirement
+from symflops.model.program import Amount, Case, Field, Line, Program, RegimeLines
 from symflops.model.rewriting import Rewriting
-from symflops.model.sums import Moment
+from symflops.model.sums import Moment, Requirement
 from symflops.model.terms import Terms, plus, times
 from symflops.runtime.sizes import Unsaid
 from symflops.runtime.stored import plain
@@ -128,6 +128,7 @@ class _Specialised:
             amounts=tuple(dict.fromkeys(line.amount for line in lines)), tensors=regimes[0].tensors,
             parameters=regimes[0].parameters, regimes=regimes, cases=cases,
             fixed=tuple(fixed.items()), statistics=folded(whole.statistics), inner=folded(whole.inner),
+            conditions=folded(whole.conditions), expected=folded(whole.expected),
             requirements=tuple(self.requirements()),
         )  # fmt: skip
         return without_idle(made)

@@ -7,7 +7,7 @@ A record holds the arguments of a framework's own code and the figure that it re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
@@ -149,9 +149,14 @@ class Conforming:
         fixed = (*key, repr(config))  # a program whose structure the config decides
         program = self.programs.get(key) or self.programs.get(fixed)
         if program is None:
-            program = self.models[spec].program([regime], [rules], config)
+            program = unlimited(self.models[spec].program([regime], [rules], config))
             self.programs[fixed if program.fixed else key] = program
         return InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
+
+
+def unlimited(program: Program) -> Program:
+    """The program without conditions on the lengths that its class takes: a framework's figure is arithmetic."""
+    return replace(program, conditions=(), inner=tuple(one for one in program.inner if not one.text))
 
 
 def completed(page: PeerPage | None, record: Record) -> Record:

@@ -35,9 +35,9 @@ def in_whole_numbers(program: Program) -> Program:
         sizes.append(field)
         if field.kind == "rational":
             sizes.append(replace(field, letter=fractions.denominators[field.letter], kind=DENOMINATOR, default=None))
-    names = ("statistics", "moments", "amounts", "tensors", "parameters", "regimes", "cases", "inputs", "streams", "inner")
+    names = "statistics moments amounts tensors parameters regimes cases inputs streams inner conditions"
     rewriting = Rewriting(fractions.whole)
-    formulas = {name: rewriting(getattr(program, name)) for name in names}
+    formulas = {name: rewriting(getattr(program, name)) for name in names.split()}
     return replace(program, fields=tuple(sizes), definitions=tuple(definitions), **formulas)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.emit.code.batches import lengths_in, stream_groups, summed
+from symflops.emit.code.batches import columns_of, lengths_in, stream_groups, stream_rows, summed
 from symflops.emit.code.infix import UNARY
 from symflops.emit.code.tables import Scope, Tables, work_context
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
@@ -20,10 +20,12 @@ from symflops.emit.page.parts import part_of
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
-from symflops.model.sums import InnerLength, Moment, Statistic
+from symflops.model.sums import BatchCondition, InnerLength, Moment, Statistic
 from symflops.model.verification import Verification
 
 PRINT = LengthsPrinter()
+TEMPLATE = str.maketrans({"`": "\\`", "$": "\\$"})
+"""What a template literal escapes."""
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
@@ -55,8 +57,11 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         active=active(tables),
         moment_letters=tables.letters([moment.formula for moment in whole.moments if moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
-        inner_letters=tables.letters([length.formula for length in whole.inner]),
+        inner_letters=tables.letters([formula for length in whole.inner for formula in (length.formula, *length.values)]),
         inner=[inner(length, whole) for length in whole.inner],
+        demand_letters=tables.letters([part for one in whole.conditions for part in parts_of(one)]),
+        demand_figures=[(name_of(part.name), figure(part, whole)) for part in statistics_of(whole)],
+        demands=[demand(one, whole) for one in whole.conditions],
         requirement_letters=tables.letters([one.formula for one in whole.requirements]),
         requirements=[(PRINT.text(one.formula), one.text) for one in whole.requirements],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
@@ -173,10 +178,34 @@ def figure(statistic: Statistic, program: Program) -> str:
     return total(statistic, program) if statistic.kind == "sum" else f"$largest({over_items(statistic, program)})"
 
 
-def inner(length: InnerLength, program: Program) -> tuple[str, str, str]:
-    """What the model leaves of an item: the columns that it reads, as a list of texts, and a function of one item."""
+def inner(length: InnerLength, program: Program) -> tuple[str, str, str, str]:
+    """What the model leaves of an item: the columns that it reads, a function of one item, and what the class takes."""
     columns = lengths_in(length.formula, program)
-    return json.dumps(columns), ", ".join(map(name_of, columns)), PRINT.text(length.formula)
+    return json.dumps(columns), ", ".join(map(name_of, columns)), PRINT.text(length.formula), words_of(length)
+
+
+def words_of(one: InnerLength | BatchCondition) -> str:
+    """What the class takes, as a template literal; empty if nothing says it."""
+    values = [f"${{{PRINT.text(value)}}}" for value in one.values]
+    words = json.dumps(one.text, ensure_ascii=False)[1:-1].translate(TEMPLATE).format(*values)
+    return f"`{words}`" if words else ""
+
+
+def parts_of(condition: BatchCondition) -> list[Formula]:
+    """The formulas of a condition on a batch."""
+    return [condition.formula, *condition.values, *(statistic.formula for statistic in condition.statistics)]
+
+
+def statistics_of(program: Program) -> list[Statistic]:
+    """The statistics that conditions on a batch read."""
+    return list(dict.fromkeys(statistic for one in program.conditions for statistic in one.statistics))
+
+
+def demand(one: BatchCondition, program: Program) -> tuple[str, str, str]:
+    """A condition on a batch: the columns that must have items for it to be asked, its number, and what the class takes."""
+    firsts = {row[1]: columns_of(row)[0] for row in reversed(stream_rows(program))}
+    sets = dict.fromkeys(statistic.items for statistic in one.statistics)
+    return " && ".join(f"$c.{firsts[items]}.length" for items in sets), PRINT.text(one.formula), words_of(one)
 
 
 def over_items(what: Moment | Statistic, program: Program) -> str:

@@ -11,7 +11,8 @@ from symflops.model.formula import ZERO, Formula, evaluate, symbols
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Program
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
-from symflops.runtime.batch import BatchError, sides_of
+from symflops.runtime.batch import BatchError
+from symflops.runtime.batch_moments import sides_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import stored_of
 

@@ -11,7 +11,7 @@ from symflops.emit.page.parts import ATTENTION, part_of
 from symflops.model.formula import Formula, evaluate
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Case, Program
-from symflops.runtime.batch import sides_of
+from symflops.runtime.batch_moments import sides_of
 from symflops.runtime.stored import Stored, stored_of
 
 

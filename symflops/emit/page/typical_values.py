@@ -79,7 +79,17 @@ def typical_lengths(program: Program) -> dict[str, int]:
     """The lengths of :mod:`symflops.runtime.typical`, long enough for the model of the default sizes."""
     sizes = default_sizes(program) if program.inner else None
     inner = [] if sizes is None else [(frozenset(symbols(one.formula)), rest_of(one.formula, sizes)) for one in program.inner]
-    return lengths_of(program.streams, inner)
+    return lengths_of(program.streams, inner, {} if sizes is None else lengths_taken(program, sizes))
+
+
+def lengths_taken(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """A length that conditions name, for each axis that they limit."""
+    found: dict[str, int] = {}
+    for one in program.inner:
+        values = [int(evaluate(value, sizes)) for value in one.values]
+        axes = [axis for stream in program.streams for axis in stream.variables if axis in set(symbols(one.formula))]
+        found |= zip(axes, values * len(axes), strict=False)
+    return found
 
 
 def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str, int]], Any]:

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence, Set
 
-from symflops.emit.code.batches import Summed, columns, stream_rows, summed
+from symflops.emit.code.batches import Summed, columns, columns_of, lengths_in, stream_rows, summed
 from symflops.emit.code.infix import ATOM, PRODUCT, UNARY
 from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.rendering import tuple_text
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
 from symflops.model.program import Program
-from symflops.model.sums import Moment, Statistic
+from symflops.model.sums import BatchCondition, InnerLength, Moment, Statistic
 from symflops.runtime.layouts import implied_streams, inputs_of
 
 
@@ -129,8 +129,52 @@ def methods(program: Program, tables: Tables) -> list[Method]:
     if inner:
         texts = [ElementPrinter().text(formula) for formula in inner]
         found.append(("inner", elements, "tuple[Any, ...]", tables.letters(inner), rows(texts)))
+    if program.conditions:
+        found.append(demands_of(program, tables))
+    if any(length.text for length in program.inner):
+        letters = tables.letters([value for length in program.inner for value in length.values])
+        told = [takes(length, program) for length in program.inner]
+        found.append(("takes", "sizes: Any", "tuple[tuple[str, ...], ...]", letters, rows(told)))
     found += others(program, tables)
     return [(name, arguments, kind, joined(statements), value) for name, arguments, kind, statements, value in found]
+
+
+def takes(length: InnerLength, program: Program) -> str:
+    """What the class takes, and the axes that count, of an inner length that is a condition; else an empty tuple."""
+    if not length.text:
+        return "()"
+    return tuple_text([words_of(length), *map(json.dumps, lengths_in(length.formula, program))])
+
+
+def words_of(one: InnerLength | BatchCondition) -> str:
+    """What the class takes, as a string or an f-string."""
+    text = json.dumps(one.text, ensure_ascii=False)
+    if not one.values:
+        return text.replace("{{", "{").replace("}}", "}")
+    for place, value in enumerate(one.values):
+        text = text.replace(f"{{{place}}}", f"{{{PRINT.text(value)}}}")
+    return f"f{text}"
+
+
+def demands_of(program: Program, tables: Tables) -> Method:
+    """The method that says whether the class takes a batch as a whole."""
+    read = [formula for one in program.conditions for formula in (one.formula, *one.values)]
+    every = dict.fromkeys(statistic for one in program.conditions for statistic in one.statistics)
+    letters = tables.letters([*read, *(one.formula for one in every)])
+    figures = [f"{one.name} = {largest(one) or figure(one, program)}" for one in every]
+    firsts = {items: columns_of(row)[0] for row in reversed(stream_rows(program)) for items in [row[1]]}
+    told = []
+    for one in program.conditions:
+        there = " and ".join(f"len({firsts[items]}_)" for items in dict.fromkeys(part.items for part in one.statistics))
+        told.append(f"(not ({there}) or {PRINT.text(one.formula)}, {words_of(one)})")
+    arguments = ", ".join(["sizes: Any", *(f"{name}_: Any" for name in columns(program))])
+    return "demands", arguments, "tuple[tuple[Any, str], ...]", [*letters, *figures], rows(told)
+
+
+def largest(statistic: Statistic) -> str:
+    """The largest length of a column; empty for another statistic."""
+    plain = statistic.kind == "max" and isinstance(statistic.formula, Sym)
+    return f"_largest({statistic.formula.name}_)" if plain else ""  # type: ignore[union-attr]
 
 
 def sums_of(program: Program, letters: Sequence[str]) -> Method:
@@ -202,20 +246,24 @@ def dot(program: Program) -> str:
     return " + ".join(terms) or "0"
 
 
-def grows(formula: Formula, lengths: Set[str]) -> bool:
-    """Whether a function of lengths never falls where one of them grows, which its form shows."""
+def grows(formula: Formula, lengths: Set[str], down: bool = False) -> bool:
+    """Whether a function of lengths never falls (or with ``down`` never grows) where one grows, which its form shows."""
     if lengths.isdisjoint(symbols(formula)):
         return True
     match formula:
         case Sym():
-            return True
+            return not down
         case Sum(terms):
-            return all(grows(term, lengths) for term in terms)
+            return all(grows(term, lengths, down) for term in terms)
         case Prod(factors):
-            negative = any(isinstance(factor, Num) and factor.value < 0 for factor in factors)
-            return not negative and all(grows(factor, lengths) for factor in factors)
+            negative = sum(isinstance(factor, Num) and factor.value < 0 for factor in factors)
+            falls = down != bool(negative)
+            signed = falls and not all(isinstance(one, Bracket) for one in factors if not lengths.isdisjoint(symbols(one)))
+            return negative < 2 and not signed and all(grows(factor, lengths, falls) for factor in factors)
         case Apply("floordiv" | "ceildiv", (above, below)):
-            return grows(above, lengths) and lengths.isdisjoint(symbols(below))
+            return grows(above, lengths, down) and lengths.isdisjoint(symbols(below))
+        case Bracket("at_least", (above, below)):
+            return grows(above, lengths, down) and grows(below, lengths, not down)
         case _:
             return False
 

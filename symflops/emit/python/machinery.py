@@ -10,7 +10,7 @@ from symflops.runtime import census, classes, config, module, module_batch, modu
 
 MARK = "# ---- what modules that stand alone hold, too\n"
 PARTS = (config, census, classes, module_batch, module_sizes, module_moments, module_estimator, module)
-FUNCTIONS = {"_Null": "NullList", "_each": "each", "_exact": "exact", "_least": "least", "_most": "most", "_numbers": "numbers"}
+FUNCTIONS = {"_Null": "NullList"} | {f"_{name}": name for name in ("each", "exact", "largest", "least", "most", "numbers")}
 """What formulas call, by the name that they use: no letter of a spec shadows it."""
 
 IMPORTS = """from symflops.runtime.module import ...

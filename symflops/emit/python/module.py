@@ -179,7 +179,12 @@ def settings(program: Program, tables: Tables) -> list[str]:
     hidden = {
         regime.name: tuple(place for place, line in enumerate(regime.lines) if not line.seen) for regime in program.regimes
     }
-    inner = [length.formula for length in program.inner]
+    inner, names = [length.formula for length in program.inner], set(columns(program))
+    checked = [*inner, *(value for one in program.inner for value in one.values)]
+    for one in program.conditions:
+        checked += [one.formula, *one.values, *(statistic.formula for statistic in one.statistics)]
+    growing = bool(inner) and all(grows(formula, names) for formula in inner)
+    falling = [grows(formula, names) or grows(formula, names, down=True) for formula in inner]
     pairs, lengths, unseen = dict(program.pairs), dict(program.lengths), dict(program.unseen)
     told = [f'"{name}": ("{pairs[name]}", "{lengths[name]}", {unseen[name]})' for name in program.conventions]
     found = {
@@ -189,9 +194,11 @@ def settings(program: Program, tables: Tables) -> list[str]:
         "units": repr({name: unit for name, unit in program.units if unit != "flops"}),
         "hidden": repr(hidden) if any(hidden.values()) else "{}",
         "inner_sets": tuple_of(length.items for length in program.inner),
-        "inner_sized": repr(bool(tables.letters(inner))),
+        "demanding": repr(bool(program.conditions)),
+        "inner_sized": repr(bool(tables.letters(checked))),
         "shares": repr(dict(program.shares)) if program.shares else "{}",
-        "growing": repr(bool(inner) and all(grows(formula, set(columns(program))) for formula in inner)),
+        "growing": repr(growing),
+        "falling": repr(bool(inner) and not growing and all(falling)),
     }
     own = [f"_{name} = {text}" for name, text in found.items() if text not in EMPTY]
     padded = [f"padded_sums = {tuple_of(program.padded_sums)}"] if program.padded_sums else []

@@ -131,7 +131,7 @@ def quick_lines(program: Program) -> Iterator[str]:
         return
     yield f"if {' and '.join(conditions)}:"
     yield "    try:"
-    if not program.inner:
+    if not (program.inner or program.conditions):
         yield f"        if len({stream_rows(program)[0][0]}) < 100:"
         yield f"            return self._sums(self.sizes, {'.tolist(), '.join(columns)}.tolist())"
     yield f"        return self._summed(self.sizes, [{', '.join(columns)}])"

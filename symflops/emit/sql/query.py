@@ -96,7 +96,11 @@ class Writer:
         if len(rows.sets) == 1:
             return self.fits(rows.sets[0])
         some = " OR ".join(f"{self.engine.name(name)} IS NOT NULL" for name in rows.columns)
-        return " AND ".join([*(f"({self.fits(items)} OR {self.absent(items)})" for items in rows.sets), f"({some})"])
+        each = " AND ".join([*(f"({self.fits(items)} OR {self.absent(items)})" for items in rows.sets), f"({some})"])
+        if not rows.conditions:
+            return each
+        held = f"({self.held(rows.conditions, rows.columns)})"
+        return f"CASE WHEN {each} THEN {' OR '.join([*map(self.absent, rows.sets), held])} ELSE FALSE END"
 
     def absent(self, items: Items) -> str:
         """The condition that a row has no length of an index set."""
@@ -110,12 +114,16 @@ class Writer:
             ranges += [f"floor({name}) = {name}" for name in names]
         if not items.conditions:
             return " AND ".join(ranges)
-        columns = {name: self.integer(name) for name in items.columns}
+        return f"CASE WHEN {' AND '.join(ranges)} THEN {self.held(items.conditions, items.columns)} ELSE FALSE END"
+
+    def held(self, conditions: Sequence[Bracket], names: Sequence[str]) -> str:
+        """Conditions on columns."""
+        columns = {name: self.integer(name) for name in names}
         held = []
-        for one in items.conditions:
+        for one in conditions:
             wide = any(bounds(part, self.longest).most >= 2**NARROW_BITS for part in one.arguments)
             held.append(SqlPrinter(self.engine, columns, wide).holds(one))
-        return f"CASE WHEN {' AND '.join(ranges)} THEN {' AND '.join(held)} ELSE FALSE END"
+        return " AND ".join(held)
 
     def costs(
         self, models: Mapping[str, tuple[Rows, Sequence[tuple[Total, int]]]], kinds: Mapping[str, str], kept: Sequence[str]

@@ -37,15 +37,17 @@ class Items:
 class Rows:
     """The rows of a table that a model can run: each has an item of each index set.
 
-    If there are several sets, a row without any length of a set has no such item; it needs one of another set.
+    If there are several sets, a row without any length of a set has no such item; it needs one of another set. The conditions
+    are on rows with an item of each set.
     """
 
     sets: tuple[Items, ...]
+    conditions: tuple[Bracket, ...] = ()
 
     @cached_property
     def text(self) -> str:
         """What identifies them."""
-        return " | ".join(items.text for items in self.sets)
+        return " | ".join((*(items.text for items in self.sets), *map(told, self.conditions)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,9 +97,9 @@ def lengths_up_to(totals: Sequence[Total], most: int = LONGEST) -> dict[str, int
     """The longest length of each column so that no sum leaves the wide type."""
     longest = {name: most for total in totals for name in total.rows.columns}
     pairs = [(total.formula, WIDE_BITS - ROW_BITS) for total in totals]
-    pairs += [
-        (part, WIDE_BITS) for total in totals for items in total.rows.sets for one in items.conditions for part in one.arguments
-    ]
+    rows = [total.rows for total in totals]
+    limits = [*(some.conditions for some in rows), *(items.conditions for some in rows for items in some.sets)]
+    pairs += [(part, WIDE_BITS) for some in limits for one in some for part in one.arguments]
     for formula, bits in dict.fromkeys(pairs):
         while bounds(formula, longest).most >= 2**bits:
             names = set(symbols(formula))

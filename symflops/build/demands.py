@@ -1,0 +1,97 @@
+"""Conditions of a spec under ``requires``: on sizes, which refuse a config, and on lengths, which refuse an item of a batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sympy import Expr, Integer
+
+from symflops.algebra.evaluate import evaluate
+from symflops.algebra.functions import Whole
+from symflops.algebra.truth import NO, YES, Truth
+from symflops.build.scopes import Frame
+from symflops.build.services import Services
+from symflops.diagnostics.findings import Diagnostic, SpecError
+from symflops.model.graph import Limit
+from symflops.model.index_sets import ONCE
+from symflops.model.spec import Name, Spec
+from symflops.ops.kind import plain
+from symflops.syntax.expression import Expression, parse_expression
+from symflops.syntax.expression import names as letters
+
+VALUE = re.compile(r"\{([^{}]*)\}")
+
+
+def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, services: Services) -> None:
+    """Demand a condition; ``name`` says what a refusal begins with, or, for a condition on lengths, what the class takes."""
+    variables = services.streams.variables
+    inside = frame.inside(names=frame.names | variables)
+    try:
+        condition = condition_of(expression, inside, services)
+        if any(symbol in condition.expr.free_symbols for symbol in variables.values()):
+            services.graph.limits.append(limit(name, expression, inside, services))
+        elif not any(letter in variables for letter, _ in letters(expression)) or condition is not YES:
+            fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols tell them
+            services.graph.demand(condition, f"{name.text.replace('_', ' ')}: '{expression.text}' does not hold{fields}")
+    except SpecError as error:
+        for diagnostic in error.diagnostics:
+            services.report.add(diagnostic)
+
+
+def limit(name: Name, expression: Expression, frame: Frame, services: Services) -> Limit:
+    """The condition on lengths of one index set that ``expression`` states.
+
+    Raises:
+        SpecError: it compares lengths of several index sets, or its words hold no whole number.
+    """
+    condition = condition_of(expression, frame, services)
+    known = {length.symbol: length.items for length in services.streams.lengths.values()}
+    whole = condition.expr.has(Whole)
+    alone = condition.expr.replace(Whole, lambda *_: Integer(0)) if whole else condition.expr
+    sets = list(dict.fromkeys(known[symbol] for symbol in sorted(alone.free_symbols & known.keys(), key=str)))
+    if len(sets) + whole > 1:
+        message = f"'{expression.text}' compares items of several sets, or of a batch"
+        hint = "write a condition for each of them; longest(x) and together(x) are of a batch"
+        raise SpecError([Diagnostic("length-of-items", message, expression.span, hint)])
+    values = tuple(values_in(name, frame, services))
+    words = [word.replace("{", "{{").replace("}", "}}") for word in VALUE.split(name.text)[::2]]
+    text = words[0] + "".join(f"{{{number}}}{word}" for number, word in enumerate(words[1:]))
+    return Limit(ONCE if whole else sets[0], condition, text, values)
+
+
+def condition_of(expression: Expression, frame: Frame, services: Services) -> Truth:
+    """The condition that ``expression`` states, in which ``longest`` and ``together`` are functions of a batch."""
+    found = evaluate(expression, frame.names, calls_of(services))
+    return found if isinstance(found, Truth) else services.evaluator.condition(expression, frame)
+
+
+def calls_of(services: Services) -> Mapping[str, Callable[..., Any]]:
+    """The functions of a batch."""
+    return {"longest": services.streams.evaluate_longest, "together": services.streams.evaluate_together}
+
+
+def values_in(name: Name, frame: Frame, services: Services) -> Iterator[Expr]:
+    """The whole numbers in braces in the words of a condition."""
+    for text in VALUE.findall(name.text):
+        value = plain(evaluate(parse_expression(text, name.span), frame.names, calls_of(services)))
+        if not (isinstance(value, Expr) and value.is_integer):
+            hint = "write an expression of sizes, such as {2*X}"
+            raise SpecError([Diagnostic("bad-field", f"'{{{text}}}' is no whole number", name.span, hint)])
+        yield value
+
+
+def fields_read(spec: Spec, expression: Expression) -> list[str]:
+    """The fields of a config that an expression reads, through derived sizes too."""
+    formulas = {name.text: formula for name, formula in spec.derived}
+    keys = {size.name.text: size.keys[0] for size in spec.sizes}
+    found: dict[str, None] = {}
+    waiting = [name for name, _ in letters(expression)]
+    while waiting:
+        name = waiting.pop(0)
+        if name in keys:
+            found[keys[name]] = None
+        elif name in formulas:
+            waiting += [inner for inner, _ in letters(formulas.pop(name))]
+    return list(found)
