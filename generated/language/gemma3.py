@@ -2,7 +2,7 @@
 # sha256 6b2526463703075c5f96e9155748e381a79055b44fde3bbaf8219d46b7ba7b0c  specs/language/gemma3.yaml
 # sha256 ccca4394618a430c237bac19d409135f1a8567b4bba41529a0996ee6d9276719  specs/language/gemma2.yaml
 # sha256 e2d362c93fa21fe895311265d05c671c53f11f6c740a1fc5e54cddbbb78fcd80  specs/language/gemma.yaml
-# sha256 dfb0a869607f32fbcebadf44ea23bbd90ae5c7d9822c8897b59fc58d3717bfb0  specs/language/llama.yaml
+# sha256 e06c42ee35c10f8487ea938de5b3e18cf337f05890bc45234775acb564c2053f  specs/language/llama.yaml
 # sha256 87879505923e784da47dcb5c2c3f5066b1342ca4ae603e592c63d2df60346c71  specs/blocks/decoder_head.yaml
 # sha256 3e7f7c81159235dc0a886d7bc6ea809ff09fc9974a3cd2b64c63e2bd1e81b44c  specs/blocks/gated_mlp.yaml
 # fmt: off
@@ -84,7 +84,7 @@ Derived from sizes:
 
 from __future__ import annotations
 
-from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, NullList as _Null, least as _least, numbers as _numbers
+from symflops.runtime.module import Flops, ModelEstimator, ModelMoments, ModelSizes, NullList as _Null, largest as _largest, least as _least, numbers as _numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,6 +281,7 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     _moments = Moments
     _sized = True
     _conventions = {"symflops": ("useful", "real", True), "torch": ("all", "padded", False)}
+    _demanding = True
     _regimes = {  # work, its column, whether gradients are computed, whether work is recomputed, parameters
         "full": (_work, 0, True, False, _parameters),
         "forward": (_work, 0, False, False, _parameters),
@@ -305,6 +306,11 @@ class Estimator(ModelEstimator[Sizes, Moments]):
     def _terms(sizes: Any, x: Any) -> tuple[Any, ...]:
         W = sizes.sliding_window
         return (1, _least(x, W//2), _least(x, W), x, _least(x, W//2)**2, _least(x, W)**2, x**2)
+
+    @staticmethod
+    def _demands(sizes: Any, x_: Any) -> tuple[tuple[Any, str], ...]:
+        longest_x = _largest(x_)
+        return ((not (len(x_)) or (longest_x >= 1), "at least 1 token"),)
 
     @staticmethod
     def _inputs(sizes: Any) -> dict[str, tuple[str, str, int | None]]:
@@ -332,8 +338,6 @@ class Estimator(ModelEstimator[Sizes, Moments]):
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
         if type(text) is list and text and type(text[0]) is int:
             try:
-                if len(text) < 100:
-                    return self._sums(self.sizes, _numbers(text).tolist())
                 return self._summed(self.sizes, [_numbers(text)])
             except (TypeError, OverflowError):
                 pass
