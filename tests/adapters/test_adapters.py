@@ -260,7 +260,7 @@ def test_wan_by_five_sums():
 def test_images_by_patches_and_their_squares():
     vision = {"architectures": ["Qwen2VLForConditionalGeneration"]}
     found = images_by_sums(estimator(vision)).flops({"p": 64 + 2 * 128, "pp": 64**2 + 2 * 128**2})
-    assert by_sums(estimator(vision)).flops(sums_of([5, 9])) + found == total(vision, text=[5, 9], images=[[1, 8, 8], [2, 16, 8]])
+    assert by_sums(estimator(vision)).flops(sums_of([30, 50])) + found == total(vision, text=[30, 50], images=[[1, 8, 8], [2, 16, 8]])
     windowed = images_by_sums(estimator({"architectures": ["Qwen2_5_VLForConditionalGeneration"]}))
     with pytest.raises(ValueError, match="needs the sum"):
         windowed.check(("p", "pp"))

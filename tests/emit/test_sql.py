@@ -8,6 +8,7 @@ from functools import cache
 import duckdb
 import pytest
 
+from symflops.catalog.explanation import default_batch
 from symflops.catalog.lookup import interpreter
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.sql.engines import ENGINES
@@ -69,10 +70,16 @@ def rows_in_duckdb(query):
 def drawn(model, columns, seed):
     """Rows of lengths that divide as models divide them, and of others."""
     names, draw = [column for some in columns.values() for column in some], random.Random(seed)
-    wide = next(length for length in (224, 448, 3360, 32_000) if runs(model, columns, dict.fromkeys(names, length)))
-    mixed = [[draw.choice((wide, 2 * wide, draw.randrange(300), draw.randrange(10))) for _ in names] for _ in range(60)]
-    even = [[wide * draw.randrange(1, 4) for _ in names] for _ in range(20)]
-    return names, [dict(zip(names, row)) for row in (*mixed, *even)]
+    axes = {one: (len(own) > 1, axis) for rows in model.sets.values() for name, own, _ in rows for one, axis in zip(columns[name], own)}
+    several = {one for one, (some, _) in axes.items() if some}
+    known = {one: model.taken[axis] for one, (_, axis) in axes.items() if axis in model.taken}
+    forms = [dict.fromkeys(names, length) | more for more in ({}, known, dict.fromkeys(several, 8)) for length in (224, 448, 3360, 32_000)]
+    typical = {stream: entries[0] if isinstance(entries[0], list) else entries[:1] for stream, entries in default_batch(model).items() if isinstance(entries, list)}
+    forms.append(dict.fromkeys(names, 1) | {one: length for stream, lengths in typical.items() for one, length in zip(columns[stream], lengths)})
+    wide = next(form for form in forms if runs(model, columns, form))  # of small images: a text holds their tokens
+    mixed = [[draw.choice((wide[name], 2 * wide[name], draw.randrange(300), draw.randrange(10))) for name in names] for _ in range(60)]
+    even = [[wide[name] * draw.randrange(1, 4) for name in names] for _ in range(20)]
+    return names, [wide, *(dict(zip(names, row)) for row in (*mixed, *even))]
 
 
 def writer(engine, totals, **options):
@@ -111,7 +118,8 @@ def test_the_cost_of_each_row_is_that_of_a_batch_of_one(name):
 def test_several_models_share_one_scan_and_each_has_its_own_rows():
     """A model that cannot run a short row leaves it out; another one, in the same query, counts it."""
     pairs = [(model_of("llama"), {"text": ("n",)}), (model_of("vit"), {"images": ("h", "w")}), (model_of("wav2vec2"), {"audio": ("n",)}), (model_of("gemma3"), {"text": ("n",)})]
-    rows = [{"n": -1, "h": 64, "w": 64}, {"n": 1, "h": 224, "w": 224}, {"n": 32_000, "h": 3, "w": 224}, {"n": 16_000, "h": 32, "w": 48}]
+    side = pairs[1][0].taken["h"]
+    rows = [{"n": -1, "h": side, "w": side}, {"n": 1, "h": side, "w": side}, {"n": 32_000, "h": 3, "w": 224}, {"n": 16_000, "h": side, "w": side}]
     models = [Priced(model, columns) for model, columns in pairs]
     totals = all_totals(models)
     (row,) = in_duckdb(["n", "h", "w"], rows, writer(DUCKDB, totals).aggregate(totals))
@@ -125,14 +133,14 @@ def test_a_row_without_images_has_none():
     model = model_of("qwen2_vl")
     columns = {"text": ("n",), "images": ("t", "h", "w")}
     rows = [
-        {"n": 50, "t": None, "h": None, "w": None}, {"n": 7, "t": 1, "h": 8, "w": 16}, {"n": None, "t": 1, "h": 4, "w": 4},
-        {"n": None, "t": None, "h": None, "w": None}, {"n": 9, "t": None, "h": 8, "w": 8}, {"n": -1, "t": 1, "h": 8, "w": 8},
+        {"n": 50, "t": None, "h": None, "w": None}, {"n": 40, "t": 1, "h": 8, "w": 16}, {"n": None, "t": 1, "h": 4, "w": 4},
+        {"n": None, "t": None, "h": None, "w": None}, {"n": 9, "t": None, "h": 8, "w": 8}, {"n": -1, "t": 1, "h": 8, "w": 8}, {"n": 31, "t": 1, "h": 8, "w": 16},
     ]  # fmt: skip
     priced = Priced(model, columns)
     (row,) = in_duckdb(["n", "t", "h", "w"], rows, writer(DUCKDB, priced.totals).aggregate(priced.totals))
-    assert (priced.left_out(row), priced.moments(row)) == (3, model.moments(text=[50, 7], images=[[1, 8, 16], [1, 4, 4]]))
+    assert (priced.left_out(row), priced.moments(row)) == (4, model.moments(text=[50, 40], images=[[1, 8, 16], [1, 4, 4]]))
     costs = rows_in_duckdb(writer(DUCKDB, priced.totals).costs({"f": (priced.rows, priced.terms())}, {"f": "HUGEINT"}, []))
-    assert [one["f"] is None for one in costs] == [False, False, False, True, True, True]
+    assert [one["f"] is None for one in costs] == [False, False, False, True, True, True, True]
     assert sum(one["f"] or 0 for one in costs) == priced.figures(row)["total"]
 
 
@@ -181,7 +189,7 @@ def test_halves_are_put_together_and_floats_are_refused():
 
 def test_groups_add_up():
     priced = Priced(model_of("llama"), {"text": ("n",)})
-    rows = [{"n": n, "g": n % 3} for n in range(40)]
+    rows = [{"n": n, "g": n % 3} for n in range(1, 41)]
     found = in_duckdb(["n", "g"], rows, writer(DUCKDB, priced.totals, by=("g",)).aggregate(priced.totals))
     assert [row["g"] for row in found] == [0, 1, 2]
     assert priced.moments(together(found)) == priced.model.moments(text=[row["n"] for row in rows])

@@ -26,7 +26,7 @@ from tests import shipped
 from tests.emit.vendored import built, function, names_of
 from tests.sampling import amount, sampled
 
-REFUSED = "hands over|depends on the shape of images|finds an estimator by|does a config of|give --config"
+REFUSED = "hands over|depends on the shape of images|finds an estimator by|does a config of|give --config|the class takes"
 PAIRS = [(spec, project) for spec in shipped.NAMES for project in TARGETS]
 TEXT = {*TARGETS} - {"latte", "verl-omni"}
 KNOWN = {

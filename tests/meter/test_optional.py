@@ -43,8 +43,10 @@ def estimators(name):
 def lengths_of(one):
     """Lengths of two items per stream that the model takes."""
     rows = {name: axes for members in one.sets.values() for name, axes, _ in members}
-    for length in (64, 48, 448, 480, 3360):
-        batch = {name: [[size] * len(axes) if len(axes) > 1 else size for size in (length, length // 2)] if axes else 2 for name, axes in rows.items()}
+    forms = [(length, length, {}) for length in (64, 48, 448, 480, 3360)]
+    for long, wide, taken in (*forms, (64, 64, one.taken), (256, 8, {})):  # the last one: tokens enough for those of the images
+        items = {name: [[taken.get(axis, size) for axis in axes] if len(axes) > 1 else min(size, taken.get(axes[0], size)) for size in ((wide, wide // 2) if len(axes) > 1 else (long, long // 2))] for name, axes in rows.items() if axes}
+        batch = {name: items.get(name, 2) for name in rows}
         try:
             one.moments(**batch)
             return batch

@@ -297,6 +297,7 @@ ELEMENTWISE = (
 
 MOVES = (
     rowwise("identity", "from: a"),
+    rowwise("identity", "from: a, gradient: true"),
     rowwise("concat", "from: [a, b]", 6, values=(("text", 4), ("text", 2))),
     Law("concat", one("from: [a, b], along: tokens", "concat"), lambda x, y: x + y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
     Law("split", ('one: {op: split, from: a, sizes: "[1, 3]", to: [s, r]}',), lambda x: x, 3),

@@ -30,7 +30,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "build": (
         ("journal",), ("roles", "scopes", "streams"), ("expressions", "graph_builder", "index_conditions", "parameter_table", "surroundings"), ("limits", "selected_iterations"),
-        ("name_binding",), ("services",), ("experts", "iterations", "operators"), ("blocks", "segments"), ("repeats",), ("entries",), ("build",),
+        ("name_binding",), ("services",), ("demands", "experts", "iterations", "operators"), ("blocks", "segments"), ("repeats",), ("entries",), ("build",),
     ),
     "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "sql", "vendor"), ("closed_forms", "emit")),
     "draft": (

@@ -28,6 +28,11 @@ def test_attention_overtakes_where_it_is_told(name: str) -> None:
         if one.value is None:
             continue
         shares = []
+        most = found.subject.estimator.taken.get("x", one.value)
+        assert one.refused == ("" if one.value <= most else f"item 0 of 'text' has length {one.value}, and the class takes at most {most} tokens")
+        if one.refused:  # a class with a longer table of positions costs the same
+            wide = Subject(name, {found.program.keys["P"][0]: one.value}, "full", "symflops")
+            parts = of_parts(wide.program, wide.config, wide.derived.case)
         for length in (one.value - 1, one.value):
             work = {part: model.total(model.moments(text=[length])) if one.work == "both" else model.forward(model.moments(text=[length])) for part, model in parts.items()}
             shares.append(2 * work[ATTENTION] >= sum(work.values()))

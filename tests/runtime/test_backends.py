@@ -47,16 +47,16 @@ def model(name):
     raise AssertionError(f"no config for {name}")
 
 
-TOO_SHORT = "the model needs at least|too short for the model"
+TOO_SHORT = "the model needs at least|too short for the model|the class takes"
 
 
 def drawn(model, draw):
-    """One item of each index set that the model can run, as a batch; lengths of several axes are multiples of 48, which all shipped models divide."""
+    """One item of each index set that the model can run, as a batch; lengths of several axes are multiples of 48, which all shipped models divide, or those that the class takes."""
     for _ in range(200):
-        batch, most = {}, draw.choice((100, 1000, 10_000, 1_000_000))
+        batch, most, taken = {}, draw.choice((100, 1000, 10_000, 1_000_000)), draw.choice(({}, model.taken)) if model.taken else {}
         for streams in model.sets.values():
             for name, axes, _ in streams:
-                lengths = [draw.choice((0, 1, draw.randint(0, most))) if len(axes) == 1 else 48 * draw.randint(0, 4) for _ in axes]
+                lengths = [draw.choice((0, 1, draw.randint(0, min(most, taken.get(axis, most))))) if len(axes) == 1 else taken.get(axis) or 48 * draw.randint(0, 4) for axis in axes]
                 batch[name] = 1 if not axes else [lengths[0]] if len(axes) == 1 else [lengths]
         try:
             model.moments(**batch)

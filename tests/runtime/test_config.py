@@ -360,7 +360,7 @@ def test_words_with_which_the_class_fails_to_run_leave_the_parameters() -> None:
     config = {"in_channels": 4, "out_channels": 4, "patch_size": 2, "caption_channels": 8, "num_layers": 1, "norm_elementwise_affine": True}
     runs, fails = (load("latte").estimator({**config, "norm_type": word}, "full", "torch") for word in ("layer_norm", "rms_norm"))
     assert runs.parameters - fails.parameters == 2 * 2 * 16 * 88  # the third norm of both blocks
-    batch = {"latent": [(2, 8, 8)], "prompt": [5], "sample": [1]}
+    batch = {"latent": [(16, 8, 8)], "prompt": [5], "sample": [1]}
     with pytest.raises(ConfigError, match="'norm_type' is 'rms_norm': the class is built with it, and fails to run"):
         fails.total(fails.moments(**{name: batch[name] for name in fails.streams if name in batch}))
     with pytest.raises(ConfigError, match="whose effect 'latte' does not describe"):

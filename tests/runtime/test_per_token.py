@@ -55,7 +55,7 @@ def test_all_parameters_of_a_dense_model_are_active():
         ("llama", "generate", "symflops", {"text": [[5, 3]]}, 7),  # the last new token is not read
         ("mixtral", "lora", "palm", {"text": [5, 9]}, 14),
         ("qwen_image", "full", "symflops", {"latent": [16, 16], "prompt": [7, 5]}, 44),
-        ("whisper", "full", "symflops", {"audio": [100], "target": [20]}, None),
+        ("whisper", "full", "symflops", {"audio": [3000], "target": [20]}, None),
     ],
 )
 def test_flops_per_token_are_those_of_a_batch(name, regime, convention, batch, tokens):
