@@ -13,6 +13,8 @@ CROSS = {
 }
 SPANS = SELF | {"streams": {"text": ["x"], "spans": "{over: images, axes: [s]}"}}
 IMAGE = {"inputs": {"q": ["image", "D"], "k": ["image", "D"], "v": ["image", "D"]}, "streams": {"image": ["i", "j"]}}
+WHOLE = "{op: pad, from: %s, axes: {i: 'round_up(i, W)', j: 'round_up(j, W)'}, to: %s}"
+GRID = IMAGE | {"graph": [f"whole_{name}: {WHOLE % (name, name)}" for name in "qkv"]}
 VIDEO = {"inputs": {"q": ["video", "D"], "k": ["video", "D"], "v": ["video", "D"]}, "streams": {"video": ["f", "i", "j"]}}
 EXAMPLES = (
     (SELF, "", "every query sees every key of its item"),
@@ -33,6 +35,7 @@ EXAMPLES = (
     (SPANS, "sees: spans", "the pairs are the rows of a stream: edges of a graph, a tree of drafts"),
     (SELF, "mask: causal, sparse: true", "a class that computes the useful pairs alone"),
     (IMAGE, "window: {i: W, j: W}", "windows of W by W, smaller at the edges"),
+    (GRID, "window: {i: W, j: W}, shift: {i: S, j: S}", "shifted by S rows over the end: both ends share a window"),
     (VIDEO, "fold: f", "within a frame: the folded axis becomes batch"),
     (VIDEO, "fold: [i, j]", "along time, at each place of the frame"),
 )
@@ -43,7 +46,7 @@ def masks() -> str:
     rows = []
     for frame, fields, meaning in EXAMPLES:
         entry = ", ".join(filter(None, ("a: {op: attention, heads: H", fields, "query: q, key: k, value: v, to: a}")))
-        model = load_example(frame | {"graph": [entry]})
+        model = load_example(frame | {"graph": [*frame.get("graph", ()), entry]})
         works = [work.contraction for work in model.derivation(Regime("example"), "torch", {}).work]
         first, *others = [work for work in works if work.name.startswith("scores")]
         computed, useful = written(first.extent.executed), written(first.extent.useful)

@@ -162,7 +162,7 @@ class Operators:
         if field.form is Form.VALUES:
             return tuple(name.text for name in given or ())
         if field.form is Form.WINDOW:
-            return {name.text: evaluator.value(size, frame) for name, size in given or ()}
+            return {name.text: size for name, size in given or ()}
         if field.form is not Form.LENGTHS and isinstance(given, Expression):
             return evaluator.value(given, frame)
         return given

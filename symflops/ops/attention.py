@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -42,6 +42,7 @@ BOUNDS = ("prefix", "sliding", "local", "chunked")
     Field("chunked", Form.EXPRESSION, "only keys of the same chunk of this many tokens"),
     Field("fold", Form.VALUES, "axes that become batch"),
     Field("window", Form.WINDOW, "axes that are cut into windows of this size"),
+    Field("shift", Form.WINDOW, "rows by which the windows of an axis move, over its end; both ends do not see each other"),
     Field("bias", Form.VALUES, "values that are added to the scores"),
 )
 def attention(call: Call) -> None:
@@ -160,8 +161,9 @@ def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) 
     masks, others = with_blocks(call, queries[0].stream, (fold, lq, lk), found)
     if windows:
         refuse_masks(call, masks)
-        pairs = fold * windowed(call, queries, folded, windows)
-        return {items: Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))}
+        pairs, useful = (fold * each for each in windowed(call, queries, folded, windows))
+        mask = Mask() if useful == pairs else Mask(picked=useful)
+        return {items: Extent(pairs, useful, mask.name, pairs=Pairs(Integer(1), pairs, Integer(1), ((mask, YES),), heads))}
     extents = {items: masked(masks, heads, fold, lq, lk, bool(folded))}
     for over, mask in others.items():
         pairs = useful_pairs(mask, Integer(0), Integer(0))
@@ -244,16 +246,28 @@ def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], fiel
     return fold, Add(*rest)
 
 
-def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]) -> Expr:
-    """Pairs within windows of the axes, with a smaller window at the edge; other axes contribute their square."""
+def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Any]) -> tuple[Expr, Expr]:
+    """Pairs within windows of the axes, with a smaller window at the edge, and those that shifted windows leave.
+
+    The window over the end of a shifted axis holds ``size - shift`` rows from its end and ``shift`` from its begin.
+    """
     parts: list[Part] = [part for value in queries for part in value.stream.parts]
     if len(parts) != 1:
         call.fail("bad-field", "windows need queries of one part", "window")
+    shifts, stream = call.fields.get("shift") or {}, queries[0].stream
     pairs: list[Expr] = []
+    useful: list[Expr] = []
     for axis, length in parts[0].axes:
-        if axis in windows:
-            size = windows[axis]
-            pairs.append(size**2 * FloorDiv(length, size) + Modulo(length, size) ** 2)
-        elif axis not in folded:
-            pairs.append(length**2)
-    return Mul(*pairs)
+        if axis not in windows:
+            pairs.append(length**2 if axis not in folded else Integer(1))
+            useful.append(pairs[-1])
+            continue
+        size = call.streams.value(windows[axis], stream)
+        count = call.definitions.divide(length, size)
+        fit = count is not None and count.is_integer
+        pairs.append(length * size if fit else size**2 * FloorDiv(length, size) + Modulo(length, size) ** 2)
+        shift = call.streams.value(shifts[axis], stream) if axis in shifts else Integer(0)
+        if shift != 0 and not fit:
+            call.fail("mask-unsupported", f"shifted windows must divide the axis '{axis}'", "shift", "'pad' the axis before")
+        useful.append(pairs[-1] - 2 * shift * (size - shift))
+    return Mul(*pairs), Mul(*useful)

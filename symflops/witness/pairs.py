@@ -21,6 +21,7 @@ from symflops.model.formula import evaluate
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Operator
 from symflops.model.path import Path
+from symflops.syntax.plain_values import frozen
 from symflops.witness.counting import dispatching, following, plain_attention
 from symflops.witness.tensors import needed
 
@@ -97,7 +98,7 @@ class Evaluated(dict[str, Any]):
     def __missing__(self, letter: str) -> Any:
         formula = self.definitions.get(letter)
         spec = self.graph.spec
-        found = value_in(spec.sizes, letter, self.config, spec.reading) if formula is None else self.value(formula)
+        found = frozen(value_in(spec.sizes, letter, self.config, spec.reading)) if formula is None else self.value(formula)
         self[letter] = found
         return found
 

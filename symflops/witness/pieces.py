@@ -29,6 +29,7 @@ from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.roles import regions_of, role_of
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.syntax.plain_values import frozen
 
 Piece = tuple[str, str]
 """The path of a module, and the role of what it does."""
@@ -64,7 +65,7 @@ class Sizes(dict[str, Any]):
         if formula is not None:
             self[letter] = self.pieces.value(formula)
         else:
-            self[letter] = value_in(graph.spec.sizes, letter, self.pieces.config, graph.spec.reading)
+            self[letter] = frozen(value_in(graph.spec.sizes, letter, self.pieces.config, graph.spec.reading))
         return self[letter]
 
 

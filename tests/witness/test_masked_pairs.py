@@ -28,8 +28,6 @@ MASKING = ("window", "pattern", "layer_types", "sliding", "chunk", "causal", "bi
 """Words in the names of fields that may move a mask."""
 OF_ANY_CLASS = ("is_causal", "is_decoder")
 """Flags that transformers reads of any config, declared or not."""
-KNOWN = {"swin": "where windows are shifted, those at the border hold tokens from both sides, which the class masks and the spec counts"}
-"""Specs whose pairs are not yet those of the class, and why."""
 NAMES = [file.name for file in specs_in(shipped("specs")) if file.group not in ("papers", "assumed") and cases_of(file)]
 NAMES.sort(key=lambda name: name != "qwen2")  # a cheap one with fields that move masks first: it always runs
 
@@ -53,9 +51,7 @@ def changes(survey: Survey, base: Base) -> Iterator[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("name", sampled(NAMES, 200, 24))
-def test_masks_are_those_of_the_class_under_every_field_that_moves_them(name: str, request: pytest.FixtureRequest) -> None:
-    if name in KNOWN:
-        request.applymarker(pytest.mark.xfail(reason=KNOWN[name], strict=True))
+def test_masks_are_those_of_the_class_under_every_field_that_moves_them(name: str) -> None:
     file = find_spec(name)
     model = load(file)
     cases: dict[str, list[LiveCase]] = {}
