@@ -1,9 +1,10 @@
 """Takes the census of the classes that specs name: which fields of their configs a spec describes.
 
 The real class is built with every field of its config varied: flags flipped, null where it is accepted, numbers scaled, every
-word that its source accepts. Parameters by name and FLOPs of both passes are compared with the spec's (needs
-'pip install symflops[verify]'). What comes out is written beside the spec, as NAME.census.json: fields that are described,
-fields without effect, and guarded fields with the values that are known to be exact. Estimates refuse every other value.
+word that its source accepts. Parameters by name, FLOPs of both passes and, for fields that may move a mask, the pairs that it
+hides are compared with the spec's (needs 'pip install symflops[verify]'). What comes out is written beside the spec, as
+NAME.census.json: fields that are described, fields without effect, and guarded fields with the values that are known to be
+exact. Estimates refuse every other value.
 
 With --check nothing is built: a census is stale if the spec, the source of the class, or the version of its library changed.
 With --compare the census is taken again and compared with the file, but for how many variations there were.

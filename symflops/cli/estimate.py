@@ -31,7 +31,7 @@ configure = arguments_of(
     CONVENTION,
     REGIME,
     argument("--strict", action="store_true", help="refuse a config with keys that neither the spec nor the class knows"),
-    argument("--prove", action="store_true", help="compare every parameter with those of the installed library's class"),
+    argument("--prove", action="store_true", help="compare parameters, and masks, with those of the installed library's class"),
     UNIT,
     JSON,
 )

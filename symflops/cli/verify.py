@@ -2,11 +2,12 @@
 
 Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every
 parameter by name and shape, forward and backward FLOPs, and every module; with --regime what trains under a regime, and both
-passes. A reference 'module:Class' is a class of module.py beside the spec; this command runs that file.
+passes. A reference 'module:Class' is a class of module.py beside the spec; this command runs that file. Pairs that its masks
+hide are compared on the CPU, module by module: 'masks: equal', where they differ, or why they are not seen.
 
 With --records the measured records below a folder are compared, without torch; what has not changed since an earlier run is not
-derived again, unless with --cold. Records that cannot be exact are listed in
-inexact.yaml beside the specs, each with its reason and the difference that is expected.
+derived again, unless with --cold. Records that cannot be exact are listed in inexact.yaml beside the specs, each with its
+reason and the difference that is expected.
 
 Exit code 1 if a comparison is neither exact nor as its entry in inexact.yaml, or a case fails; with --strict also if a record
 has no spec.

@@ -23,12 +23,14 @@ from symflops.model.nodes import Loop, Node, Operator
 from symflops.model.path import Path
 from symflops.syntax.plain_values import frozen
 from symflops.witness.counting import dispatching, following, plain_attention
+from symflops.witness.flash import FLASH, register
 from symflops.witness.tensors import needed
 
 HIDDEN = -99.0
 """A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""
 SOFTMAX = ("_softmax", "_safe_softmax")
-IMPLEMENTATIONS = ("sdpa", "eager")
+IMPLEMENTATIONS = {"sdpa": "sdpa", "eager": "eager", FLASH: "flash"}
+"""Implementations of transformers by their names there; flash attention is imitated where the class has it."""
 
 Hidden = Counter[str]
 """Hidden pairs of a forward pass, once for each head, by module; a module has those of the modules inside it."""
@@ -66,11 +68,16 @@ def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
 
 def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) -> str:
     """An attention implementation under which a real model hides other pairs than those ``seen``; empty if there is none."""
-    for name in IMPLEMENTATIONS if hasattr(model, "set_attn_implementation") else ():
+    library = hasattr(model, "set_attn_implementation")
+    if library:
+        register()
+    for name, said in IMPLEMENTATIONS.items() if library else ():
+        if name == FLASH and not model._supports_flash_attn:
+            continue
         with suppress(Exception):  # the class does not have it
             model.set_attn_implementation(name)
             if real_pairs(model, arguments).hidden != seen.hidden:
-                return name
+                return said
     return ""
 
 

@@ -114,3 +114,11 @@ def test_a_proof_looks_at_the_masks_of_a_small_model_with_the_settings_of_the_co
     assert found is not None
     assert found.verdict == "differ"
     assert [path for path, _, _ in found.modules] == ["model.layers.3.self_attn"]
+
+
+def test_flags_that_only_flash_attention_reads_are_seen() -> None:
+    """Gemma 2 stays causal where its masks are built, and attends both ways where a kernel is given its flag instead."""
+    for both, unlike in ((False, ""), (True, "flash")):
+        found = proof.masks_beside("gemma2", "transformers.Gemma2ForCausalLM", {"use_bidirectional_attention": both})
+        assert found is not None
+        assert (found.verdict, found.unlike) == ("equal", unlike)
