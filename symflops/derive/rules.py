@@ -6,11 +6,12 @@ the kinds in the model, which carries over to all classes that are made of these
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from symflops.derive.recompute import group_of
 from symflops.model.derivation import ParameterCount
 from symflops.model.graph import Graph
+from symflops.model.nodes import Checkpoint, Loop, Node
 from symflops.model.regime import Recompute, Regime
 
 Rules = tuple[tuple[str, frozenset[str]], ...]
@@ -43,12 +44,27 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
 
 
 def recomputed_kinds(graph: Graph, recompute: Recompute) -> dict[str, frozenset[str]]:
-    """The rule of a way to recompute, with the kinds of the operators in its groups."""
-    ways = {"recompute of attention alone": recompute.attention_only, "reentrant recompute": recompute.reentrant}
+    """The rule of a way to recompute, with the kinds of the operators in its groups.
+
+    A reentrant group with several results has a rule of its own: those that its module returns in a tuple get no gradient.
+    """
+    several = any(len(one.results) > 1 for one in checkpoints(graph.body))
+    ways = {"recompute of attention alone": recompute.attention_only, "reentrant recompute of several results": several}
+    ways |= {"reentrant recompute": recompute.reentrant}
     ways |= {"recompute without early stop": not recompute.early_stop, "recompute": True}
     chosen, name = dict(graph.chosen), next(name for name, holds in ways.items() if holds)
     inside = (one.kind for one in graph.operators() if group_of(one.modules, recompute, chosen))
     return {name: frozenset(kind for kind in inside if kind == "attention" or not recompute.attention_only)}
+
+
+def checkpoints(nodes: Iterable[Node]) -> Iterator[Checkpoint]:
+    """The reentrant checkpoints of a region, and of the loops in it."""
+    for node in nodes:
+        if isinstance(node, Checkpoint):
+            yield node
+        elif isinstance(node, Loop):
+            for _, body in node.classes:
+                yield from checkpoints(body)
 
 
 def unmeasured(rules: Rules, measured: Mapping[str, Sequence[str]]) -> str:

@@ -142,6 +142,12 @@ def test_fields_of_a_regime_are_rules(regime: str, why: str) -> None:
     assert api.load("llama").lines([regime], ["torch"]).regimes[0].unmeasured == why
 
 
+def test_a_reentrant_group_with_several_results_is_as_specified() -> None:
+    """Those that a module returns in a tuple inside of its results get no gradient, and a spec does not say how it returns them."""
+    found = api.load("sd3").lines(["full:groups=transformer_blocks.*,reentrant=true"], ["torch"])
+    assert found.regimes[0].unmeasured == "reentrant recompute of several results was not measured"
+
+
 def test_a_record_is_of_one_class() -> None:
     """Heads that nobody measured are as specified, as is a class of one's own."""
     found = model_of({**LLAMA, "architectures": ["LlamaForTokenClassification"]}).evidence
