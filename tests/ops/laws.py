@@ -238,6 +238,10 @@ ATTENTION = (
     Law("attention", one("query: a, key: a, value: a, heads: 1, fold: [f], window: {h: 3, w: 2}", "attention"), lambda f, h, w: f * h * w, 4,
         lambda f, h, w: 8 * f * windows(h, 3) * windows(w, 2), degrees={"f": 1, "h": 1, "w": 1}, streams=VIDEO,
         lengths={"h": (1, 3), "w": (1, 2)}),
+    Law("attention", ('whole: {op: pad, from: a, axes: {h: "round_up(h, 3)"}, to: p}',
+        "one: {op: attention, query: p, key: p, value: p, heads: 1, fold: [f], window: {h: 3, w: 2}, shift: {h: 1}, to: r}"),
+        lambda f, h, w: f * len(range(0, h, 3)) * 3 * w, 4, lambda f, h, w: 8 * f * (sum(9 for _ in range(0, h, 3)) - 4) * windows(w, 2),
+        lambda f, h, w: 8 * f * sum(9 for _ in range(0, h, 3)) * windows(w, 2), degrees={"f": 1, "h": 1, "w": 1}, streams=VIDEO, lengths={"h": (1, 3), "w": (1, 2)}),
 )  # fmt: skip
 
 PRODUCTS = (
