@@ -16,7 +16,7 @@ from symflops.emit.rendering import tuple_of
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
-from symflops.runtime.module_sizes import NullList, each
+from symflops.emit.python.helpers import NullList, each
 
 PRINT = PythonPrinter()
 READ = '''def _field(config, names, default, *null):
