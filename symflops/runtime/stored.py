@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from symflops.model.program import Program
 
 
+class UnknownNameError(SymflopsError, ValueError):
+    """No such regime or convention."""
+
+
 class DamageTold:
     """Says of a document that is no program of this format that it is damaged, whatever part of it is read.
 
@@ -120,7 +124,7 @@ class Stored:
         """
         for kind, name, known in (("regime", regime, self.regimes), ("convention", convention, self.conventions)):
             if name not in known:
-                raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
+                raise UnknownNameError(f"no {kind} '{name}'; there is {', '.join(known)}")
 
     def lines(self, regime: str, convention: str) -> list[int]:
         """The positions of the work of a regime that a convention counts."""

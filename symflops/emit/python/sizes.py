@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -86,7 +85,7 @@ def checks(program: Program) -> Iterator[str]:
         yield from joined(scope.statements, WIDTH - 8)
         for one in program.requirements:
             condition = statement_of(f"{scope.printer.inside(one.formula, SUM)} != 0")
-            yield from (*condition, *raised(json.dumps(one.text, ensure_ascii=False)))
+            yield from (*condition, *raised(one.text.replace("{", "{{").replace("}", "}}")))
     attributes = {field.letter: field.attribute for field in program.fields}
     if program.fixed:
         yield "for name, value in FIXED.items():"
@@ -119,12 +118,13 @@ def statement_of(condition: str) -> list[str]:
     return ["if (", *(f"    {line}" for line in wrapped(condition, WIDTH - 16)), "):"]
 
 
-def raised(text: str) -> list[str]:
-    """The statement that refuses something, its ``text`` in several parts if it is long."""
-    if len(text) < WIDTH - 26:
-        return [f"    raise ValueError({text})"]
-    start = text.index('"') + 1
-    whole = re.sub(r"\{[^}]*\}", lambda found: found[0].replace(" ", "\0"), text[start:-1])
-    parts = textwrap.wrap(whole, WIDTH - 20, break_long_words=False, break_on_hyphens=False, drop_whitespace=False)
-    cells = (part.replace("\0", " ") for part in parts)
-    return ["    raise ValueError(", *(f'        {text[: start - 1] if "{" in cell else ""}"{cell}"' for cell in cells), "    )"]
+def raised(text: str, values: Sequence[str] = ()) -> list[str]:
+    """The statement that refuses something; ``values`` stand in the text in the places of ``{0}``, ``{1}``, ..."""
+    given = f".format({', '.join(values)})" if values else ""
+    whole = json.dumps(text if values else text.replace("{{", "{").replace("}}", "}"), ensure_ascii=False)
+    if len(whole) + len(given) < WIDTH - 26:
+        return [f"    raise ValueError({whole}{given})"]
+    parts = textwrap.wrap(whole[1:-1], WIDTH - 20, break_long_words=False, break_on_hyphens=False, drop_whitespace=False)
+    first = [f'"{part}"' for part in parts]
+    end = wrapped(given, WIDTH - 16)
+    return ["    raise ValueError(", *(f"        {part}" for part in (*first, *end)), "    )"]

@@ -97,7 +97,7 @@ class Reader:
         found += ["*"] if rows else []
         absent = {stream.name for stream in self.program.streams if stream.absent and len(stream.variables) == 1}
         for name, _, axes, optional in rows:
-            kind = "Any" if name in absent else "Sequence[Any]" if len(axes) > 1 else "Sequence[int]" if axes else "int"
+            kind = "Any" if name in absent else "Sequence[Any]" if len(axes) > 1 else "Sequence[int]" if axes else "Any"
             found.append(f"{name}: {kind}{' | None' if optional and kind != 'Any' else ''}{' = None' if optional else ''}")
             found += [f"{name}_{PADDED}: Any = None"] if self.sides and axes else []
         line = ", ".join(found)
@@ -158,7 +158,8 @@ class Reader:
             yield f'count = next((len(given) for given in ({", ".join(row[0] for row in rows)}) if hasattr(given, "__len__")), 0)'
         for name, _, axes, optional in rows:
             if not axes:
-                yield f"{name}_ = range({name}{' or 0' if optional else ''})"
+                given = f"{name} or 0" if optional else name
+                yield f"{name}_ = range({given}) if isinstance({given}, int) else {name}"
                 continue
             for side in ("", f"{PADDED}_") if self.sides and axes else ("",):
                 given = f"{name} if {name}_{PADDED} is None else {name}_{PADDED}" if side else name
@@ -178,13 +179,13 @@ class Reader:
             tests = list(filter(None, tests))
             if tests:
                 yield from statement_of(" or ".join(tests))
-                yield from raised(json.dumps(f"an item of {items} {UNFIT}"))
+                yield from raised(f"an item of {items} {UNFIT}")
 
     def left(self, inner: InnerLength) -> Iterator[str]:
         """The statements that refuse an item that the class does not take."""
         test = self.least(inner)
         if test:
-            yield from (*statement_of(test), *raised(self.words(inner)))
+            yield from (*statement_of(test), *raised(*self.words(inner)))
 
     def least(self, inner: InnerLength) -> str:
         """Whether the model leaves nothing of an item; empty if it reads no length."""
@@ -199,14 +200,10 @@ class Reader:
         there = " and ".join(f"{firsts[items]}_" for items in dict.fromkeys(part.items for part in one.statistics))
         printer.names |= own
         yield from statement_of(f"{there} and not {printer.text(one.formula)}")
-        yield from raised(self.words(one))
+        yield from raised(*self.words(one))
         printer.names = {name: text for name, text in printer.names.items() if name not in own}
 
-    def words(self, one: InnerLength | BatchCondition) -> str:
-        """What the class takes, as a string or an f-string."""
-        text = json.dumps(f"the batch does not fit the model: the class takes {one.text}", ensure_ascii=False)
-        if not one.values:
-            return text.replace("{{", "{").replace("}}", "}")
-        for place, value in enumerate(one.values):
-            text = text.replace(f"{{{place}}}", f"{{{self.scope.printer.text(value)}}}")
-        return f"f{text}"
+    def words(self, one: InnerLength | BatchCondition) -> tuple[str, list[str]]:
+        """What the class takes, and the values in it."""
+        values = [self.scope.printer.text(value) for value in one.values]
+        return f"the batch does not fit the model: the class takes {one.text}", values

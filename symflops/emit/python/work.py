@@ -224,10 +224,13 @@ class Work:
 
     def block(self, block: Block) -> Iterator[str]:
         """The rows that hold under a condition."""
+        outside = dict(self.forms)
         body = list(self.rows(block.rows, "rows: Table = {" if not block.condition else "rows |= {"))
         if block.condition:
             yield f"if {block.condition}:"
         yield from (f"    {line}" if block.condition else line for line in body)
+        if block.condition:
+            self.forms = outside
 
     def rows(self, rows: Rows, head: str) -> Iterator[str]:
         """Rows, below the forward passes that their backward passes are multiples of."""
