@@ -67,7 +67,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
     if min(((f >= 1) * (h >= 1) * (w >= 1) for f, h, w in zip(f_, h_, w_)), default=1) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame, row and column")
     if min(((h % p == 0) * (w % p == 0) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes sides that {p} divides")
+        raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(p))
     return Moments(
         n=len(f_), y=sum(y_), video=sum((h // p) * (w // p) * f for h, w, f in zip(h_, w_, f_)),
         video_y=sum((h // p) * (w // p) * f * y for h, w, f, y in zip(h_, w_, f_, y_)),

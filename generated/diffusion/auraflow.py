@@ -82,7 +82,10 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         R + w // (2 * p) + N - (R // 2) * R - R * (h // p) - (R // 2) - (w // p) >= 0) for h, w in zip(h_,
         w_)), default=1) < 1
     ):
-        raise ValueError(f"the batch does not fit the model: the class takes latents within {R} x {R} patches")
+        raise ValueError(
+            "the batch does not fit the model: the class takes latents within {0} x {1} patches"
+            .format(R, R)
+        )
     return Moments(
         n=len(h_), hhww=sum(_exact(h**2 * w**2, p**4) for h, w in zip(h_, w_)),
         hw=sum(_exact(h * w, p**2) for h, w in zip(h_, w_)),

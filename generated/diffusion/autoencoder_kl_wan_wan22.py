@@ -100,7 +100,7 @@ def moments(*, images: Sequence[Any]) -> Moments:
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min(((h % 16 == 0) * (w % 16 == 0) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes sides that {16} divides")
+        raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(16))
     return Moments(
         n=len(f_),
         mul_half_h_over_2_mul_half_w_over_2=sum((_exact(h, 2) // 2) * (_exact(w, 2) // 2) for h, w in zip(h_,

@@ -135,16 +135,16 @@ def moments(
         most[2] // pw) - (w // pw) >= 0) for f, h, w in zip(f_, h_, w_)), default=1) < 1
     ):
         raise ValueError(
-            "the batch does not fit the model: the class takes at most "
-            f"{max(max(most[0] // pt, most[1] // ph), most[2] // pw)} patches along an axis"
+            "the batch does not fit the model: the class takes at most {0} patches along an axis"
+            .format(max(max(most[0] // pt, most[1] // ph), most[2] // pw))
         )
     if (
         min(((most[0] // pt - (f // pt) >= 0) * (most[1] // ph - (h // ph) >= 0) * (most[2] // pw - (w //
         pw) >= 0) * has_places + 1 - has_places for f, h, w in zip(f_, h_, w_)), default=1) < 1
     ):
         raise ValueError(
-            f"the batch does not fit the model: the class takes latents within {most[0] // pt} x "
-            f"{most[1] // ph} x {most[2] // pw} patches"
+            "the batch does not fit the model: the class takes latents within {0} x {1} x {2} patches"
+            .format(most[0] // pt, most[1] // ph, most[2] // pw)
         )
     return Moments(
         n=len(f_), ffhhww=sum(_exact(f**2 * h**2 * w**2, pt**2 * ph**2 * pw**2) for f, h, w in zip(f_, h_, w_)),

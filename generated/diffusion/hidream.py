@@ -85,14 +85,14 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt_t5: Sequence[int], pr
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min(((h % p == 0) * (w % p == 0) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes sides that {p} divides")
+        raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(p))
     if (
         min((((most[0] * most[1]) // (p**2) - (h // p) * (w // p) >= 0) + (h == w) - ((most[0] * most[1]) //
         (p**2) - (h // p) * (w // p) >= 0) * (h == w) for h, w in zip(h_, w_)), default=1) < 1
     ):
         raise ValueError(
-            f"the batch does not fit the model: the class takes at most {(most[0] * most[1]) // (p**2)} "
-            "patches that are no square"
+            "the batch does not fit the model: the class takes at most {0} patches that are no square"
+            .format((most[0] * most[1]) // (p**2))
         )
     return Moments(
         n=len(h_), equal_h_over_p_w_over_p=sum((h // p == w // p) for h, w in zip(h_, w_)), y=sum(y_), z=sum(z_),

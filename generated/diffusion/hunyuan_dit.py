@@ -90,9 +90,12 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int], promp
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min(((y == N) for y in y_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes {N} tokens of the prompt")
+        raise ValueError("the batch does not fit the model: the class takes {0} tokens of the prompt".format(N))
     if min(((z == M) for z in z_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes {M} tokens of the prompt for T5")
+        raise ValueError(
+            "the batch does not fit the model: the class takes {0} tokens of the prompt for T5"
+            .format(M)
+        )
     return Moments(
         n=len(h_), y=sum(y_), z=sum(z_), img=sum((h // p) * (w // p) for h, w in zip(h_, w_)),
         img_y=sum((h // p) * (w // p) * y for h, w, y in zip(h_, w_, y_)),

@@ -73,7 +73,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min(((f == frames) + (f == 1) - (f == frames) * (f == 1) for f in f_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes 1 or {frames} frames")
+        raise ValueError("the batch does not fit the model: the class takes 1 or {0} frames".format(frames))
     if f_ and not (max(y_, default=0) >= 1):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(

@@ -107,11 +107,13 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError("the batch does not fit the model: the class takes at least 1 row and column")
     if min(((most[0] - y >= 1) for y in y_), default=1) < 1:
         raise ValueError(
-            f"the batch does not fit the model: the class takes at most {most[0] - 1} tokens of the prompt"
+            "the batch does not fit the model: the class takes at most {0} tokens of the prompt"
+            .format(most[0] - 1)
         )
     if min(((most[1] - (h // p) >= 0) * (most[2] - (w // p) >= 0) for h, w in zip(h_, w_)), default=1) < 1:
         raise ValueError(
-            f"the batch does not fit the model: the class takes latents within {most[1]} x {most[2]} patches"
+            "the batch does not fit the model: the class takes latents within {0} x {1} patches"
+            .format(most[1], most[2])
         )
     if h_ and not (max(y_, default=0) >= 1):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")

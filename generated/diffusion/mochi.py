@@ -77,7 +77,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
     if min(((f >= 1) * (h >= 1) * (w >= 1) for f, h, w in zip(f_, h_, w_)), default=1) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame, row and column")
     if min(((h % p == 0) * (w % p == 0) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes sides that {p} divides")
+        raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(p))
     longest_f = max(f_, default=0)
     longest_h = max(h_, default=0)
     longest_w = max(w_, default=0)

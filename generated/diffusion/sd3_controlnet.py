@@ -68,7 +68,10 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min(((most - (h // p) >= 0) * (most - (w // p) >= 0) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes sides of at most {most} patches")
+        raise ValueError(
+            "the batch does not fit the model: the class takes sides of at most {0} patches"
+            .format(most)
+        )
     return Moments(
         n=len(h_), y=sum(y_), img=sum((h // p) * (w // p) for h, w in zip(h_, w_)), yy=sum(y**2 for y in y_),
         img_y=sum((h // p) * (w // p) * y for h, w, y in zip(h_, w_, y_)),

@@ -102,7 +102,10 @@ def moments(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min(((-q >= -1) for q in q_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes at most {1} vector for a sample")
+        raise ValueError(
+            "the batch does not fit the model: the class takes at most {0} vector for a sample"
+            .format(1)
+        )
     return Moments(
         n=len(f_), f=sum(f_), q=sum(q_), fy=sum(f * y for f, y in zip(f_, y_)),
         x_8=sum(f * ((((h + 1) // 2 + 1) // 2 + 1) // 2) * ((((w + 1) // 2 + 1) // 2 + 1) // 2) for f, h, w in

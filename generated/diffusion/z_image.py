@@ -106,8 +106,9 @@ def moments(*, latent: Sequence[Any], prompt: Sequence[int]) -> Moments:
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame")
     if min(((h % 2 == 0) * (w % 2 == 0) for h, w in zip(h_, w_)), default=1) < 1:
         raise ValueError(
-            f"the batch does not fit the model: the class takes sides that {2} divides, and frames that {1} "
+            "the batch does not fit the model: the class takes sides that {0} divides, and frames that {1} "
             "divides"
+            .format(2, 1)
         )
     if f_ and not (max(y_, default=0) >= 1):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")

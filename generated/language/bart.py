@@ -68,9 +68,15 @@ def moments(sizes: Sizes, *, source: Sequence[int], target: Sequence[int]) -> Mo
     (x_,) = _columns("source", source)
     (y_,) = _columns("target", target, 1, len(x_))
     if min(((X - x >= 0) for x in x_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes at most {X} tokens of the source")
+        raise ValueError(
+            "the batch does not fit the model: the class takes at most {0} tokens of the source"
+            .format(X)
+        )
     if min(((X - y >= 0) for y in y_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes at most {X} tokens of the target")
+        raise ValueError(
+            "the batch does not fit the model: the class takes at most {0} tokens of the target"
+            .format(X)
+        )
     if x_ and not (max(x_, default=0) >= 1):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the source")
     if x_ and not (max(y_, default=0) >= 1):

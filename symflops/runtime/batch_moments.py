@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Column = Callable[[Sequence[Any]], Any]
 
+INT = frozenset((int,))
 NO_DIVISION = "a length of the batch does not divide as the model divides it"
 
 
@@ -54,14 +55,15 @@ class Batches:
         self.sized = [row["name"] for row in (*self.rows, *program.statistics) if self.needs_sizes(row["formula"])]
         ready = sizes is not None or not self.sized
         self.functions = [self.divided.of(row["formula"]) for row in self.rows] if ready else []
-        self.quick = [self.summing(row["formula"]) for row in self.rows] if ready else []
+        self.sums = [self.summing(row, function) for row, function in zip(self.rows, self.functions, strict=False)]
         self.statistics = [self.statistic(row, self.divided) for row in program.statistics] if ready else []
         self.inner = [row for row in program.inner if self.asked(row)]
         self.left = [Columnwise(program.formulas, self.places, sizes or {}).of(row["formula"]) for row in self.inner]
         self.conditions = [self.condition(row) for row in program.conditions if self.asked(row)]
         self.terms, self.rests, self.inner_terms = (self.over(some) for some in (self.functions, self.divided.rests, self.left))
         self.always = [place for place, row in enumerate(self.rows) if row.get("side")]
-        self.single = len(self.sets) == 1 and not self.statistics
+        plain = len(self.sets) == 1 and all(not one.optional and len(one.variables) == 1 for one in self.streams)
+        self.plain = [one.name for one in self.streams] if plain and ready else []
 
     # functions
 
@@ -86,9 +88,17 @@ class Batches:
 
         return of
 
-    def summing(self, formula: int) -> Callable[[Sequence[Any]], int] | None:
-        """A quick sum of a length, a square or a product of two over columns; None for another formula."""
-        node, nodes = self.program.formulas.nodes[formula], self.program.formulas.nodes
+    def summing(self, row: Mapping[str, Any], function: Column) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        """A moment as a function of the columns of a batch and of its figures; plain sums without a look at each item."""
+        span, nodes = self.spans.get(row["items"], ()), self.program.formulas.nodes
+        if row["items"] == ONCE:
+            return lambda columns, figures: function([*([0] * len(self.axes)), *figures])
+        if not span:
+            return lambda columns, figures: 0
+        first, last, node = span[0], span[0], nodes[row["formula"]]
+        if self.divided.constant(row["formula"]):
+            number = function(())
+            return lambda columns, figures: len(columns[first]) * number
         match node:
             case ["^", base, 2]:
                 factors = [nodes[base], nodes[base]]
@@ -98,11 +108,11 @@ class Batches:
                 factors = [node]
         places = [self.places.get(factor, len(self.axes)) if type(factor) is str else len(self.axes) for factor in factors]
         if max(places) >= len(self.axes):
-            return None
+            return lambda columns, figures: self.each(row["items"], function, columns, figures)
         first, last = places[0], places[-1]
         if len(places) == 1:
-            return lambda columns: sum(columns[first])
-        return lambda columns: sum(map(mul, columns[first], columns[last]))
+            return lambda columns, figures: sum(columns[first])
+        return lambda columns, figures: sum(map(mul, columns[first], columns[last]))
 
     def statistic(self, row: Mapping[str, Any], made: Columnwise) -> Callable[[Sequence[Any], Sequence[Any]], int]:
         """A figure of a batch as a function of its columns, and of the figures before it."""
@@ -146,22 +156,43 @@ class Batches:
         """
         return columns_of(self.program, batch, self.longest)
 
-    def sides(self, found: Columns) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def moments(self, batch: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The moments of a batch: of real lengths but where they are always padded, and all of padded ones.
 
         Raises:
-            BatchError: the class does not take the batch, or a division of the model leaves a remainder.
+            BatchError: the batch is of another form, the class does not take it, or a division of the model leaves a remainder.
         """
-        real = padded = self.summed(found.real, found)
+        plain = self.listed(batch) if self.plain else None
+        if plain is not None:
+            values = tuple(self.summed(plain, plain))
+            return values, values
+        return self.sides(self.read(batch))
+
+    def listed(self, batch: Mapping[str, Any]) -> list[Any] | None:
+        """The columns of a batch of short lists of ints; None for any other."""
+        columns = []
+        for name in self.plain:
+            given = batch.get(name)
+            if type(given) is not list or len(given) >= MANY or not INT.issuperset(map(type, given)):
+                return None
+            if given and (min(given) < 0 or max(given) > self.longest):
+                return None
+            columns.append(given)
+        alike = len(columns) == len(batch) and (len(columns) == 1 or len(set(map(len, columns))) == 1)
+        return columns if alike else None
+
+    def sides(self, found: Columns) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The moments of the columns of a batch, as :meth:`moments`."""
+        real = padded = self.summed(found.real, found.padded)
         if found.padded is not found.real:
-            padded = self.summed(found.padded, found)
+            padded = self.summed(found.padded, found.padded)
             real = [padded[place] if place in self.always else value for place, value in enumerate(real)]
         return tuple(real), tuple(padded)
 
-    def summed(self, columns: Sequence[Any], found: Columns) -> list[int]:
+    def summed(self, columns: Sequence[Any], padded: Sequence[Any]) -> list[int]:
         """The moments of one side of a batch."""
         if self.inner or self.conditions:
-            self.check(columns, found)
+            self.check(columns, padded)
         if not self.whole and columns and len(columns[0]) >= MANY and "numpy" in sys.modules:
             from symflops.runtime import vectors
 
@@ -172,28 +203,13 @@ class Batches:
         figures: list[int] = []
         for statistic in self.statistics:
             figures.append(statistic(columns, figures))
-        total = []
-        for row, quick, function in zip(self.rows, self.quick, self.functions, strict=True):
-            if quick is not None:
-                total.append(quick(columns))
-            elif row["items"] == ONCE:
-                total.append(self.once(row, function, figures))
-            else:
-                total.append(self.each(row, function, columns, figures))
-        return total
+        return [moment(columns, figures) for moment in self.sums]
 
-    def once(self, row: Mapping[str, Any], function: Column, figures: Sequence[Any]) -> int:
-        """A moment of the batch as a whole."""
-        return function([*([0] * len(self.axes)), *figures])  # type: ignore[no-any-return]
-
-    def each(self, row: Mapping[str, Any], function: Column, columns: Sequence[Any], figures: Sequence[Any]) -> int:
+    def each(self, items: str, function: Column, columns: Sequence[Any], figures: Sequence[Any]) -> int:
         """A moment, item by item."""
-        if self.divided.constant(row["formula"]):
-            span = self.spans.get(row["items"], ())
-            return len(columns[span[0]]) * function(()) if span else 0  # type: ignore[no-any-return]
         if self.divided.rests:
-            self.check_divisions(row["items"], columns, figures)
-        return sum([function(item) for item in self.items(row["items"], columns, figures)])
+            self.check_divisions(items, columns, figures)
+        return sum([function(item) for item in self.items(items, columns, figures)])
 
     def check_divisions(self, items: str, columns: Sequence[Any], figures: Sequence[Any]) -> None:
         """Refuse lengths that do not divide as the model divides them.
@@ -208,20 +224,21 @@ class Batches:
 
     # what the class takes
 
-    def check(self, columns: Sequence[Any], found: Columns) -> None:
+    def check(self, columns: Sequence[Any], padded: Sequence[Any]) -> None:
         """Refuse a batch, or an item, that the model cannot run; items without lengths run on padding alone.
 
         Raises:
             BatchError: with the stream, the item, its length, and the least one, or what the class takes.
         """
         for row, figures, holds in self.conditions:
-            counted = all(found.counts.get(items) for items, _ in figures)
+            counted = all(self.spans.get(items) and len(columns[self.spans[items][0]]) for items, _ in figures)
             if counted and not self.holds(figures, holds, columns):
-                used = [one if any(listed(one)) else two for one, two in zip(columns, found.padded, strict=True)]
-                if used == list(columns) or not self.holds(figures, holds, used):
+                used = [one if any(listed(one)) else two for one, two in zip(columns, padded, strict=True)]
+                if not self.holds(figures, holds, used):
                     values = [function(used, ()) for _, function in figures]
                     names = dict(zip([one["name"] for one in row["statistics"]], values, strict=True))
-                    raise BatchError(f"the batch does not fit the model: the class takes {taken(self.program, row, {**(self.sizes or {}), **names})}")
+                    told = taken(self.program, row, {**(self.sizes or {}), **names})
+                    raise BatchError(f"the batch does not fit the model: the class takes {told}")
         if self.inner and not self.all_left(columns):
             self.refuse(columns)
 
@@ -291,7 +308,7 @@ class Batches:
     def costs_on(self, columns: Sequence[Any], found: Columns, costs: Sequence[Any]) -> dict[str, Any]:
         """What each item of one side costs."""
         if self.inner or self.conditions:
-            self.check(columns, found)
+            self.check(columns, found.padded)
         if any(hasattr(column, "dtype") or len(column) >= MANY for column in columns) and "numpy" in sys.modules:
             from symflops.runtime import vectors
 
@@ -313,8 +330,10 @@ class Batches:
 
 def figure(column: Any, largest: bool) -> int:
     """The largest length of a column, or their sum."""
-    if hasattr(column, "dtype"):
-        return int(column.max(initial=0)) if largest else sum(column.tolist())
+    if largest and type(column) is not list and len(column) >= MANY and "numpy" in sys.modules:
+        from symflops.runtime import vectors
+
+        return vectors.largest(column)
     return max(column, default=0) if largest else sum(column)
 
 
@@ -346,5 +365,4 @@ def sides_of(
     Raises:
         BatchError: the batch is of another form, or the class does not take it.
     """
-    batches = Batches(program, sizes, places)
-    return batches.sides(batches.read(batch))
+    return Batches(program, sizes, places).moments(batch)

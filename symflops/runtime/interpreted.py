@@ -91,6 +91,7 @@ class InterpretedEstimator:
         rows = [stored.moments[place] for place in self.places]
         self.sets, self.moment_sets = sets_of(stored), {row["name"]: row["items"] for row in rows}
         self._names = tuple(self.moment_sets)
+        self._plain = None if self.padded else self._names  # of moments that count as they are
         self._unanswered = unanswered(stored, config, self.sizes)
         if not self._unanswered:
             _ = self._lines
@@ -185,10 +186,9 @@ class InterpretedEstimator:
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
         try:
-            found = self._batches.read(batch)
+            values, padded = self._batches.moments(batch)
         except FormError as error:
             raise self._explained(error) from None
-        values, padded = self._batches.sides(found)
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
 
     def _explained(self, error: FormError) -> BatchError:
@@ -245,12 +245,21 @@ class InterpretedEstimator:
             BatchError: they are those of another model.
         """
         if m.names != self._names:
-            known = dict(zip(m.names, zip(m.values, m.padded_values, strict=True), strict=True))
-            missing = [name for name in self._names if name not in known]
-            if missing:
-                raise BatchError(f"these moments are of another model: '{self.name}' needs '{missing[0]}'")
-            return tuple(known[name][self.padded] for name in self._names)
+            m = self._of_names(m)
         return m.padded_values if self.padded else m.values
+
+    def _of_names(self, m: Moments) -> Moments:
+        """Moments in the order of this estimator, of one that has more.
+
+        Raises:
+            BatchError: they are those of another model.
+        """
+        missing = [name for name in self._names if name not in m.names]
+        if missing:
+            raise BatchError(f"these moments are of another model: '{self.name}' needs '{missing[0]}'")
+        sides = (dict(zip(m.names, side, strict=True)) for side in (m.values, m.padded_values))
+        values, padded = (tuple(side[name] for name in self._names) for side in sides)
+        return Moments(self._names, values, padded, m.whole, m.always)
 
     def _pass(self, m: Moments, kind: str) -> int:
         values = self._counted(m)
@@ -271,7 +280,14 @@ class InterpretedEstimator:
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
-        return self._pass(m, "total")
+        values = m.values if m.names is self._plain else self._counted(m)
+        found = sum(map(mul, self._total, values))
+        return found if type(found) is int and found >= 0 else whole_total(found)
+
+    @cached_property
+    def _total(self) -> tuple[Any, ...]:
+        """FLOPs per moment of both passes."""
+        return self.coefficients["total"]
 
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""

@@ -7,6 +7,7 @@ The file itself needs the standard library alone, and states sizes, sums and clo
 from __future__ import annotations
 
 from inspect import Parameter, Signature
+from types import FunctionType
 
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.batch import BatchError
@@ -79,16 +80,9 @@ class ModelEstimator(InterpretedEstimator):
                 put(self.config, row["keys"][0], value)
         self._bind(self.stored, defined(self.stored, known), regime, convention)
 
-    def _pass(self, m: Moments, kind: str) -> int:
-        return super()._pass(self._of_sizes(m), kind)
-
-    def by_module(self, m: Moments) -> dict[str, Flops]:
-        return super().by_module(self._of_sizes(m))
-
-    def _of_sizes(self, m: Moments) -> Moments:
-        """Moments, with those that waited for sizes."""
+    def _of_names(self, m: Moments) -> Moments:
         if not isinstance(m, Waiting):
-            return m
+            return super()._of_names(m)
         found, *others = (InterpretedEstimator.moments(self, **batch) for batch in m.batches)
         for other in others:
             found = found + other
@@ -189,17 +183,18 @@ def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> type:
 def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moments]:
     """The function that sums a batch up; what depends on sizes waits for them."""
     batches: list[Batches] = []
+    names = tuple(stored.moments[place]["name"] for place in places)
 
     def moments(**batch: Any) -> Moments:
         """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``."""
         if not batches:
             batches.append(Batches(stored, None, places, LONGEST))
         one = batches[0]
-        found = one.read(batch)
         if one.sized:
+            one.read(batch)
             return Waiting((batch,))
-        values, padded = one.sides(found)
-        return Moments(tuple(one.moment_sets), values, padded, stored.whole, tuple(one.rows[place]["name"] for place in one.always))
+        values, padded = one.moments(batch)
+        return Moments(names, values, padded, stored.whole, tuple(one.rows[place]["name"] for place in one.always))
 
     moments.__signature__ = Signature(parameters(stored))  # type: ignore[attr-defined]
     return of_module(moments, name)
@@ -214,22 +209,14 @@ def parameters(stored: Stored) -> list[Parameter]:
 def estimator_class(name: str, stored: Stored) -> type:
     """The estimator of a module's program, whose methods take its streams."""
 
-    def moments(self: Any, **batch: Any) -> Moments:
-        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some depend on."""
-        return InterpretedEstimator.moments(self, **batch)
-
-    def per_item(self: Any, **batch: Any) -> dict[str, Any]:
-        """FLOPs of each item, per index set; see :meth:`InterpretedEstimator.per_item`."""
-        return InterpretedEstimator.per_item(self, **batch)
-
-    def per_sample(self: Any, **streams: Any) -> Any:
-        """FLOPs of each sample; see :meth:`InterpretedEstimator.per_sample`."""
-        return InterpretedEstimator.per_sample(self, **streams)
-
-    for one in (moments, per_item):
-        one.__signature__ = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters(stored)])  # type: ignore[attr-defined]
-    members = {"document": stored.document, "moments": moments, "per_item": per_item, "per_sample": per_sample}
-    return of_module(type("Estimator", (ModelEstimator,), {"__doc__": ModelEstimator.__doc__, **members}), name)
+    members: dict[str, Any] = {"document": stored.document, "__doc__": ModelEstimator.__doc__}
+    for word in ("moments", "per_item"):
+        given = getattr(InterpretedEstimator, word)
+        members[word] = made = FunctionType(given.__code__, given.__globals__, word)
+        made.__doc__, made.__kwdefaults__ = given.__doc__, given.__kwdefaults__
+        made.__signature__ = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters(stored)])  # type: ignore[attr-defined]
+    members["per_sample"] = lambda self, **streams: InterpretedEstimator.per_sample(self, **streams)
+    return of_module(type("Estimator", (ModelEstimator,), members), name)
 
 
 def of_module(thing: Any, name: str) -> Any:
