@@ -201,7 +201,7 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
         }
     if convention == "torch" and regime == "lora":
         rows |= {
-            "products of two values": (products_of_two_values_,
+            "products of two values": (part_10 * self_attn_rows_2 + part_10 * self_attn_rows_4,
                 part_15 * self_attn_rows_2 + part_11 * self_attn_rows_4 + part_12 * self_attn_rows_5, 0),
         }
     return {part: (f, b * (regime != "forward"), r * (regime == "checkpointed")) for part, (f, b, r) in rows.items()}

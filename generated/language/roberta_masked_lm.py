@@ -56,6 +56,7 @@ class Moments(NamedTuple):
     xx: int  # sum of x**2 over samples
 
 
+# fmt: off
 def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
     """The sums of a batch; text: x per item of samples. Under torch give padded lengths."""
     X, pad = sizes.max_position_embeddings, sizes.pad_token_id
@@ -63,13 +64,15 @@ def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
     if min(x_, default=0) < 0:
         raise ValueError("'text' has a negative length")
     if min(((X - pad - x >= 1) for x in x_), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes at most {X - pad - 1} tokens")
+        raise ValueError(
+            "the batch does not fit the model: the class takes at most {0} tokens"
+            .format(X - pad - 1)
+        )
     if x_ and not (max(x_, default=0) >= 1):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     return Moments(len(x_), sum(x_), sum(x**2 for x in x_))
 
 
-# fmt: off
 def parameters(sizes: Sizes, regime: str = "full") -> tuple[int, int]:
     """Elements of all parameters, and of those that train."""
     L, D, F, V = sizes.num_hidden_layers, sizes.hidden_size, sizes.intermediate_size, sizes.vocab_size

@@ -101,7 +101,7 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any]) -> Mome
             "an item of images is too short for the model, or does not divide as the model divides it"
         )
     if min(((h == S) * (w == S) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes images of {S} x {S}")
+        raise ValueError("the batch does not fit the model: the class takes images of {0} x {1}".format(S, S))
     if x_ and not (max(x_, default=0) >= 1):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     if (
@@ -109,9 +109,8 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any]) -> Mome
         >= 0)
     ):
         raise ValueError(
-            "the batch does not fit the model: the class takes at least "
-            f"{sum((h // p) * (w // p) + (strategy == "full") for h, w in zip(h_, w_))} tokens, those of the "
-            "images"
+            "the batch does not fit the model: the class takes at least {0} tokens, those of the images"
+            .format(sum((h // p) * (w // p) + (strategy == "full") for h, w in zip(h_, w_)))
         )
     return Moments(
         n=len(x_), x=sum(x_), xx=sum(x**2 for x in x_), n_images=len(h_),

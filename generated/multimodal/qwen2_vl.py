@@ -135,8 +135,8 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any] | None =
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     if t_ and x_ and not (sum(x_) - sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)) >= 0):
         raise ValueError(
-            "the batch does not fit the model: the class takes at least "
-            f"{sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_))} tokens, those of the images"
+            "the batch does not fit the model: the class takes at least {0} tokens, those of the images"
+            .format(sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)))
         )
     return Moments(
         n=len(x_), min_x_W=sum(min(x, W) for x in x_), x=sum(x_), min_x_W_min_x_W=sum(min(x, W) ** 2 for x in x_),

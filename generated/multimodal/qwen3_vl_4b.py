@@ -130,8 +130,8 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any] | None =
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     if t_ and x_ and not (sum(x_) - sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)) >= 0):
         raise ValueError(
-            "the batch does not fit the model: the class takes at least "
-            f"{sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_))} tokens, those of the images"
+            "the batch does not fit the model: the class takes at least {0} tokens, those of the images"
+            .format(sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)))
         )
     return Moments(
         n=len(x_), x=sum(x_), xx=sum(x**2 for x in x_), n_images=len(t_),

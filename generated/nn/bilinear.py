@@ -7,7 +7,7 @@ sha256 f0e898875fe171d0604de3390485d1b9674c6e32ca52d84383308ec9005dd3e4
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")  # useful pairs of real lengths; all pairs of padded lengths
@@ -30,9 +30,9 @@ class Moments(NamedTuple):
     n: int  # sum of 1 over samples
 
 
-def moments(*, sample: int) -> Moments:
+def moments(*, sample: Any) -> Moments:
     """The sums of a batch; sample: the number of samples. Under torch give padded lengths."""
-    sample_ = range(sample)
+    sample_ = range(sample) if isinstance(sample, int) else sample
     return Moments(len(sample_))
 
 

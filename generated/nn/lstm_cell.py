@@ -7,7 +7,7 @@ sha256 5025899e122e64d8f2d9e0289bedf602d796e2b28fa0291a89504a6525fe53e7
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")  # useful pairs of real lengths; all pairs of padded lengths
@@ -29,9 +29,9 @@ class Moments(NamedTuple):
     n: int  # sum of 1 over samples
 
 
-def moments(*, sample: int) -> Moments:
+def moments(*, sample: Any) -> Moments:
     """The sums of a batch; sample: the number of samples. Under torch give padded lengths."""
-    sample_ = range(sample)
+    sample_ = range(sample) if isinstance(sample, int) else sample
     return Moments(len(sample_))
 
 

@@ -7,7 +7,7 @@ sha256 cc7e8ab1718f228a0a9f586a3dab91c5bee718a0cb163af304ef32db9708b8fc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")  # useful pairs of real lengths; all pairs of padded lengths
@@ -29,9 +29,9 @@ class Moments(NamedTuple):
     n: int  # sum of 1 over samples
 
 
-def moments(*, sample: int) -> Moments:
+def moments(*, sample: Any) -> Moments:
     """The sums of a batch; sample: the number of samples. Under torch give padded lengths."""
-    sample_ = range(sample)
+    sample_ = range(sample) if isinstance(sample, int) else sample
     return Moments(len(sample_))
 
 

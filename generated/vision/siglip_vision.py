@@ -73,7 +73,10 @@ def moments(sizes: Sizes, *, images: Sequence[Any]) -> Moments:
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if min((((h // p) * (w // p) == (S // p) ** 2) for h, w in zip(h_, w_)), default=1) < 1:
-        raise ValueError(f"the batch does not fit the model: the class takes images of {(S // p) ** 2} patches")
+        raise ValueError(
+            "the batch does not fit the model: the class takes images of {0} patches"
+            .format((S // p) ** 2)
+        )
     return Moments(
         n=len(h_), h=sum((h // p) * (w // p) for h, w in zip(h_, w_)),
         hh=sum((h // p) ** 2 * (w // p) ** 2 for h, w in zip(h_, w_)),

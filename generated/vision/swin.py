@@ -113,14 +113,15 @@ def moments(sizes: Sizes, *, images: Sequence[Any]) -> Moments:
         default=1) < 1
     ):
         raise ValueError(
-            f"the batch does not fit the model: the class takes at least {8 * ph * M + 1 - 8 * ph} x "
-            f"{8 * pw * M + 1 - 8 * pw} pixels, a window at every stage"
+            "the batch does not fit the model: the class takes at least {0} x {1} pixels, a window at every "
+            "stage"
+            .format(8 * ph * M + 1 - 8 * ph, 8 * pw * M + 1 - 8 * pw)
         )
     if (
         min((((-(-h // ph)) * (-(-w // pw)) == places) * placed + 1 - placed for h, w in zip(h_, w_)),
         default=1) < 1
     ):
-        raise ValueError(f"the batch does not fit the model: the class takes images of {places} patches")
+        raise ValueError("the batch does not fit the model: the class takes images of {0} patches".format(places))
     return Moments(
         n=len(h_), q_3=sum((-(-h // (2 * ph * M))) * (-(-w // (2 * pw * M))) for h, w in zip(h_, w_)),
         x_2=sum((-(-h // (2 * ph))) * (-(-w // (2 * pw))) for h, w in zip(h_, w_)),

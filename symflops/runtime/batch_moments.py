@@ -6,7 +6,7 @@ import sys
 from operator import mul
 
 from symflops.model.index_sets import ONCE
-from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed, ordered
+from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed, numbers, ordered
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import sets_of
 from symflops.runtime.least import described, too_short, untaken
@@ -169,13 +169,17 @@ class Batches:
         return self.sides(self.read(batch))
 
     def listed(self, batch: Mapping[str, Any]) -> list[Any] | None:
-        """The columns of a batch of short lists of ints; None for any other."""
-        columns = []
+        """The columns of a batch of lists of ints; None for any other."""
+        columns: list[Any] = []
         for name in self.plain:
             given = batch.get(name)
-            if type(given) is not list or len(given) >= MANY or not INT.issuperset(map(type, given)):
+            if type(given) is not list:
                 return None
-            if given and (min(given) < 0 or max(given) > self.longest):
+            if len(given) >= MANY:
+                given = numbers(given, self.longest) if type(given[0]) is int else None
+                if given is None:
+                    return None
+            elif not INT.issuperset(map(type, given)) or (given and (min(given) < 0 or max(given) > self.longest)):
                 return None
             columns.append(given)
         alike = len(columns) == len(batch) and (len(columns) == 1 or len(set(map(len, columns))) == 1)
@@ -330,10 +334,9 @@ class Batches:
 
 def figure(column: Any, largest: bool) -> int:
     """The largest length of a column, or their sum."""
-    if largest and type(column) is not list and len(column) >= MANY and "numpy" in sys.modules:
-        from symflops.runtime import vectors
-
-        return vectors.largest(column)
+    numpy = sys.modules.get("numpy")
+    if largest and numpy is not None and type(column) is not list and len(column):
+        return int(numpy.maximum.reduce(column))
     return max(column, default=0) if largest else sum(column)
 
 

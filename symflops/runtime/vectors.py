@@ -52,11 +52,6 @@ def all_left(inner: Terms, columns: Sequence[Any]) -> bool:
     return all(np.min(left, initial=1) >= 1 for left in inner(None, *_measured(columns)[0]))
 
 
-def largest(column: Any) -> int:
-    """The largest length of a column."""
-    return int(_max(_array(column)))
-
-
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
     """How an array that is not empty differs from one of non-negative integers with ``count`` axes."""
     if found.dtype.kind not in "iu":
