@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from symflops.emit.python.module import render
+from symflops.model.format import unpacked
+from symflops.model.program import Program
+from symflops.model.serialise import document_of
+from symflops.runtime.published import publish
 from symflops.runtime.stored import Stored, plain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,3 +43,19 @@ def of_program(text: str, stored: Stored, sizes: Mapping[str, Any], batch: Mappi
     """The figures of a printed module for the sizes of an estimator."""
     module = alone(text)
     return figures(module, sizes_for(module, stored, sizes), batch, regime, convention)
+
+
+def published(program: Program, text: str = "", name: str = "published") -> ModuleType:
+    """The module of a program, as the installed package has it: with the published names around its formulas."""
+    module = ModuleType(name)
+    formulas = alone(text or render(program, "0"), name)
+    publish(module, formulas, document_of(program))
+    sys.modules[name] = module
+    return module
+
+
+def published_file(path: Path) -> ModuleType:
+    """The module of a generated file, with the published names around its formulas."""
+    module = ModuleType(path.stem)
+    publish(module, alone(path.read_text("utf-8"), path.stem), unpacked(json.loads(path.with_suffix(".json").read_bytes())))
+    return module

@@ -36,7 +36,7 @@ class _Publishing:
             return None
         found = PathFinder.find_spec(name, path)
         if found is not None and found.origin and Path(found.origin).with_suffix(".json").is_file():
-            found.loader = _Publishing(found.loader)
+            found.loader = _Publishing(found.loader)  # type: ignore[assignment]
         return found
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -64,4 +64,4 @@ class _Publishing:
 
 
 if not any(type(finder).__name__ == _Publishing.__name__ for finder in sys.meta_path):
-    sys.meta_path.insert(0, _Publishing())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Publishing())

@@ -10,7 +10,7 @@ from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import sets_of
 from symflops.runtime.least import described, too_short, untaken
-from symflops.runtime.moments import settled, whole_total
+from symflops.runtime.moments import whole_total
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -307,7 +307,9 @@ class Batches:
             made = {items: [int(a) + int(b) for a, b in zip(one[items], two[items], strict=True)] for items in one}
         if any(hasattr(column, "dtype") for column in (*found.real, *found.padded)):
             return made
-        return {items: some.tolist() if hasattr(some, "tolist") else list(map(whole_total, some)) for items, some in made.items()}
+        return {
+            items: some.tolist() if hasattr(some, "tolist") else list(map(whole_total, some)) for items, some in made.items()
+        }
 
     def costs_on(self, columns: Sequence[Any], found: Columns, costs: Sequence[Any]) -> dict[str, Any]:
         """What each item of one side costs."""
@@ -321,14 +323,17 @@ class Batches:
             except ValueError as error:
                 raise BatchError(str(error)) from None
         made: dict[str, Any] = {}
+        priced: dict[str, list[Any]] = {items: [] for items in self.sets}
+        for items, cost, function in zip(self.moment_sets.values(), costs, self.functions, strict=True):
+            priced.setdefault(items, []).append((cost, function))
         for items in self.sets:
             if self.divided.rests:
                 self.check_divisions(items, columns, ())
-            own = [(cost, function) for cost, function, row in zip(costs, self.functions, self.rows, strict=True) if row["items"] == items]
-            made[items] = [sum([cost * function(item) for cost, function in own]) for item in self.items(items, columns)]
-        once = [(cost, function) for cost, function, row in zip(costs, self.functions, self.rows, strict=True) if row["items"] == ONCE]
-        if once:
-            made[ONCE] = [sum([cost * function([0] * len(self.axes)) for cost, function in once])]
+            made[items] = [
+                sum([cost * function(item) for cost, function in priced[items]]) for item in self.items(items, columns)
+            ]
+        if ONCE in priced:
+            made[ONCE] = [sum([cost * function([0] * len(self.axes)) for cost, function in priced[ONCE]])]
         return made
 
 

@@ -29,8 +29,8 @@ class _Record:
 class Moments(_Record):
     """Sums over the items of a batch. Moments of two batches add, unless some (``whole``) belong to one batch as a whole.
 
-    ``values`` are of real lengths, but for those that are ``always`` of padded ones; ``padded_values`` are all of padded lengths.
-    Each is an attribute, too.
+    ``values`` are of real lengths, but for those that are ``always`` of padded ones; ``padded_values`` are all of padded
+    lengths. Each is an attribute, too.
 
     Raises:
         BatchError: a sum of moments that do not add.

@@ -71,7 +71,7 @@ class ModelEstimator(InterpretedEstimator):
 
     def __init__(self, sizes: Any, *, regime: str = "full", convention: str = "symflops") -> None:
         self.stored, self.config = Stored(self.document), {}
-        self.unread = ()
+        self.unread = []
         self.stored.check(regime, convention)
         known = {}
         for row in self.document["fields"]:
@@ -104,8 +104,9 @@ def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any
     places = stored.places(stored.conventions[0])
     found = {name: value for name, value in vars(formulas).items() if not name.startswith("__")}
     rows = {stored.moments[place]["name"]: stored.moments[place]["items"] for place in places}
-    vars(module).update(found)
-    vars(module).update(
+    names = module.__dict__
+    names.update(found)
+    names.update(
         formulas=formulas, Flops=Flops, NAME=stored.name, VARIANT=document.get("variant"),
         REGIMES=tuple(stored.regimes), STREAMS=dict(streams), SETS=sets_of(stored), MOMENTS=rows, WHOLE=stored.whole,
         OtherStructure=OtherStructure, Sizes=sizes_class(module.__name__, formulas, stored),
@@ -114,7 +115,7 @@ def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any
     )  # fmt: skip
 
 
-def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> type:
+def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
     """The class of sizes, which also reads configs."""
     fields = {row["letter"]: row["attribute"] for row in stored.document["fields"]}
     base: Any = formulas.Sizes
@@ -159,7 +160,7 @@ def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
     return sizes_of(stored, found)
 
 
-def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> type:
+def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> Any:
     """The class of moments, made by their names."""
     always = tuple(row["name"] for row in stored.moments if row.get("side") and row["name"] in names)
     whole = tuple(one for one in stored.whole if one in names)
@@ -186,7 +187,10 @@ def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moment
     names = tuple(stored.moments[place]["name"] for place in places)
 
     def moments(**batch: Any) -> Moments:
-        """The moments of a batch; each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``."""
+        """The moments of a batch.
+
+        Each stream is a list or integer array with one entry per item, or ``{"lengths": [...], "padded": [...]}``.
+        """
         if not batches:
             batches.append(Batches(stored, None, places, LONGEST))
         one = batches[0]
@@ -197,7 +201,7 @@ def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moment
         return Moments(names, values, padded, stored.whole, tuple(one.rows[place]["name"] for place in one.always))
 
     moments.__signature__ = Signature(parameters(stored))  # type: ignore[attr-defined]
-    return of_module(moments, name)
+    return of_module(moments, name)  # type: ignore[no-any-return]
 
 
 def parameters(stored: Stored) -> list[Parameter]:
@@ -206,9 +210,8 @@ def parameters(stored: Stored) -> list[Parameter]:
     return [Parameter(one.name, kind, **({"default": None} if one.optional else {})) for one in streams]
 
 
-def estimator_class(name: str, stored: Stored) -> type:
+def estimator_class(name: str, stored: Stored) -> Any:
     """The estimator of a module's program, whose methods take its streams."""
-
     members: dict[str, Any] = {"document": stored.document, "__doc__": ModelEstimator.__doc__}
     for word in ("moments", "per_item"):
         given = getattr(InterpretedEstimator, word)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +123,10 @@ def test_ragged_batches_item_by_item(name: str, config: dict[str, Any], batch: d
 @given(config=CONFIG, batch=BATCH)
 def test_the_generated_module_agrees(name: str, config: dict[str, Any], batch: dict[str, Any]) -> None:
     given_case, program = case(name, config, batch), compiled(name)
-    with tempfile.TemporaryDirectory() as folder:
-        for convention in CONVENTIONS:
-            want = interpreted(program, given_case, convention)
-            got = generated(program, given_case, convention, Path(folder))
-            assert want == got, told(given_case, convention, want, got)
+    for convention in CONVENTIONS:
+        want = interpreted(program, given_case, convention)
+        got = generated(program, given_case, convention)
+        assert want == got, told(given_case, convention, want, got)
 
 
 def test_by_hand() -> None:
@@ -157,7 +155,7 @@ def test_moments_of_two_batches_do_not_add(tmp_path: Path) -> None:
     both = {"text": [3, 7], "prompt": [1, 1], "pictures": []}
     apart = sum(estimator.forward(estimator.moments(**batch)) for batch in (one, two))
     assert estimator.forward(estimator.moments(**both)) > apart
-    generated(program, case("tokens", {"width": 3, "heads": 1, "layers": 1}, both), "torch", tmp_path)
+    generated(program, case("tokens", {"width": 3, "heads": 1, "layers": 1}, both), "torch")
     module = _imported(tmp_path / "generated_torch.py")
     first, second = module.moments(**one), module.moments(**two)
     assert set(module.WHOLE) < set(first.as_dict())

@@ -40,8 +40,8 @@ class Language:
     given: Callable[[Field], str]
     remark: Callable[[str], str] = str
     vector: Callable[[Sequence[str]], str] = ", ".join
-    choice: Callable[[str, str], str] = str
-    lines_at: Callable[[str, str], str] = str
+    choice: Callable[[str, str], str] = "{}{}".format
+    lines_at: Callable[[str, str], str] = "{}{}".format
     count: Callable[[str, str], list[str]] = no_line
-    counts_at: Callable[[str, str], str] = str
+    counts_at: Callable[[str, str], str] = "{}{}".format
     line: Line = no_line

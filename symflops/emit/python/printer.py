@@ -12,7 +12,6 @@ from symflops.emit.code.printer import CodePrinter
 from symflops.emit.python.rows import CALLS, DIVISIONS
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
 
-
 BUILTIN = frozenset((*dir(builtins), *keyword.kwlist, "count", "index", "self", "sizes"))
 """Names that no letter of a spec may have: one that does gets an underscore."""
 

@@ -76,17 +76,16 @@ def checks(program: Program) -> Iterator[str]:
         if field.default is not None and not is_constant(field):
             text = printer.text(field.default)  # type: ignore[arg-type]
             yield f"if {own[field.letter]} is None:"
-            yield from (
-                f"    {line}" for line in statement(own[field.letter], f"bool({text})" if field.kind == "flag" else text, WIDTH - 8)
-            )
+            value = f"bool({text})" if field.kind == "flag" else text
+            yield from (f"    {line}" for line in statement(own[field.letter], value, WIDTH - 8))
     if program.requirements:
-        language = replace(PYTHON, printer=SpacedPrinter, size=partial(size, config="self"), given="self.{0.attribute} is not None".format)
+        null = "self.{0.attribute} is not None".format
+        language = replace(PYTHON, printer=SpacedPrinter, size=partial(size, config="self"), given=null)
         scope = Scope(Tables(program, language), [one.formula for one in program.requirements])
         yield from joined(scope.statements, WIDTH - 8)
         for one in program.requirements:
             condition = statement_of(f"{scope.printer.inside(one.formula, SUM)} != 0")
             yield from (*condition, *raised(one.text.replace("{", "{{").replace("}", "}}")))
-    attributes = {field.letter: field.attribute for field in program.fields}
     if program.fixed:
         yield "for name, value in FIXED.items():"
         yield "    if getattr(self, name) != value:"
@@ -108,7 +107,9 @@ def literal(value: object) -> str:
     """A value of a config as formatters write it."""
     if isinstance(value, tuple):
         return tuple_text([literal(item) for item in value])
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else f"Fraction({str(value)!r})".replace("'", '"') if isinstance(value, Fraction) else repr(value)
+    if isinstance(value, Fraction):
+        return f'Fraction("{value}")'
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def statement_of(condition: str) -> list[str]:

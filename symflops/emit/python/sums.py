@@ -9,6 +9,7 @@ from itertools import starmap
 
 from symflops.emit.code.batches import StreamRow, columns, columns_of, lengths_in, stream_groups, stream_rows, summed
 from symflops.emit.code.infix import ATOM, UNARY
+from symflops.emit.code.printer import CodePrinter
 from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.grouping import grouped
 from symflops.emit.python.lines import joined, packed, statement, wrapped
@@ -33,7 +34,7 @@ class MomentPrinter(SpacedPrinter):
         return f"_exact({top}, {bottom})", ATOM
 
 
-def of_lists(what: Moment | Statistic, program: Program, printer: PythonPrinter | None = None) -> str:
+def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter | None = None) -> str:
     """A sum, or a largest value, over lists of lengths."""
     found, printer = summed(what, program), printer or PythonPrinter()
     match found.kind:
@@ -46,7 +47,7 @@ def of_lists(what: Moment | Statistic, program: Program, printer: PythonPrinter 
     return over(function, found.columns, found.formula, printer, "" if function == "sum" else "0")
 
 
-def over(function: str, names: Sequence[str], formula: Formula, printer: PythonPrinter, default: str = "") -> str:
+def over(function: str, names: Sequence[str], formula: Formula, printer: CodePrinter, default: str = "") -> str:
     """A function of what a formula is for each item."""
     rest = f", default={default}" if default else ""
     text = printer.text(formula)
@@ -70,7 +71,7 @@ class Reader:
         self.program = program
         self.sides = any(moment.side for moment in program.moments)
         self.alone = len(stream_rows(program)) == 1 and not stream_rows(program)[0][3]
-        self.formulas = [one.formula for one in (*program.moments, *program.statistics)]
+        self.formulas = [moment.formula for moment in program.moments] + [one.formula for one in program.statistics]
         for inner in program.inner:
             self.formulas += [inner.formula, *inner.values]
         for one in program.conditions:
@@ -155,7 +156,8 @@ class Reader:
         count = ""
         if len(rows) > 1 and rows[0][3]:
             count = "count"
-            yield f'count = next((len(given) for given in ({", ".join(row[0] for row in rows)}) if hasattr(given, "__len__")), 0)'
+            every = ", ".join(row[0] for row in rows)
+            yield f'count = next((len(given) for given in ({every}) if hasattr(given, "__len__")), 0)'
         for name, _, axes, optional in rows:
             if not axes:
                 given = f"{name} or 0" if optional else name
@@ -168,7 +170,7 @@ class Reader:
                     more.pop()
                 names = [f"{axis}_{side}" for axis in axes]
                 told = names[0] if len(names) == 1 else ""
-                call = f'_columns({", ".join((json.dumps(name), given, *more))})'
+                call = f"_columns({', '.join((json.dumps(name), given, *more))})"
                 yield f"({told},) = {call}" if told else f"{', '.join(names)} = {call}"
                 count = count or f"len({names[0]})"
 

@@ -15,7 +15,7 @@ from symflops.emit.page.parts import ORDER, part_of
 from symflops.emit.python.lines import filled, joined, statement
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.rendering import tuple_of
-from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Prod, Sym, symbols
+from symflops.model.formula import ONE, ZERO, Bracket, Formula, symbols
 from symflops.model.polynomials import Poly, ShortWriter, expanded
 from symflops.model.program import Amount, Line, Program
 
@@ -175,7 +175,7 @@ class Work:
         self.scope = Scope(Tables(program, PYTHON), [*vectors, *formulas])
         self.names: dict[str, str] = {}
         self.forms: dict[Form, str] = {}
-        printed = [formula for row in (row for block in self.blocks for row in block.rows.values()) for formula in printed_of(row)]
+        printed = [formula for block in self.blocks for row in block.rows.values() for formula in printed_of(row)]
         self.parts = named_parts([*vectors, *printed], self.scope.printer, self.scope.taken)
         for name in ("sizes", "m", "regime", "convention", "rows", "trained", "again", "ahead", "back"):
             self.scope.taken.add(name)
@@ -219,7 +219,8 @@ class Work:
     def vector(self, terms: Sequence[tuple[int, Formula]]) -> str:
         """An amount as a sum over moments."""
         moments, inside = self.program.moments, self.scope.printer.inside
-        cells = [f"m.{moments[place].name}" if one == ONE else f"{inside(one, PRODUCT)}*m.{moments[place].name}" for place, one in terms]
+        names = [(f"m.{moments[place].name}", one) for place, one in terms]
+        cells = [name if one == ONE else f"{inside(one, PRODUCT)}*{name}" for name, one in names]
         return " + ".join(cells) or "0"
 
     def block(self, block: Block) -> Iterator[str]:
@@ -241,7 +242,8 @@ class Work:
                 self.forms[row[0]] = self.unused(part)
                 yield from statement(self.forms[row[0]], self.text(row[0]), WIDTH - 4)
             name = self.forms.get(row[0], "")
-            texts = [f"{ratio}*{name}".removeprefix("1*") if ratio else self.text(form) for form, ratio in zip(row[1:], ratios)]
+            pairs = zip(row[1:], ratios, strict=True)
+            texts = [f"{ratio}*{name}".removeprefix("1*") if ratio else self.text(form) for form, ratio in pairs]
             cells[part] = [name or self.text(row[0]), *texts]
         yield head
         for part, texts in cells.items():
