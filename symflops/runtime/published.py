@@ -104,7 +104,7 @@ def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any
     places = stored.places(stored.conventions[0])
     found = {name: value for name, value in vars(formulas).items() if not name.startswith("__")}
     rows = {stored.moments[place]["name"]: stored.moments[place]["items"] for place in places}
-    names = module.__dict__
+    names: dict[str, Any] = module.__dict__
     names.update(found)
     names.update(
         formulas=formulas, Flops=Flops, NAME=stored.name, VARIANT=document.get("variant"),
