@@ -200,7 +200,7 @@ class Printings:
         values = {names[letter]: value for letter, value in (sizes | self.statistics(batch)).items() if letter in names}
         sums, moments = self.together.moments(**batch), self.program.moments
         every = [moment for place, moment in enumerate(moments) if place in self.together.places]
-        for moment, real, padded in zip(every, sums.values, sums.padded, strict=True):
+        for moment, real, padded in zip(every, sums.values, sums.padded_values, strict=True):
             place = moments.index(moment)
             values |= {names[f"real@{place}"]: padded if moment.side else real, names[f"padded@{place}"]: padded}
         forms = self.page(target)

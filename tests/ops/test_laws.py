@@ -23,7 +23,6 @@ from ruamel.yaml import YAML
 from symflops.api import CONVENTIONS, Model
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source
-from symflops.emit.python.module import render
 from symflops.frontend.fields import GROUP, REPEAT
 from symflops.frontend.read import read
 from symflops.model.convention import Convention
@@ -32,7 +31,7 @@ from symflops.ops.table import KINDS
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests.sampling import draws
-from tests.standalone import alone, figures
+from tests.standalone import figures, published
 
 from .laws import LAWS, Item, Law, each
 
@@ -57,7 +56,7 @@ def estimator(law: Law, convention: str = "symflops") -> InterpretedEstimator:
 
 @cache
 def module(law: Law) -> ModuleType:
-    return alone(render(program(law), "0"), f"law_{LAWS.index(law)}")
+    return published(program(law), name=f"law_{LAWS.index(law)}")
 
 
 def ragged(law: Law, least: int = 0) -> st.SearchStrategy[list[Item]]:
@@ -138,7 +137,7 @@ def test_work_is_what_counting_gives(law: Law, data: st.DataObject) -> None:
             if name.startswith("before"):
                 assert flops.backward == flops.forward * (name[-1] in law.reached)
         made = module(law)
-        assert figures(made, made.Sizes(), batch(law, items), "full", convention)[2:] == (one.forward(moments), one.backward(moments))
+        assert figures(made.formulas, made.formulas.Sizes(), batch(law, items), "full", convention)[2:] == (one.forward(moments), one.backward(moments))
 
 
 @EVERY
