@@ -71,6 +71,7 @@ def estimator(
         if variant is not None and stores(stored, regime, convention):
             module = catalog.module(name, variant)
             if convention in module.CONVENTIONS:
+                found.longest = module.Estimator.longest
                 return module, found
     return found.stored.document, found
 

@@ -9,8 +9,7 @@ from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed, numbers, ordered
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import sets_of
-from symflops.runtime.least import described, too_short, untaken
-from symflops.runtime.moments import whole_total
+from symflops.runtime.least import described, taken, too_short, untaken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +51,8 @@ class Batches:
         self.divided = Columnwise(program.formulas, self.places, sizes or {})
         own = {row["name"] for row in program.statistics}
         self.whole = any(not own.isdisjoint(program.formulas.letters(row["formula"])) for row in self.rows)
-        self.sized = [row["name"] for row in (*self.rows, *program.statistics) if self.needs_sizes(row["formula"])]
+        read = [(row["name"], program.formulas.letters(row["formula"])) for row in (*self.rows, *program.statistics)]
+        self.sized = [name for name, letters in read if not letters <= self.places.keys()]
         ready = sizes is not None or not self.sized
         self.functions = [self.divided.of(row["formula"]) for row in self.rows] if ready else []
         self.sums = [self.summing(row, function) for row, function in zip(self.rows, self.functions, strict=False)]
@@ -66,11 +66,6 @@ class Batches:
         self.plain = [one.name for one in self.streams] if plain and ready else []
 
     # functions
-
-    def needs_sizes(self, *formulas: int) -> bool:
-        """Whether formulas read more than lengths and figures of the batch."""
-        letters = frozenset().union(*(self.program.formulas.letters(formula) for formula in formulas))
-        return not letters <= self.places.keys()
 
     def asked(self, row: Mapping[str, Any]) -> bool:
         """Whether a condition is asked: its sizes are known, or it reads none."""
@@ -95,7 +90,7 @@ class Batches:
             return lambda columns, figures: function([*([0] * len(self.axes)), *figures])
         if not span:
             return lambda columns, figures: 0
-        first, last, node = span[0], span[0], nodes[row["formula"]]
+        first, node = span[0], nodes[row["formula"]]
         if self.divided.constant(row["formula"]):
             number = function(())
             return lambda columns, figures: len(columns[first]) * number
@@ -106,8 +101,9 @@ class Batches:
                 factors = [nodes[one], nodes[two]]
             case _:
                 factors = [node]
-        places = [self.places.get(factor, len(self.axes)) if type(factor) is str else len(self.axes) for factor in factors]
-        if max(places) >= len(self.axes):
+        none = len(self.axes)
+        places = [self.places.get(factor, none) if type(factor) is str else none for factor in factors]
+        if max(places) >= none:
             return lambda columns, figures: self.each(row["items"], function, columns, figures)
         first, last = places[0], places[-1]
         if len(places) == 1:
@@ -140,9 +136,7 @@ class Batches:
     def items(self, items: str, columns: Sequence[Any], figures: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """The items of an index set, each as what functions take: its lengths, zeros, and the figures of the batch."""
         span = self.spans.get(items, ())
-        if not span:
-            return
-        before, after = [0] * span[0], [0] * (len(self.axes) - span[-1] - 1)
+        before, after = ([0] * span[0], [0] * (len(self.axes) - span[-1] - 1)) if span else ([], [])
         for row in zip(*[listed(columns[place]) for place in span], strict=True):
             yield [*before, *row, *after, *figures]
 
@@ -182,8 +176,7 @@ class Batches:
             elif not INT.issuperset(map(type, given)) or (given and (min(given) < 0 or max(given) > self.longest)):
                 return None
             columns.append(given)
-        alike = len(columns) == len(batch) and (len(columns) == 1 or len(set(map(len, columns))) == 1)
-        return columns if alike else None
+        return columns if len(columns) == len(batch) and len(set(map(len, columns))) == 1 else None
 
     def sides(self, found: Columns) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The moments of the columns of a batch, as :meth:`moments`."""
@@ -204,9 +197,10 @@ class Batches:
                 return vectors.sums(self.terms, self.rests, None, self.sets, self.moment_sets, columns)
             except ValueError as error:
                 raise BatchError(str(error)) from None
+        columns = [listed(column) for column in columns]
         figures: list[int] = []
-        for statistic in self.statistics:
-            figures.append(statistic(columns, figures))
+        for one in self.statistics:
+            figures.append(one(columns, figures))
         return [moment(columns, figures) for moment in self.sums]
 
     def each(self, items: str, function: Column, columns: Sequence[Any], figures: Sequence[Any]) -> int:
@@ -287,82 +281,13 @@ class Batches:
         streams = [stream for stream in self.program.streams if stream.items == items]
         return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 
-    # costs
-
-    def costs(self, found: Columns, padded: bool, costs: Sequence[Any]) -> dict[str, Any]:
-        """What each item costs, per index set, as ``costs`` says per moment: lists of ints, or integer arrays for arrays.
-
-        Raises:
-            BatchError: as :meth:`sides`.
-        """
-        always = [place in self.always for place in range(len(self.rows))]
-        if padded or not any(always):
-            made = self.costs_on(found.padded if padded else found.real, found, costs)
-        else:
-            sides = (found.real, [not one for one in always]), (found.padded, always)
-            one, two = (
-                self.costs_on(columns, found, [cost * kept for cost, kept in zip(costs, mine, strict=True)])
-                for columns, mine in sides
-            )
-            made = {items: [int(a) + int(b) for a, b in zip(one[items], two[items], strict=True)] for items in one}
-        if any(hasattr(column, "dtype") for column in (*found.real, *found.padded)):
-            return made
-        return {
-            items: some.tolist() if hasattr(some, "tolist") else list(map(whole_total, some)) for items, some in made.items()
-        }
-
-    def costs_on(self, columns: Sequence[Any], found: Columns, costs: Sequence[Any]) -> dict[str, Any]:
-        """What each item of one side costs."""
-        if self.inner or self.conditions:
-            self.check(columns, found.padded)
-        if any(hasattr(column, "dtype") or len(column) >= MANY for column in columns) and "numpy" in sys.modules:
-            from symflops.runtime import vectors
-
-            try:
-                return vectors.per_item(self.terms, self.rests, None, self.sets, self.moment_sets, columns, costs)
-            except ValueError as error:
-                raise BatchError(str(error)) from None
-        made: dict[str, Any] = {}
-        priced: dict[str, list[Any]] = {items: [] for items in self.sets}
-        for items, cost, function in zip(self.moment_sets.values(), costs, self.functions, strict=True):
-            priced.setdefault(items, []).append((cost, function))
-        for items in self.sets:
-            if self.divided.rests:
-                self.check_divisions(items, columns, ())
-            made[items] = [
-                sum([cost * function(item) for cost, function in priced[items]]) for item in self.items(items, columns)
-            ]
-        if ONCE in priced:
-            made[ONCE] = [sum([cost * function([0] * len(self.axes)) for cost, function in priced[ONCE]])]
-        return made
-
 
 def figure(column: Any, largest: bool) -> int:
     """The largest length of a column, or their sum."""
     numpy = sys.modules.get("numpy")
     if largest and numpy is not None and type(column) is not list and len(column):
         return int(numpy.maximum.reduce(column))
-    return max(column, default=0) if largest else sum(column)
-
-
-def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
-    """What the class takes, as a condition on lengths says it."""
-    return row["text"].format(*_values(program, row, sizes))  # type: ignore[no-any-return]
-
-
-def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """A length that conditions name, for each axis that they limit."""
-    found: dict[str, int] = {}
-    for row in program.inner:
-        if values := _values(program, row, sizes):
-            read = program.formulas.letters(row["formula"])
-            axes = [axis for stream in program.streams for axis in stream.variables if axis in read]
-            found |= zip(axes, values * len(axes), strict=False)
-    return found
-
-
-def _values(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[int]:
-    return [program.formulas.settled(place, sizes) for place in row.get("values", ())]
+    return max(column, default=0) if largest else sum(listed(column))
 
 
 def sides_of(

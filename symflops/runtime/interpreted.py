@@ -8,23 +8,23 @@ from __future__ import annotations
 from functools import cached_property
 from operator import mul
 
-from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import BoundFormulas, ConfigError
 from symflops.model.index_sets import PADDED
 from symflops.runtime.batch import LONGEST, BatchError, FormError
-from symflops.runtime.batch_moments import Batches, lengths_taken
+from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
 from symflops.runtime.config import as_json
 from symflops.runtime.contraction_line import Line
 from symflops.runtime.evidence import evidence, inexact, left_to_class
+from symflops.runtime.item_costs import item_costs
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
-from symflops.runtime.least import example_of
+from symflops.runtime.least import example_of, lengths_taken
 from symflops.runtime.left_out import parts_left_out
 from symflops.runtime.moments import Flops, Moments, settled, summed, whole_total
 from symflops.runtime.per_token import active_of
 from symflops.runtime.shown import markdown_of
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
-from symflops.runtime.stored import DamageTold, plain, stored_of
+from symflops.runtime.stored import DamageTold, OtherStructure, plain, stored_of
 from symflops.runtime.unread import check_unread
 
 TYPE_CHECKING = False
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
     from symflops.model.program import Program
     from symflops.runtime.stored import Stored
-
-
-class OtherStructure(SymflopsError, ValueError):  # noqa: N818 - a published name
-    """The sizes are of a model whose structure is not that of a program."""
 
 
 class InterpretedEstimator:
@@ -73,7 +69,6 @@ class InterpretedEstimator:
 
     def _bind(self, stored: Stored, sizes: dict[str, Any], regime: str, convention: str) -> None:
         """Evaluate what depends on the sizes alone."""
-        config = self.config
         self.measured: Mapping[str, Any] = {}
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit = stored.of_convention("units", convention)
@@ -92,15 +87,12 @@ class InterpretedEstimator:
         self.sets, self.moment_sets = sets_of(stored), {row["name"]: row["items"] for row in rows}
         self._names = tuple(self.moment_sets)
         self._plain = None if self.padded else self._names  # of moments that count as they are
-        self._unanswered = unanswered(stored, config, self.sizes)
+        self._unanswered = unanswered(stored, self.config, self.sizes)
         if not self._unanswered:
             _ = self._lines
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
-        self.implied = tuple(
-            name
-            for name, conditions in implied_streams(stored)
-            if any(condition is None or self._settled(condition) for condition in conditions)
-        )
+        asked = implied_streams(stored)
+        self.implied = tuple(name for name, some in asked if any(one is None or self._settled(one) for one in some))
         self.padded_sums = tuple(row["name"] for row in rows if row.get("side"))
         self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
         self.parameters: int = whole_total(self._settled(chosen["parameters"]))
@@ -131,9 +123,7 @@ class InterpretedEstimator:
     @property
     def program(self) -> Program:
         """The program, as the types that derive and print it."""
-        from symflops.model.serialise import program_of
-
-        return program_of(self.stored.document)
+        return self.stored.program
 
     def _settled(self, position: int) -> Any:
         """The value of a formula of sizes, evaluated once."""
@@ -168,8 +158,8 @@ class InterpretedEstimator:
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        found = self._batches.inner_terms(None, *columns)
-        return tuple((row["items"], left) for row, left in zip(self.stored.inner, found, strict=True))
+        pairs = zip(self.stored.inner, self._batches.inner_terms(None, *columns), strict=True)
+        return tuple((row["items"], left) for row, left in pairs)
 
     @property
     def taken(self) -> dict[str, int]:
@@ -219,7 +209,7 @@ class InterpretedEstimator:
             found = self._batches.read(batch)
         except FormError as error:
             raise self._explained(error) from None
-        return self._batches.costs(found, self.padded, self.coefficients["total"])
+        return item_costs(self._batches, found, self.padded, self.coefficients["total"])
 
     def per_sample(self, **batch: Any) -> Any:
         """FLOPs of each sample, forward and backward; they sum to ``total``.
@@ -249,17 +239,7 @@ class InterpretedEstimator:
         return m.padded_values if self.padded else m.values
 
     def _of_names(self, m: Moments) -> Moments:
-        """Moments in the order of this estimator, of one that has more.
-
-        Raises:
-            BatchError: they are those of another model.
-        """
-        missing = [name for name in self._names if name not in m.names]
-        if missing:
-            raise BatchError(f"these moments are of another model: '{self.name}' needs '{missing[0]}'")
-        sides = (dict(zip(m.names, side, strict=True)) for side in (m.values, m.padded_values))
-        values, padded = (tuple(side[name] for name in self._names) for side in sides)
-        return Moments(self._names, values, padded, m.whole, m.always)
+        return m.named(self._names, self.name)
 
     def _pass(self, m: Moments, kind: str) -> int:
         values = self._counted(m)

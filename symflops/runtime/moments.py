@@ -79,6 +79,19 @@ class Moments(_Record):
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
+    def named(self, names: tuple[str, ...], model: str) -> Moments:
+        """The moments of these names, in their order.
+
+        Raises:
+            BatchError: one is not there.
+        """
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise BatchError(f"these moments are of another model: '{model}' needs '{missing[0]}'")
+        sides = (dict(zip(self.names, side, strict=True)) for side in (self.values, self.padded_values))
+        values, padded = (tuple(side[name] for name in names) for side in sides)
+        return Moments(names, values, padded, self.whole, self.always)
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
         return dict(zip(self.names, self.values, strict=True))

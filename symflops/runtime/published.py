@@ -13,11 +13,11 @@ from symflops.model.evaluate import ConfigError
 from symflops.runtime.batch import BatchError
 from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
-from symflops.runtime.interpreted import InterpretedEstimator, OtherStructure
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import sets_of
 from symflops.runtime.moments import Flops, Moments
 from symflops.runtime.sizes import defined, sizes_of
-from symflops.runtime.stored import Stored, plain
+from symflops.runtime.stored import OtherStructure, Stored, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any
     places = stored.places(stored.conventions[0])
     found = {name: value for name, value in vars(formulas).items() if not name.startswith("__")}
     rows = {stored.moments[place]["name"]: stored.moments[place]["items"] for place in places}
-    names: dict[str, Any] = module.__dict__
+    names: Any = vars(module)
     names.update(found)
     names.update(
         formulas=formulas, Flops=Flops, NAME=stored.name, VARIANT=document.get("variant"),
@@ -133,7 +133,7 @@ def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
             """
             read = stored_config(stored, config)
             made = object.__new__(cls)
-            vars(made).update({fields[letter]: value for letter, value in read.items() if letter in fields})
+            made.__dict__.update({fields[letter]: value for letter, value in read.items() if letter in fields})
             return made
 
         def __post_init__(self) -> None:

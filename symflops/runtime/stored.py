@@ -22,6 +22,10 @@ class UnknownNameError(SymflopsError, ValueError):
     """No such regime or convention."""
 
 
+class OtherStructure(SymflopsError, ValueError):  # noqa: N818 - a published name
+    """The sizes are of a model whose structure is not that of a program."""
+
+
 class DamageTold:
     """Says of a document that is no program of this format that it is damaged, whatever part of it is read.
 
@@ -106,6 +110,13 @@ class Stored:
             self.statistics: list[Mapping[str, Any]] = document.get("statistics", [])
             self.inner: list[Mapping[str, Any]] = document.get("inner", [])
             self.conditions: list[Mapping[str, Any]] = document.get("conditions", [])
+
+    @property
+    def program(self) -> Program:
+        """The program, as the types that derive and print it."""
+        from symflops.model.serialise import program_of
+
+        return program_of(self.document)
 
     def tensors(self, regime: str) -> list[tuple[str, int]]:
         """The parameters of a regime: name, and position of the number of elements of all copies."""

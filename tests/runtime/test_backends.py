@@ -212,7 +212,7 @@ def test_costs_of_several_index_sets():
     assert sum(vision.per_sample(text=[100, 50])) == vision.total(vision.moments(text=[100, 50]))
 
 
-@pytest.mark.parametrize("given", [[-1], [1.5], [True, False], "abc", [[3]], np.array([1.5]), np.array([-1]), np.array([[1, 2]]), [None], [2, -1], [2, 1.5]])
+@pytest.mark.parametrize("given", [[-1], [1.5], [True, False], "abc", [[3, 4]], np.array([1.5]), np.array([-1]), np.array([[1, 2]]), [None], [2, -1], [2, 1.5]])
 def test_what_is_no_length_is_refused(given):
     for lengths in (given, list(given) * 120 if isinstance(given, list) else given):
         with pytest.raises(ValueError, match="whole number"):
