@@ -39,8 +39,7 @@ class Batches:
         self, program: Stored, sizes: Mapping[str, Any] | None, places: Sequence[int] | None = None, longest: int = LONGEST
     ) -> None:
         self.program, self.sizes, self.longest = program, sizes, longest
-        self.sets = sets_of(program)
-        self.streams = ordered(program)
+        self.sets, self.streams = sets_of(program), ordered(program)
         chosen = range(len(program.moments)) if places is None else places
         self.rows = [program.moments[place] for place in chosen]
         self.moment_sets = {row["name"]: row["items"] for row in self.rows}
