@@ -46,12 +46,13 @@ class _Publishing:
         """Run the formulas, and put the published names around them."""
         from symflops.model.format import unpacked
         from symflops.runtime.published import publish
+        from symflops.system.reading import read_bytes
 
         formulas = ModuleType(module.__name__, None)
         formulas.__file__ = module.__file__
         self.loader.exec_module(formulas)
         module.__doc__ = formulas.__doc__
-        text = Path(str(module.__file__)).with_suffix(".json").read_bytes()
+        text = read_bytes(str(Path(str(module.__file__)).with_suffix(".json")))
         publish(module, formulas, unpacked(json.loads(text)))
 
     def get_code(self, name: str) -> Any:

@@ -34,11 +34,13 @@ class Waiting(Moments):
 
     __slots__ = ("batches",)
 
-    def __init__(self, batches: tuple[Mapping[str, Any], ...]) -> None:
-        super().__init__((), (), ())
+    def __init__(self, batches: tuple[Mapping[str, Any], ...], whole: tuple[str, ...] = ()) -> None:
+        super().__init__((), (), (), whole)
         self.batches = batches
 
     def __add__(self, other: Moments) -> Moments:
+        if self.whole:
+            return super().__add__(other)
         if not isinstance(other, Waiting):
             raise BatchError("these moments depend on sizes: make them with Estimator.moments")
         return Waiting((*self.batches, *other.batches))
@@ -49,7 +51,7 @@ class Waiting(Moments):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return Waiting, (self.batches,)
+        return Waiting, (self.batches, self.whole)
 
     def as_dict(self) -> dict[str, int]:
         raise BatchError("these moments depend on sizes: make them with Estimator.moments")
@@ -196,7 +198,7 @@ def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moment
         one = batches[0]
         if one.sized:
             one.read(batch)
-            return Waiting((batch,))
+            return Waiting((batch,), stored.whole)
         values, padded = one.moments(batch)
         return Moments(names, values, padded, stored.whole, tuple(one.rows[place]["name"] for place in one.always))
 
