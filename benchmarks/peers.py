@@ -60,6 +60,15 @@ def verl(checkouts: Mapping[str, str], config: Any) -> Any:
     return module.FlopsCounter(config)  # type: ignore[attr-defined]
 
 
+def had(rival: Callable[[], Any]) -> Any:
+    """A rival; None, and a line that says so, if its file cannot be had."""
+    try:
+        return rival()
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"left out: {error}: give --source", file=sys.stderr)
+        return None
+
+
 def checkouts_in(words: list[str]) -> dict[str, str]:
     """The folders of ``--source NAME=DIR``."""
     found = dict(word.split("=", 1) for word in words if "=" in word)

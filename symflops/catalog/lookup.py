@@ -64,16 +64,15 @@ def estimator(
     Raises:
         SymflopsError: the spec is not valid, the config does not fit, or there is no such regime or convention.
     """
-    name = name.removeprefix("assumed/")
-    config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
+    found = interpreted(catalog, name, config, regime, convention, tell)
     if catalog.shipped:
-        variant, program = catalog.of_structure(name, config)
-        if variant is not None and stores(program, regime, convention):
+        name = name.removeprefix("assumed/")
+        variant, stored = catalog.of_structure(name, without_pipeline(config_of(config), catalog.specs[name]["pipelines"]))
+        if variant is not None and stores(stored, regime, convention):
             module = catalog.module(name, variant)
             if convention in module.CONVENTIONS:
-                told(program, check_unread(Stored(program), config), tell)
-                return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
-    found = interpreted(catalog, name, config, regime, convention, tell)
+                found.longest = module.Estimator.longest
+                return module, found
     return found.stored.document, found
 
 

@@ -8,8 +8,8 @@ belongs to no spec; with --cold it derives everything. --diff shows the differen
 in the manifest is compared.
 --convention C,D and --regime R,S store these in programs, modules and pages, in place of those of a library: without them,
 programs also store the conventions of training frameworks.
---standalone prints an estimator as one file that needs only the standard library, to copy into another project; with --out DIR
-it writes one for each structure of each spec.
+--standalone prints the module of a spec, which needs only the standard library, to copy into another project; with --out DIR it
+writes one for each structure of each spec.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def standalone(file: SpecFile, chosen: Chosen = ALL) -> dict[str, str]:
     for variant in ("", *model.variants):
         program = program_in(model.structure(variant, chosen.regimes_of(model, variant), chosen.shown))
         name = f"{model.spec.name}{f'_{variant}' if variant else ''}.py"
-        found[name] = render(program, __version__, standalone=True)
+        found[name] = render(program, __version__)
     return found
 
 

@@ -6,8 +6,6 @@ to run: there only the parameters are known. A guarded field may hold listed ``v
 a list of certain ``lengths`` or from the ``shortest`` on, a number from ``least`` on, or one that is ``related`` to another
 field: there the derivation is known to be exact. Where a config leaves a field out, what the class takes (``left_out``) is
 checked, unless it is exact in any case.
-
-Modules that stand alone hold the text below the line.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# ---- what modules that stand alone hold, too
 
 MASKING = ("is_causal",)
 """Flags that no config class declares, and that the library's attention reads of any config."""

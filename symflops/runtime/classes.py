@@ -1,7 +1,4 @@
-"""The class that a config names, and whether a spec describes it.
-
-Modules that stand alone hold the text below the line.
-"""
+"""The class that a config names, and whether a spec describes it."""
 
 from __future__ import annotations
 
@@ -43,7 +40,6 @@ def of_class(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {**{key: value for key, value in config.items() if key != "model_type"}, "architectures": [class_name(name)]}
 
 
-# ---- what modules that stand alone hold, too
 MOST_NAMED = 6
 
 

@@ -1,73 +1,126 @@
-"""Evaluates formulas on whole columns of lengths: ints, or integer arrays of any library, element by element."""
+"""Formulas of lengths as functions of their values: ints, or integer arrays of any library, element by element."""
 
 from __future__ import annotations
+
+from operator import itemgetter
 
 from symflops.model.evaluate import ELEMENTWISE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from symflops.model.evaluate import Formulas
 
+    Column = Callable[[Sequence[Any]], Any]
+
 
 class Columnwise:
-    """Evaluates formulas; ``rests`` collects the remainders of divisions that must be exact.
+    """Makes functions of formulas; ``rests`` collects those of the remainders of divisions that must be exact.
 
     Args:
         formulas: the table of a stored program.
-        lengths: a column per batch variable.
+        places: the place of each length in what the functions take.
         sizes: the values of the model's letters; a formula without lengths is evaluated in these alone.
     """
 
-    def __init__(self, formulas: Formulas, lengths: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
-        self.formulas = formulas
-        self.lengths = lengths
-        self.sizes = sizes
-        self.rests: list[Any] = []
+    def __init__(self, formulas: Formulas, places: Mapping[str, int], sizes: Mapping[str, Any]) -> None:
+        self.formulas, self.places, self.sizes = formulas, places, sizes
+        self.rests: list[Column] = []
 
-    def value(self, position: int) -> Any:
-        """The value of a formula: a column if the formula reads lengths.
+    def constant(self, position: int) -> bool:
+        """Whether a formula reads no lengths."""
+        return self.formulas.letters(position).isdisjoint(self.places)
+
+    def of(self, position: int) -> Column:
+        """A formula as a function.
 
         Raises:
-            ValueError: a length is the operand of a function of lists or of sizes.
+            ConfigError: a part without lengths has no value.
         """
-        if self.formulas.letters(position).isdisjoint(self.lengths):
-            return self.formulas.value(position, self.sizes)
+        if self.constant(position):
+            value = self.formulas.settled(position, self.sizes)
+            return lambda _: value
         node = self.formulas.nodes[position]
         if type(node) is str:
-            return self.lengths[node]
+            return itemgetter(self.places[node])
         match node:
-            case ["+", first, *terms]:
-                total = self.value(first)
-                for term in terms:
-                    total = total + self.value(term)
-                return total
+            case ["+", *terms]:
+                return added(list(map(self.of, terms)))
             case ["*", *factors]:
                 return self._product(factors)
             case ["^", base, exponent] if exponent > 0:
-                return self.value(base) ** exponent
+                below = self.of(base)
+                return lambda c: below(c) ** exponent
             case ["?equal", one, two]:
-                return (self.value(one) == self.value(two)) * 1
+                left, right = self.of(one), self.of(two)
+                return lambda c: (left(c) == right(c)) * 1
             case ["?at_least", one, two]:
-                return (self.value(one) >= self.value(two)) * 1
+                left, right = self.of(one), self.of(two)
+                return lambda c: (left(c) >= right(c)) * 1
         if node[0] not in ELEMENTWISE:
-            raise ValueError(f"lengths do not go through {node[0]}")
-        return ELEMENTWISE[node[0]](*(self.value(operand) for operand in node[1:]))
+            return self._of_numbers(position)
+        function, operands = ELEMENTWISE[node[0]], list(map(self.of, node[1:]))
+        return lambda c: function(*[operand(c) for operand in operands])
 
-    def _product(self, factors: Sequence[int]) -> Any:
-        top: Any = 1
-        bottom = 1
+    def _of_numbers(self, position: int) -> Column:
+        """A function of lists or of sizes, which takes numbers alone."""
+
+        def value(c: Sequence[Any]) -> Any:
+            if any(type(c[place]) is not int for place in self.places.values()):
+                raise ValueError(f"lengths do not go through {self.formulas.nodes[position][0]}")
+            return self.formulas.settled(position, {**self.sizes, **{name: c[place] for name, place in self.places.items()}})
+
+        return value
+
+    def _product(self, factors: Sequence[int]) -> Column:
+        """A product; factors after a zero are not read, because they may have no value."""
+        number: Any = 1
+        rest = []
         for factor in factors:
-            match self.formulas.nodes[factor]:
-                case ["^", base, exponent] if exponent < 0:
-                    bottom *= int(self.formulas.value(base, self.sizes) ** -exponent)
-                case ["/", over, under]:
-                    top, bottom = top * over, bottom * under
-                case _:
-                    top = top * self.value(factor)
+            if self.constant(factor):
+                number = number * self.formulas.settled(factor, self.sizes)
+                if number == 0:
+                    return lambda _: 0
+            else:
+                rest.append(factor)
+        top, bottom = (number, 1) if isinstance(number, int) else (number.numerator, number.denominator)
+        whole = multiplied(top, [self.of(factor) for factor in rest])
         if bottom == 1:
-            return top
-        self.rests.append(top % bottom)
-        return top // bottom
+            return whole
+        self.rests.append(lambda c: whole(c) % bottom)
+        return lambda c: whole(c) // bottom
+
+
+def added(terms: Sequence[Column]) -> Column:
+    """The sum of functions."""
+    if len(terms) == 2:
+        one, two = terms
+        return lambda c: one(c) + two(c)
+    first, *others = terms
+
+    def total(c: Sequence[Any]) -> Any:
+        found = first(c)
+        for term in others:
+            found = found + term(c)
+        return found
+
+    return total
+
+
+def multiplied(number: int, factors: Sequence[Column]) -> Column:
+    """A number times functions."""
+    if number == 1 and len(factors) == 1:
+        return factors[0]
+    if number == 1 and len(factors) == 2:
+        one, two = factors
+        return lambda c: one(c) * two(c)
+
+    def product(c: Sequence[Any]) -> Any:
+        found: Any = number
+        for factor in factors:
+            found = found * factor(c)
+        return found
+
+    return product

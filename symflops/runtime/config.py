@@ -1,7 +1,7 @@
 """Reads a config as its own class reads it, and checks the values of its fields.
 
 A stored program may have a ``reading``: facts about the class, which :mod:`symflops.witness.class_reading` finds out and tests
-compare with the class. Modules that stand alone hold the text below the line, so that it needs the standard library alone.
+compare with the class.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
-
-# ---- what modules that stand alone hold, too
 
 
 def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:

@@ -6,26 +6,25 @@ It has the interface of the generated ones (:class:`symflops.runtime.protocol.Es
 from __future__ import annotations
 
 from functools import cached_property
+from operator import mul
 
-from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import BoundFormulas, ConfigError
-from symflops.model.index_sets import ONCE, PADDED
-from symflops.runtime.batch import BatchError, FormError, items_of, listed
-from symflops.runtime.batch_moments import check_inner, in_use, lengths_taken, sides_of, singly
+from symflops.model.index_sets import PADDED
+from symflops.runtime.batch import LONGEST, BatchError, FormError
+from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
-from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.config import as_json
 from symflops.runtime.contraction_line import Line
 from symflops.runtime.evidence import evidence, inexact, left_to_class
+from symflops.runtime.item_costs import item_costs
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
-from symflops.runtime.least import example_of
+from symflops.runtime.least import example_of, lengths_taken
 from symflops.runtime.left_out import parts_left_out
-from symflops.runtime.module_sizes import settled
-from symflops.runtime.moments import Flops, Moments, summed, whole_total
+from symflops.runtime.moments import Flops, Moments, settled, summed, whole_total
 from symflops.runtime.per_token import active_of
 from symflops.runtime.shown import markdown_of
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
-from symflops.runtime.stored import DamageTold, plain, stored_of
+from symflops.runtime.stored import DamageTold, OtherStructure, plain, stored_of
 from symflops.runtime.unread import check_unread
 
 TYPE_CHECKING = False
@@ -60,38 +59,41 @@ class InterpretedEstimator:
         with DamageTold():
             self._read(self.stored, self.config, regime, convention)
 
+    longest = LONGEST  # the largest length of a list
+
     def _read(self, stored: Stored, config: Mapping[str, Any], regime: str, convention: str) -> None:
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
-        self.measured: Mapping[str, Any] = {}
         self.unread = check_unread(stored, config)
         stored.check(regime, convention)
+        self._bind(stored, sizes_of(stored, config), regime, convention)
+
+    def _bind(self, stored: Stored, sizes: dict[str, Any], regime: str, convention: str) -> None:
+        """Evaluate what depends on the sizes alone."""
+        self.measured: Mapping[str, Any] = {}
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit = stored.of_convention("units", convention)
         self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
-        self.sizes = sizes_of(stored, config)
+        self.sizes = sizes
         for letter, value in stored.fixed:
             if plain(self.sizes[letter]) != value:
-                raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
+                raise OtherStructure(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         check_fit(stored, self.sizes)
         chosen = stored.regimes[regime]
         self._values: dict[int, Any] = {}
-        self._last: tuple[Moments, list[tuple[Any, Any]]] | None = None
         self._formulas = BoundFormulas(stored.formulas.nodes, self.sizes)
         self.padded = stored.of_convention("lengths", convention) == PADDED
         self.places = stored.places(convention)
-        self._rows = [stored.moments[place] for place in self.places]
-        self._unanswered = unanswered(stored, config, self.sizes)
+        rows = [stored.moments[place] for place in self.places]
+        self.sets, self.moment_sets = sets_of(stored), {row["name"]: row["items"] for row in rows}
+        self._names = tuple(self.moment_sets)
+        self._plain = None if self.padded else self._names  # of moments that count as they are
+        self._unanswered = unanswered(stored, self.config, self.sizes)
         if not self._unanswered:
             _ = self._lines
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
-        self.sets = sets_of(stored)
-        self.implied = tuple(
-            name
-            for name, conditions in implied_streams(stored)
-            if any(condition is None or self._settled(condition) for condition in conditions)
-        )
-        self.padded_sums = tuple(row["name"] for row in self._rows if row.get("side"))
-        self.moment_sets = {row["name"]: row["items"] for row in self._rows}
+        asked = implied_streams(stored)
+        self.implied = tuple(name for name, some in asked if any(one is None or self._settled(one) for one in some))
+        self.padded_sums = tuple(row["name"] for row in rows if row.get("side"))
         self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
         self.parameters: int = whole_total(self._settled(chosen["parameters"]))
         self.trainable_parameters: int = whole_total(self._settled(chosen["trainable"]))
@@ -108,6 +110,11 @@ class InterpretedEstimator:
         how = self._settled, places, kind, unseen, stored.shares(name)
         return [Line(stored.document, position, *how) for position in stored.lines(self.regime, name)]
 
+    @cached_property
+    def _batches(self) -> Batches:
+        """What reads batches and sums them up."""
+        return Batches(self.stored, self.sizes, self.places, self.longest)
+
     @property
     def evidence(self) -> dict[str, Any]:
         """What an estimate rests on; see :func:`symflops.runtime.evidence.evidence`."""
@@ -116,9 +123,7 @@ class InterpretedEstimator:
     @property
     def program(self) -> Program:
         """The program, as the types that derive and print it."""
-        from symflops.model.serialise import program_of
-
-        return program_of(self.stored.document)
+        return self.stored.program
 
     def _settled(self, position: int) -> Any:
         """The value of a formula of sizes, evaluated once."""
@@ -137,32 +142,24 @@ class InterpretedEstimator:
                     kind[position] += line.unit * part * count
         return {kind: tuple(map(settled, values)) for kind, values in found.items()}
 
-    def _notwhole_total(self) -> None:
+    def _not_whole(self) -> None:
         if self.whole:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
-    def _over(self, columns: tuple[Any, ...]) -> Columnwise:
-        names = [name for streams in self.sets.values() for _, axes, _ in streams for name in axes or ("",)]
-        return Columnwise(self.stored.formulas, dict(zip(names, columns, strict=True)), self.sizes)
-
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
-        self._notwhole_total()
-        over = self._over(columns)
-        return tuple(over.value(row["formula"]) for row in self._rows)
+        self._not_whole()
+        return self._batches.terms(None, *columns)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
-        self._notwhole_total()
-        over = self._over(columns)
-        for row in self._rows:
-            over.value(row["formula"])
-        return tuple(over.rests)
+        self._not_whole()
+        return self._batches.rests(None, *columns)
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        over = self._over(columns)
-        return tuple((row["items"], over.value(row["formula"])) for row in self.stored.inner)
+        pairs = zip(self.stored.inner, self._batches.inner_terms(None, *columns), strict=True)
+        return tuple((row["items"], left) for row, left in pairs)
 
     @property
     def taken(self) -> dict[str, int]:
@@ -178,16 +175,11 @@ class InterpretedEstimator:
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
-        batch = {name: listed(given) for name, given in batch.items()}
         try:
-            values, padded = sides_of(self.stored, batch, self.sizes, self.places)
+            values, padded = self._batches.moments(batch)
         except FormError as error:
             raise self._explained(error) from None
-        return Moments(tuple(self.moment_sets), values, padded, self.whole, self.padded_sums)
-
-    def _of(self, m: Moments) -> tuple[int, ...]:
-        """The moments that the convention counts on."""
-        return m.padded if self.padded else m.values
+        return Moments(self._names, values, padded, self.whole, self.padded_sums)
 
     def _explained(self, error: FormError) -> BatchError:
         """``error`` with an example of a batch that fits."""
@@ -204,51 +196,55 @@ class InterpretedEstimator:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
         return [*found, *inexact(self.measured)]
 
-    def per_item(self, **batch: Any) -> dict[str, list[int]]:
+    def per_item(self, **batch: Any) -> dict[str, Any]:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
+
+        Lists give lists of ints, and arrays integer arrays.
 
         Raises:
             BatchError: as ``moments``; or the cost of an item depends on other items.
         """
-        self._notwhole_total()
+        self._not_whole()
         try:
-            given = {name: listed(entries) for name, entries in batch.items()}
-            real, padded = (items_of(self.stored, given, side) for side in ("lengths", PADDED))
+            found = self._batches.read(batch)
         except FormError as error:
             raise self._explained(error) from None
-        for sets in (real, padded):
-            check_inner(self.stored, singly(sets), self.sizes, singly(in_use(sets, padded)))
-        costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in real.items()}
-        for moment, cost in zip(self._rows, self.coefficients["total"], strict=True):
-            sets = padded if self.padded or moment.get("side") else real
-            items, formula = moment["items"], moment["formula"]
-            if items == ONCE:
-                costs[ONCE] = [costs.get(ONCE, [0])[0] + cost * self._settled(formula)]
-            for place, item in enumerate(sets.get(items, ())):
-                costs[items][place] += cost * whole_total(self.stored.formulas.settled(formula, {**self.sizes, **item}))
-        return {items: [whole_total(cost) for cost in found] for items, found in costs.items()}
+        return item_costs(self._batches, found, self.padded, self.coefficients["total"])
 
-    def per_sample(self, **batch: Any) -> list[int]:
+    def per_sample(self, **batch: Any) -> Any:
         """FLOPs of each sample, forward and backward; they sum to ``total``.
 
         Raises:
             BatchError: as ``moments``; or items of another index set also cost FLOPs, which ``per_item`` returns.
         """
         costs = self.per_item(**batch)
-        others = [items for items, found in costs.items() if items != "samples" and found]
+        others = [items for items, found in costs.items() if items != "samples" and len(found)]
         if others:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
     def _work(self, m: Moments) -> list[tuple[Any, Any]]:
-        """Each line with the FLOPs of one execution; those of the last moments are kept, which all passes ask for."""
-        if self._last is None or self._last[0] is not m:
-            values = self._of(m)
-            self._last = m, [(line, line.once(values)) for line in self._lines]
-        return self._last[1]
+        """Each line with the FLOPs of one execution."""
+        values = self._counted(m)
+        return [(line, line.once(values)) for line in self._lines]
+
+    def _counted(self, m: Moments) -> tuple[int, ...]:
+        """The moments that the convention counts.
+
+        Raises:
+            BatchError: they are those of another model.
+        """
+        if m.names != self._names:
+            m = self._of_names(m)
+        return m.padded_values if self.padded else m.values
+
+    def _of_names(self, m: Moments) -> Moments:
+        return m.named(self._names, self.name)
 
     def _pass(self, m: Moments, kind: str) -> int:
-        return whole_total(sum([flops * count for line, flops in self._work(m) if (count := getattr(line, kind))]))
+        values = self._counted(m)
+        found = sum(map(mul, self.coefficients[kind], values))
+        return found if type(found) is int and found >= 0 else whole_total(found)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -264,7 +260,14 @@ class InterpretedEstimator:
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
-        return self.forward(m) + self.backward(m)
+        values = m.values if m.names is self._plain else self._counted(m)
+        found = sum(map(mul, self._total, values))
+        return found if type(found) is int and found >= 0 else whole_total(found)
+
+    @cached_property
+    def _total(self) -> tuple[Any, ...]:
+        """FLOPs per moment of both passes."""
+        return self.coefficients["total"]
 
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from symflops.runtime.stored import Stored
+
     Owners = Mapping[str, tuple[str, int]]
 
 MOST_BITS = 40
@@ -80,3 +82,23 @@ def example_of(estimator: Any) -> str:
 def row_of(item: Mapping[str, int], axes: Sequence[str]) -> Any:
     """An item as a batch has it: one length, or a list of several."""
     return [item[axis] for axis in axes] if len(axes) > 1 else item[axes[0]]
+
+
+def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
+    """What the class takes, as a condition on lengths says it."""
+    return row["text"].format(*_values(program, row, sizes))  # type: ignore[no-any-return]
+
+
+def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """A length that conditions name, for each axis that they limit."""
+    found: dict[str, int] = {}
+    for row in program.inner:
+        if values := _values(program, row, sizes):
+            read = program.formulas.letters(row["formula"])
+            axes = [axis for stream in program.streams for axis in stream.variables if axis in read]
+            found |= zip(axes, values * len(axes), strict=False)
+    return found
+
+
+def _values(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[int]:
+    return [program.formulas.settled(place, sizes) for place in row.get("values", ())]

@@ -29,30 +29,68 @@ class _Record:
 class Moments(_Record):
     """Sums over the items of a batch. Moments of two batches add, unless some (``whole``) belong to one batch as a whole.
 
-    ``values`` are of real lengths, but for those that are ``always`` of padded ones; ``padded`` are all of padded lengths.
+    ``values`` are of real lengths, but for those that are ``always`` of padded ones; ``padded_values`` are all of padded
+    lengths. Each is an attribute, too.
 
     Raises:
         BatchError: a sum of moments that do not add.
     """
 
-    __slots__ = ("always", "names", "padded", "values", "whole")
+    __slots__ = ("always", "names", "padded_values", "values", "whole")
 
     def __init__(
         self, names: tuple[str, ...], values: tuple[int, ...], padded: tuple[int, ...], whole: tuple[str, ...] = (),
         always: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self.names, self.values, self.padded, self.whole, self.always = names, values, padded, whole, always
+        self.names, self.values, self.padded_values, self.whole, self.always = names, values, padded, whole, always
+
+    def __getattr__(self, name: str) -> int:
+        if name in Moments.__slots__ or name not in self.names:
+            raise AttributeError(name)
+        return self.values[self.names.index(name)]
+
+    @property
+    def padded(self) -> Moments | None:
+        """The moments of padded lengths; None if they are those of real ones."""
+        if self.padded_values == self.values:
+            return None
+        return Moments(self.names, self.padded_values, self.padded_values, self.whole, self.always)
 
     def __add__(self, other: Moments) -> Moments:
         if self.whole:
             hint = "take the moments of all items together, or add the FLOPs of each batch"
             raise BatchError(f"moments of one batch as a whole do not add ({', '.join(self.whole)}): {hint}")
-        pairs = ((self.values, other.values), (self.padded, other.padded))
+        pairs = ((self.values, other.values), (self.padded_values, other.padded_values))
         values, padded = (tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in pairs)
         return Moments(self.names, values, padded, (), self.always)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Moments) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __reduce__(self) -> Any:
+        return Moments, self._all()
+
+    def _all(self) -> tuple[tuple[Any, ...], ...]:
+        return self.names, self.values, self.padded_values, self.whole, self.always
+
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
+
+    def named(self, names: tuple[str, ...], model: str) -> Moments:
+        """The moments of these names, in their order.
+
+        Raises:
+            BatchError: one is not there.
+        """
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise BatchError(f"these moments are of another model: '{model}' needs '{missing[0]}'")
+        sides = (dict(zip(self.names, side, strict=True)) for side in (self.values, self.padded_values))
+        values, padded = (tuple(side[name] for name in names) for side in sides)
+        return Moments(names, values, padded, self.whole, self.always)
 
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
@@ -60,7 +98,7 @@ class Moments(_Record):
 
     def sums(self) -> dict[str, int]:
         """The moments of real and of padded lengths by name, as closed forms call them: ``x`` and ``x_padded``."""
-        padded = zip(self.names, self.padded, strict=True)
+        padded = zip(self.names, self.padded_values, strict=True)
         return {padded_name(name): value for name, value in padded if name not in self.always} | self.as_dict()
 
 
@@ -96,3 +134,8 @@ def whole_total(value: Any) -> int:
     if not value >= 0 or value != int(value):
         raise SymflopsError(f"config and batch do not fit the model: a total of {value}")
     return int(value)
+
+
+def settled(value: Any) -> Any:
+    """A number as an int where it is whole."""
+    return int(value) if getattr(value, "denominator", 0) == 1 else value

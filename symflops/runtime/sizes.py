@@ -100,6 +100,11 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
             known[field["letter"]] = checked(field["kind"], keys[0], value, field.get("items", ""))
         else:
             known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
+    return defined(program, known)
+
+
+def defined(program: Stored, known: dict[str, Any]) -> dict[str, Any]:
+    """Sizes with those that are derived of them."""
     for row in program.document["definitions"]:
         known[row["letter"]] = _said(program, row["formula"], known)
     return known

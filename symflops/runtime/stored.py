@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from symflops.model.program import Program
 
 
+class UnknownNameError(SymflopsError, ValueError):
+    """No such regime or convention."""
+
+
+class OtherStructure(SymflopsError, ValueError):  # noqa: N818 - a published name
+    """The sizes are of a model whose structure is not that of a program."""
+
+
 class DamageTold:
     """Says of a document that is no program of this format that it is damaged, whatever part of it is read.
 
@@ -103,6 +111,13 @@ class Stored:
             self.inner: list[Mapping[str, Any]] = document.get("inner", [])
             self.conditions: list[Mapping[str, Any]] = document.get("conditions", [])
 
+    @property
+    def program(self) -> Program:
+        """The program, as the types that derive and print it."""
+        from symflops.model.serialise import program_of
+
+        return program_of(self.document)
+
     def tensors(self, regime: str) -> list[tuple[str, int]]:
         """The parameters of a regime: name, and position of the number of elements of all copies."""
         rows = [self.document["all_tensors"][position] for position in self.regimes[regime]["tensors"]]
@@ -120,7 +135,7 @@ class Stored:
         """
         for kind, name, known in (("regime", regime, self.regimes), ("convention", convention, self.conventions)):
             if name not in known:
-                raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
+                raise UnknownNameError(f"no {kind} '{name}'; there is {', '.join(known)}")
 
     def lines(self, regime: str, convention: str) -> list[int]:
         """The positions of the work of a regime that a convention counts."""

@@ -24,10 +24,8 @@ Sets = Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
 BLOCK, FEW_TERMS = 131_072, 3  # items at once; a quarter of them where more terms lie in memory together
 MANY = 4096  # items from which plans of blocks are faster than functions of whole columns
 _add, _max = np.add.reduce, np.maximum.reduce
-MOST_KNOWN = 4096  # bounds that are kept
+MOST_KNOWN = 4096  # bounds that are kept for one function
 FEW = 100  # items that estimators sum up without vectors
-_KNOWN: dict[tuple[Any, ...], tuple[tuple[int, ...], int]] = {}
-_PLANS: dict[Any, Any] = {}
 
 
 def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
@@ -49,16 +47,9 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
 
 
-def ends(kinds: Sequence[Callable[..., Any]], columns: Sequence[Any]) -> Iterator[list[int]]:
-    """The least, or largest, length of each column (``min``, ``max``)."""
-    arrays = list(map(_array, columns))
-    for kind in kinds:
-        yield [int(getattr(column, kind.__name__)()) if len(column) else 1 for column in arrays]
-
-
-def all_left(inner: Terms, sizes: Any, columns: Sequence[Any]) -> bool:
+def all_left(inner: Terms, columns: Sequence[Any]) -> bool:
     """Whether every item has at least 1 of each of the lengths that ``inner`` gives for whole columns."""
-    return all(np.min(left, initial=1) >= 1 for left in inner(sizes, *_measured(columns)[0]))
+    return all(np.min(left, initial=1) >= 1 for left in inner(None, *_measured(columns)[0]))
 
 
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
@@ -216,20 +207,17 @@ def _within(bits: Sequence[int], first: int, after: int) -> tuple[int | None, ..
 
 def _planned(kind: Any, terms: Terms, rests: Terms, sizes: Any, which: tuple[Any, ...], bits: tuple[int | None, ...]) -> Any:
     """A plan for lengths of so many bits, made once for equal sizes; None if a value could leave 64 bits."""
-    try:
-        key = kind, terms, which, bits, None if sizes is None else tuple(vars(sizes).values())
-        if key in _PLANS:
-            return _PLANS[key]
-    except TypeError:  # sizes with a list, or of another form
-        key = None
+    key, known = (kind, which, bits), vars(terms).setdefault("plans", {})
+    if sizes is None and key in known:
+        return known[key]
     try:
         plan = None if max([bit or 0 for bit in bits]) > 62 else kind(terms, rests, sizes, which, bits)
     except TooWide:
         plan = None
-    if key is not None:
-        if len(_PLANS) >= MOST_KNOWN:
-            _PLANS.clear()
-        _PLANS[key] = plan
+    if sizes is None:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[key] = plan
     return plan
 
 
@@ -279,13 +267,12 @@ def _bounds(terms: Terms, sizes: Any, bits: Sequence[int]) -> tuple[tuple[int, .
     """What bounds each term, and every value on the way, where the lengths have so many bits."""
     if sizes is not None:
         return bounds_of(terms, sizes, bits)
-    key = (terms, *bits)
-    known = _KNOWN.get(key)
-    if known is None:
-        if len(_KNOWN) >= MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[key] = bounds_of(terms, sizes, bits)
-    return known
+    known, key = vars(terms).setdefault("bounds", {}), tuple(bits)
+    if key not in known:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[key] = bounds_of(terms, sizes, bits)
+    return known[key]  # type: ignore[no-any-return]
 
 
 def _array(column: Any) -> Any:

@@ -93,7 +93,7 @@ class Pieces:
             estimator = self.estimator(convention)
             moments = estimator.moments(**self.batch)
             self.sizes.update(estimator.sizes)
-            self.ragged = moments.padded != moments.values
+            self.ragged = moments.padded_values != moments.values
             places = {(str(work.operator.path), work.contraction.name): self.piece(work) for work in self.works(convention)}
             found: dict[Piece, Any] = {}
             for place, flops in estimator.by_contraction(moments).items():

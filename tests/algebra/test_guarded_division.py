@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.python.module import render
 from tests.lower.test_requirements import model
+from tests.standalone import figures, published, sizes_for
 
 HEAD = """language: 2
 name: small
@@ -56,10 +54,10 @@ def test_what_no_condition_guards_is_refused():
 @pytest.mark.parametrize("other", [None, 1, 4])
 def test_a_module_reads_whether_a_size_in_a_length_is_given(other):
     one: Model = model(ROWS)
-    built: dict[str, Any] = {"__name__": "small"}
-    exec(render(one.program(["full"], ["torch"]), "0", standalone=True), built)
-    theirs = built["Estimator"](built["Sizes"].from_config({"other": other}), regime="full", convention="torch")
+    module = published(one.program(["full"], ["torch"]))
+    theirs = module.Estimator(module.Sizes.from_config({"other": other}), regime="full", convention="torch")
     ours = one.estimator({"other": other}, "full", "torch")
     assert theirs.forward(theirs.moments(text=[9, 5])) == ours.forward(ours.moments(text=[9, 5]))
+    assert figures(module.formulas, sizes_for(module.formulas, ours.stored, ours.sizes), {"text": [9, 5]}, "full", "torch")[2] == ours.forward(ours.moments(text=[9, 5]))
     both = theirs.moments(text=[9])
     assert theirs.terms(9) == tuple(getattr(both, item.name) for item in one.program(["full"], ["torch"]).moments)

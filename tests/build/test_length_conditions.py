@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,13 @@ from symflops.catalog.explanation import default_batch
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.emit.javascript.script import render as script
-from symflops.emit.python.module import render
 from symflops.frontend.read import read
 from symflops.model.evaluate import Formulas
 from symflops.records.census import spec_digest
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.least import example_of
 from tests.emit.javascript import value
+from tests.standalone import published
 
 SPEC = """language: 2
 name: limited
@@ -53,17 +51,12 @@ def model(text: str) -> Model:
 
 
 PROGRAM = model(SPEC).program(["full"], ["torch"])
-MODULE = types.ModuleType("limited")
-sys.modules["limited"] = MODULE
-exec(render(PROGRAM, "0"), MODULE.__dict__)
-ALONE = types.ModuleType("limited_alone")
-sys.modules["limited_alone"] = ALONE
-exec(render(PROGRAM, "0", standalone=True), ALONE.__dict__)
+MODULE = published(PROGRAM)
 
 
 def estimators(config: dict[str, int]) -> list[Any]:
-    modules = (one.Estimator(one.Sizes.from_config(config), convention="torch") for one in (MODULE, ALONE))
-    return [InterpretedEstimator(PROGRAM, config, convention="torch"), *modules]
+    module = MODULE.Estimator(MODULE.Sizes.from_config(config), convention="torch")
+    return [InterpretedEstimator(PROGRAM, config, convention="torch"), module]
 
 
 def told(estimator: Any, batch: dict[str, Any]) -> str:

@@ -157,7 +157,7 @@ def test_generated_modules_refuse_sizes_that_do_not_fit(tmp_path):
     made = compile_spec(Source("stacked.yaml", STACKED.format(what="x", when="", pop="", take="last")), Request(Goal.TEXTS, steps=(((REGIMES[0], 1),),), conventions=(Convention("symflops"),), targets=("py",)))
     assert isinstance(made, Compiled)
     (tmp_path / "stacked_model.py").write_text(made.texts["py"], "utf-8")
-    script = "import sys; sys.path.insert(0, '.'); from stacked_model import *; Estimator(Sizes(width=8, layers=3, others=int(sys.argv[1])))"
+    script = "import sys; sys.path.insert(0, '.'); from stacked_model import *; print(Sizes(width=8, layers=3, others=int(sys.argv[1])))"
     command = [sys.executable, "-c", script]
     fits, other = (subprocess.run([*command, number], cwd=tmp_path, capture_output=True, text=True, check=False) for number in ("3", "2"))
     assert fits.returncode == 0, fits.stderr

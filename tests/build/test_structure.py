@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from symflops.api import Model
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
-from symflops.emit.emit import emit
 from symflops.frontend.read import read
+from tests.standalone import published
 
 HEAD = """language: 2
 name: shaped
@@ -95,11 +94,8 @@ def test_other_things_are_refused():
         forward(EACH, {"width": 5, "hidden": {"a": 1}})
 
 
-def test_the_printed_module_reads_both(tmp_path):
-    (tmp_path / "shaped.py").write_text(emit(model(EACH).program(config={"width": 5, "hidden": [7, 9]}), "0", ())["py"])
-    spec = importlib.util.spec_from_file_location("shaped", tmp_path / "shaped.py")
-    shaped = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(shaped)
+def test_the_printed_module_reads_both():
+    shaped = published(model(EACH).program(config={"width": 5, "hidden": [7, 9]}))
     one = shaped.Estimator(shaped.Sizes.from_config({"width": 5, "hidden": [7, 9]}))
     assert one.forward(shaped.moments(text=[4])) == 2 * 2 * 5 * 16 * 4
     same = shaped.Estimator(shaped.Sizes.from_config({"width": 5, "hidden": 7}))

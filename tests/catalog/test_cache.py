@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from symflops.catalog import cache_folder, lookup
 from symflops.cli.main import main
 from symflops.emit.emit import emit
 from tests.sampling import sampled
+from tests.standalone import published
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """language: 2
@@ -246,8 +246,7 @@ def test_a_derived_module_says_what_the_interpreter_says(spec):
 
 def generated(program, config):
     """The estimator of a module that is printed from ``program``."""
-    module = types.ModuleType("printed")
-    exec(compile(emit(program, __version__, (), ["py"])["py"], "printed.py", "exec"), module.__dict__)
+    module = published(program, emit(program, __version__, (), ["py"])["py"])
     return module.Estimator(module.Sizes.from_config(config), regime=module.REGIMES[0], convention=module.CONVENTIONS[0])
 
 

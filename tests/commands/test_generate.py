@@ -125,9 +125,9 @@ def test_a_latex_page_may_be_missing_if_its_digest_is_right(copy):
 @pytest.mark.thorough
 def test_a_module_that_stands_alone(tmp_path):
     printed = symflops("generate", "llama", "--standalone", cwd=tmp_path)
-    assert printed.returncode == 0 and "import symflops" not in printed.stdout
+    assert printed.returncode == 0 and "import symflops" not in printed.stdout and printed.stdout == (ROOT / "generated/language/llama.py").read_text("utf-8")
     (tmp_path / "mine.py").write_text(printed.stdout)
-    text = "import mine; one = mine.Estimator(mine.Sizes()); print(one.parameters, one.forward(mine.moments(text=[7])))"
+    text = "import mine; one = mine.Sizes(); print(mine.parameters(one)[0], mine.forward(one, mine.moments(text=[7])))"
     done = subprocess.run([sys.executable, "-S", "-I", "-c", f"import sys; sys.path.insert(0, '.'); {text}"], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.split() == ["6738415616", "92513763328"], done.stderr
     assert symflops("generate", "llama", "swin", "--standalone", "--out", "all", cwd=tmp_path).returncode == 0
@@ -139,10 +139,10 @@ def test_a_module_that_stands_alone(tmp_path):
 @pytest.mark.thorough
 def test_diff_shows_the_lines(copy):
     path = copy / "generated/language/llama.py"
-    path.write_text(path.read_text("utf-8").replace("2*D*H*d", "3*D*H*d"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("2*L*H*d", "3*L*H*d"), "utf-8")
     done = symflops("generate", "--diff", cwd=copy)
     assert done.returncode == 1
-    assert "-" in done.stdout and "3*D*H*d" in done.stdout and "+++" in done.stdout
+    assert "-" in done.stdout and "3*L*H*d" in done.stdout and "+++" in done.stdout
 
 
 @pytest.mark.thorough

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
-import types
 from typing import Any
 
 import pytest
 
 from symflops.emit.page.typical_values import default_sizes
-from symflops.emit.python import module as python
 from symflops.model.formula import evaluate
 from tests.emit.math_reader import read
 from tests.emit.test_latex import printed_values
 from tests.shipped import load
+from tests.standalone import published
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen_image"])
@@ -35,10 +33,7 @@ def test_a_derivation_shows_its_closed_forms(name: str) -> None:
 
 def generated(program: Any) -> Any:
     """The module that is generated from a program."""
-    module = types.ModuleType("estimator_of_notebooks")
-    sys.modules[module.__name__] = module
-    exec(python.render(program, "0", []), module.__dict__)
-    return module
+    return published(program)
 
 
 @pytest.mark.parametrize(("name", "regime"), [("llama", "full"), ("qwen_image", "forward"), ("llama", "lora")])

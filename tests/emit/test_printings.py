@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import re
-import types
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,6 @@ import pytest
 from symflops.api import CONVENTIONS, convention_of
 from symflops.catalog.library import pages
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.emit import emit
 from symflops.emit.javascript import script
 from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown
@@ -36,6 +34,7 @@ from tests.emit.math_reader import read
 from tests.emit.script_reader import Script
 from tests.sampling import NIGHTLY, amount, sampled
 from tests.shipped import FILES, NAMES, cases_of, load
+from tests.standalone import published, sizes_for
 
 REGIMES = ("full", "forward", "lora", "checkpointed", "frozen-vision", "dpo", "grpo", "reference", "reward")
 PASSES = ("forward", "backward", "recomputed")
@@ -84,9 +83,8 @@ class Printings:
         others = [name for name in CONVENTIONS if name != self.convention]
         self.program = model.program([self.regime], [*others, self.convention], self.config)
         self.together = InterpretedEstimator(self.program, self.config, regime=self.regime, convention=self.title)
-        module: dict[str, Any] = {"__name__": "printed"}
-        exec(emit(self.program, "1", endings=("py",))["py"], module)
-        self.module = types.SimpleNamespace(**module)
+        self.module = published(self.program)
+        self.formulas = self.module.formulas
         self.estimator = self.module.Estimator(self.module.Sizes.from_config(self.config), regime=self.regime, convention=self.title)
         attributes = {size.attribute: self.script_value(size) for size in self.program.fields}
         self.script = Script(script.render(self.program, "1"), attributes)
@@ -103,10 +101,22 @@ class Printings:
         found |= {f"modules of {key}": self.by_module(one, batch) for key, one in estimators.items()}
         found |= {f"meter of {key}": self.metered(one, batch) for key, one in estimators.items()}
         found["derive"] = self.of_forms(batch)
+        found["module alone"] = self.of_formulas(batch)
         found["script"] = self.of_script(batch)
         for target in (latex, markdown):
             found[target.__name__] = self.of_page(target, batch)
         return found
+
+    def of_formulas(self, batch: dict[str, Any]) -> tuple[int, ...]:
+        """The figures of the printed module alone, which takes the lengths that a convention counts."""
+        side = "padded" if self.together.padded else "lengths"
+        given = {name: entries[side] if isinstance(entries, dict) else entries for name, entries in batch.items()}
+        if self.together.padded_sums:
+            given |= {f"{name}_padded": entries["padded"] for name, entries in batch.items() if isinstance(entries, dict)}
+        sizes = sizes_for(self.formulas, self.together.stored, self.together.sizes)
+        own = [sizes] if "sizes" in self.formulas.moments.__annotations__ else []
+        rows = self.formulas.flops(sizes, self.formulas.moments(*own, **given), self.regime, self.title).values()
+        return tuple(int(sum(row[place] for row in rows)) for place in range(3))
 
     def by_module(self, one: Any, batch: dict[str, Any]) -> tuple[int, ...]:
         modules = one.by_module(one.moments(**batch)).values()
@@ -190,7 +200,7 @@ class Printings:
         values = {names[letter]: value for letter, value in (sizes | self.statistics(batch)).items() if letter in names}
         sums, moments = self.together.moments(**batch), self.program.moments
         every = [moment for place, moment in enumerate(moments) if place in self.together.places]
-        for moment, real, padded in zip(every, sums.values, sums.padded, strict=True):
+        for moment, real, padded in zip(every, sums.values, sums.padded_values, strict=True):
             place = moments.index(moment)
             values |= {names[f"real@{place}"]: padded if moment.side else real, names[f"padded@{place}"]: padded}
         forms = self.page(target)

@@ -59,7 +59,7 @@ def test_modules_say_which_conventions_count_macs(macs):
     both = "FLOPs (MACs under mine; a multiply-add as one under latte)"
     for conventions, told in ((["symflops", macs, "latte"], both), ([macs], "MACs"), (["symflops"], "FLOPs")):
         text = emit(load("llama").typical(["full"], conventions), "1", endings=("py",))["py"]
-        assert f"{told} per batch, by regime and convention:" in text and f"runs over, {told} each" in text
+        assert f'"""{told} by part of the model:' in text and f'"""{told} of the forward pass."""' in text
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "html"])

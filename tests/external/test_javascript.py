@@ -78,7 +78,7 @@ def batch_of(module: Any, draw: random.Random) -> dict[str, Any]:
 def asked(name: str, module: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Questions, and what the Python estimator answers."""
     draw = random.Random(name)
-    for config in configs_of(name, {field[0]: field[2][0] if field[2:] and field[2] else field[0] for field in module.Sizes._fields}):
+    for config in configs_of(name, {row["attribute"]: row["keys"][0] for row in module.Estimator.document["fields"]}):
         for regime in module.REGIMES:
             for convention in module.CONVENTIONS:
                 try:

@@ -6,7 +6,6 @@ import ast
 import contextlib
 import json
 import re
-import types
 
 import pytest
 
@@ -15,6 +14,7 @@ from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.emit.emit import emit
 from tests.fuzz.mutators import INJECTIONS, SENTINEL
 from tests.sampling import sampled
+from tests.standalone import alone
 
 SPEC = """language: 2
 name: small
@@ -52,9 +52,8 @@ def outputs(tmp_path, text: str) -> dict[str, str] | None:
 
 def check(found: dict[str, str], clean: dict[str, str], tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    module = types.ModuleType("small")
-    exec(compile(found["py"], "small.py", "exec"), module.__dict__)
-    module.Estimator(module.Sizes.from_config({})).parameters  # noqa: B018
+    module = alone(found["py"], "small")
+    module.parameters(module.Sizes())
     assert not (tmp_path / SENTINEL).exists()
     assert shape(found["py"]) == shape(clean["py"])
     known = set(re.findall(r"\\[A-Za-z]+", clean["tex"])) | {"\\textbackslash", "\\textasciicircum", "\\textasciitilde", "\\textquotedbl", "\\textasciigrave", "\\textless", "\\textgreater", "\\textbar", "\\dots", "\\to", "\\allowbreak"}

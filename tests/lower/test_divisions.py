@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +14,9 @@ from symflops.api import Model
 from symflops.catalog.catalog import catalogs
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SymflopsError
-from symflops.emit.python.module import render
 from symflops.frontend.read import read
 from symflops.runtime.interpreted import InterpretedEstimator
+from tests.standalone import published
 
 SPEC = """language: 2
 name: merged
@@ -48,9 +46,7 @@ def model(text: str) -> Model:
 
 
 PROGRAM = model(SPEC).program(["full"], ["torch"])
-MODULE = types.ModuleType("merged")
-sys.modules["merged"] = MODULE
-exec(render(PROGRAM, "0"), MODULE.__dict__)
+MODULE = published(PROGRAM)
 REFUSED = "divide|the model needs at least"
 sides = st.integers(0, 24)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from symflops.api import Model, load
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.python.module import render
+from tests.standalone import published
 
 SPEC = """
 language: 2
@@ -36,9 +35,7 @@ def model(tmp_path: Path) -> Model:
 
 def generated(model: Model) -> Any:
     """The generated module of the spec: it knows every config."""
-    module = ModuleType("one")
-    exec(compile(render(model.program(["full"], ["torch"]), "0"), "one.py", "exec"), module.__dict__)
-    return module
+    return published(model.program(["full"], ["torch"]))
 
 
 @pytest.mark.parametrize(

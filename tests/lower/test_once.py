@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symflops.emit.python.module import render
 from tests.lower.test_requirements import model
+from tests.standalone import alone, figures
 
 ONCE = """language: 2
 name: once
@@ -30,10 +29,7 @@ outputs: [h]
 def test_it_counts_if_the_longest_item_does(lengths):
     one = model(ONCE)
     found = one.estimator({}, "full", "torch")
-    built: dict[str, Any] = {"__name__": "once"}
-    exec(render(one.program(["full"], ["torch"]), "0", standalone=True), built)
-    module = built["Estimator"](built["Sizes"].from_config({}), regime="full", convention="torch")
-    runs = int(max(lengths) > 0)
-    for estimator in (found, module):
-        m = estimator.moments(text=lengths)
-        assert (estimator.forward(m), estimator.backward(m)) == (2 * 4 * 4, 2 * 4 * 4 * runs)
+    module = alone(render(one.program(["full"], ["torch"]), "0"))
+    m, runs = found.moments(text=lengths), int(max(lengths) > 0)
+    figures_alone = figures(module, module.Sizes(), {"text": lengths}, "full", "torch")[2:]
+    assert (found.forward(m), found.backward(m)) == figures_alone == (2 * 4 * 4, 2 * 4 * 4 * runs)

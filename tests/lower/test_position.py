@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.python.module import render
 from tests.shipped import load
+from tests.standalone import published
 
 SPEC = """
 language: 2
@@ -38,9 +37,7 @@ def model(tmp_path: Path) -> Model:
 
 def generated(model: Model) -> Any:
     """The generated module of the spec: it knows every config."""
-    module = ModuleType("one")
-    exec(compile(render(model.program(["full"], ["torch"]), "0"), "one.py", "exec"), module.__dict__)
-    return module
+    return published(model.program(["full"], ["torch"]))
 
 
 @pytest.mark.parametrize(

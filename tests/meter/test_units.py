@@ -13,9 +13,9 @@ from symflops.adapters.torchtitan import nparams_and_flops
 from symflops.adapters.verl import estimate_function
 from symflops.adapters.verl_omni import DiffusionFlops
 from symflops.cli.main import main
-from symflops.emit.emit import emit
 from symflops.meter.mfu import MFUMeter
 from tests.shipped import load
+from tests.standalone import published
 
 LLAMA = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 50, "model_type": "llama"}
 WAN = {"_class_name": "WanTransformer3DModel", "num_layers": 2, "num_attention_heads": 2, "attention_head_dim": 12, "in_channels": 4,
@@ -91,8 +91,7 @@ def test_the_mfu_of_a_step_under_latte_is_its_source_s(capsys, tmp_path):
 
 def test_a_generated_module_knows_its_unit(macs):
     program = load("llama").typical(["full"], ["symflops", macs, "latte"])
-    module: dict[str, Any] = {"__name__": "llama"}
-    exec(emit(program, "1", endings=("py",))["py"], module)
+    module = vars(published(program))
     estimator = module["Estimator"](module["Sizes"].from_config(LLAMA), convention="mine")
     plain = load("llama").estimator(LLAMA)
     others = [module["Estimator"](module["Sizes"].from_config(LLAMA), convention=name).unit for name in ("symflops", "latte")]

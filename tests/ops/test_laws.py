@@ -8,7 +8,6 @@ is generated of it; and it grows with each length as fast as the table says.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,6 @@ from ruamel.yaml import YAML
 from symflops.api import CONVENTIONS, Model
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source
-from symflops.emit.python.module import render
 from symflops.frontend.fields import GROUP, REPEAT
 from symflops.frontend.read import read
 from symflops.model.convention import Convention
@@ -33,6 +31,7 @@ from symflops.ops.table import KINDS
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests.sampling import draws
+from tests.standalone import figures, published
 
 from .laws import LAWS, Item, Law, each
 
@@ -57,13 +56,7 @@ def estimator(law: Law, convention: str = "symflops") -> InterpretedEstimator:
 
 @cache
 def module(law: Law) -> ModuleType:
-    path = Path(FOLDER.name) / f"law_{LAWS.index(law)}.py"
-    path.write_text(render(program(law), "0"), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    return published(program(law), name=f"law_{LAWS.index(law)}")
 
 
 def ragged(law: Law, least: int = 0) -> st.SearchStrategy[list[Item]]:
@@ -144,10 +137,7 @@ def test_work_is_what_counting_gives(law: Law, data: st.DataObject) -> None:
             if name.startswith("before"):
                 assert flops.backward == flops.forward * (name[-1] in law.reached)
         made = module(law)
-        generated = made.Estimator(made.Sizes.from_config({}), regime="full", convention=convention)
-        same = made.moments(**batch(law, items))
-        assert (generated.forward(same), generated.backward(same)) == (one.forward(moments), one.backward(moments))
-        assert done(generated.by_module(same)) == done(modules)
+        assert figures(made.formulas, made.formulas.Sizes(), batch(law, items), "full", convention)[2:] == (one.forward(moments), one.backward(moments))
 
 
 @EVERY

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 from symflops.api import CONVENTIONS, Model
 from symflops.catalog.library import SpecFile
@@ -14,10 +12,12 @@ from symflops.emit.python.module import render
 from symflops.frontend.read import read
 from symflops.model.formula import Formula
 from symflops.model.formula import evaluate as value_of
+from symflops.model.index_sets import PADDED
 from symflops.model.patterns import matches
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
+from tests.standalone import alone, figures, sizes_for
 
 from .interpreter import Result
 from .specs import Case, to_yaml
@@ -70,20 +70,11 @@ def closed_form(program: Program, case: Case, convention: str) -> tuple[int, int
     return total(form.forward), total(form.backward)
 
 
-def generated(program: Program, case: Case, convention: str, folder: Path) -> Result:
-    """The four numbers of the generated module, written to ``folder`` and imported."""
-    path = folder / f"generated_{convention}.py"
-    path.write_text(render(program, "0"), encoding="utf-8")
-    module = _imported(path)
+def generated(program: Program, case: Case, convention: str) -> Result:
+    """The four numbers of the generated module alone."""
+    module = alone(render(program, "0"), f"generated_{convention}")
+    estimator = InterpretedEstimator(program, case.config, regime=REGIME, convention=convention)
     streams = {stream.name for stream in program.streams if stream.variables}
-    m = module.moments(**{name: given for name, given in case.batch.items() if name in streams})
-    estimator = module.Estimator(module.Sizes.from_config(case.config), regime=REGIME, convention=convention)
-    return Result(estimator.parameters, estimator.trainable_parameters, estimator.forward(m), estimator.backward(m))
-
-
-def _imported(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    side = "padded" if dict(program.lengths)[convention] == PADDED else "lengths"
+    batch = {name: given[side] if isinstance(given, dict) else given for name, given in case.batch.items() if name in streams}
+    return Result(*figures(module, sizes_for(module, estimator.stored, estimator.sizes), batch, REGIME, convention))

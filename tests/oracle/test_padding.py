@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +12,10 @@ from ruamel.yaml import YAML
 from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests.sampling import draws, sampled
+from tests.standalone import published
 
 from .interpreter import run
-from .package import CONVENTIONS, REGIME, _imported, closed_form, generated, interpreted, program_of, symbolic
+from .package import CONVENTIONS, REGIME, closed_form, generated, interpreted, program_of, symbolic
 from .specs import Case
 from .test_agreement import told
 
@@ -124,11 +123,10 @@ def test_ragged_batches_item_by_item(name: str, config: dict[str, Any], batch: d
 @given(config=CONFIG, batch=BATCH)
 def test_the_generated_module_agrees(name: str, config: dict[str, Any], batch: dict[str, Any]) -> None:
     given_case, program = case(name, config, batch), compiled(name)
-    with tempfile.TemporaryDirectory() as folder:
-        for convention in CONVENTIONS:
-            want = interpreted(program, given_case, convention)
-            got = generated(program, given_case, convention, Path(folder))
-            assert want == got, told(given_case, convention, want, got)
+    for convention in CONVENTIONS:
+        want = interpreted(program, given_case, convention)
+        got = generated(program, given_case, convention)
+        assert want == got, told(given_case, convention, want, got)
 
 
 def test_by_hand() -> None:
@@ -147,7 +145,7 @@ def test_items_of_one_length_have_no_padding() -> None:
     assert first == second
 
 
-def test_moments_of_two_batches_do_not_add(tmp_path: Path) -> None:
+def test_moments_of_two_batches_do_not_add() -> None:
     """Neither those of the interpreter nor those of the module; the FLOPs of the batches do."""
     program = compiled("tokens")
     estimator = InterpretedEstimator(program, {"width": 3, "heads": 1, "layers": 1}, regime=REGIME, convention="torch")
@@ -157,8 +155,7 @@ def test_moments_of_two_batches_do_not_add(tmp_path: Path) -> None:
     both = {"text": [3, 7], "prompt": [1, 1], "pictures": []}
     apart = sum(estimator.forward(estimator.moments(**batch)) for batch in (one, two))
     assert estimator.forward(estimator.moments(**both)) > apart
-    generated(program, case("tokens", {"width": 3, "heads": 1, "layers": 1}, both), "torch", tmp_path)
-    module = _imported(tmp_path / "generated_torch.py")
+    module = published(program)
     first, second = module.moments(**one), module.moments(**two)
     assert set(module.WHOLE) < set(first.as_dict())
     with pytest.raises(ValueError, match="do not add .*padded_x"):

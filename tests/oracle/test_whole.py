@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +13,10 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests.sampling import draws, sampled
+from tests.standalone import published
 
 from .interpreter import run
-from .package import CONVENTIONS, REGIME, _imported, closed_form, generated, interpreted, program_of, symbolic
+from .package import CONVENTIONS, REGIME, closed_form, generated, interpreted, program_of, symbolic
 from .specs import Case
 from .test_agreement import told
 
@@ -139,10 +138,9 @@ def test_ragged_batches(name: str, config: dict[str, Any], batch: dict[str, Any]
 @given(config=CONFIG, batch=BATCH)
 def test_the_generated_module_agrees(name: str, config: dict[str, Any], batch: dict[str, Any]) -> None:
     given_case, program = case(name, config, runnable(name, config, batch)), compiled(name)
-    with tempfile.TemporaryDirectory() as folder:
-        want = interpreted(program, given_case, "torch")
-        got = generated(program, given_case, "torch", Path(folder))
-        assert want == got, told(given_case, "torch", want, got)
+    want = interpreted(program, given_case, "torch")
+    got = generated(program, given_case, "torch")
+    assert want == got, told(given_case, "torch", want, got)
 
 
 def test_by_hand() -> None:
@@ -164,7 +162,7 @@ def test_positions_are_computed_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "whole"), [("all_pairs", "o"), ("positions", "rope")])
-def test_moments_of_two_batches_do_not_add(name: str, whole: str, tmp_path: Path) -> None:
+def test_moments_of_two_batches_do_not_add(name: str, whole: str) -> None:
     """Neither those of the interpreter nor those of the module."""
     program = compiled(name)
     assert program.whole == (whole,)
@@ -172,8 +170,7 @@ def test_moments_of_two_batches_do_not_add(name: str, whole: str, tmp_path: Path
     batch = {"text": [3], "images": [[4, 4]]}
     with pytest.raises(SymflopsError, match=f"do not add .*{whole}"):
         estimator.moments(**batch) + estimator.moments(**batch)
-    generated(program, case(name, SIZES, batch), "torch", tmp_path)
-    module = _imported(tmp_path / "generated_torch.py")
+    module = published(program)
     assert whole == module.WHOLE[0]
     with pytest.raises(ValueError, match=f"do not add .*{whole}"):
         module.moments(**batch) + module.moments(**batch)

@@ -53,5 +53,5 @@ def test_a_stored_program_and_its_closed_forms_agree(layers, heads, text):
     m = stored.moments(text=text)
     case = program_of(document).case("lora", "torch")
     forms = (case.forward, case.backward, case.recomputed)
-    by_hand = [sum(evaluate(formula, stored.sizes) * m.padded[position] for position, formula in form) for form in forms]
+    by_hand = [sum(evaluate(formula, stored.sizes) * m.padded_values[position] for position, formula in form) for form in forms]
     assert [stored.forward(m), stored.backward(m), stored.recomputed(m)] == by_hand

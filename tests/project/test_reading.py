@@ -38,6 +38,7 @@ REASONS = {
     ("emit/html/resources.py", "style"): "assets of the package",
     ("emit/html/resources.py", "font"): "assets of the package",
     ("system/digests.py", "package_digest"): "files of the package",
+    ("generated/__init__.py", "exec_module"): "a stored program of the package itself",
     ("system/files.py", "replace"): "opens a new file to write it",
     ("system/files.py", "locked"): "opens a lock and reads nothing",
     ("system/workers.py", "applied"): "what a process of our own sends",

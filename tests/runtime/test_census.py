@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from symflops.api import load
-from symflops.emit.emit import emit
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.census import check_census
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import stored_of
+from tests.standalone import published
 
 SPEC = """
 language: 2
@@ -73,9 +73,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def module(model):
-    names = {}
-    exec(emit(model.typical(), "0", (), ("py",))["py"], names)
-    return names
+    return vars(published(model.typical()))
 
 
 @pytest.mark.parametrize("config", FINE, ids=str)

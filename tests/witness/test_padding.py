@@ -12,9 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from symflops.api import load
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.emit import emit
 from symflops.witness.counting import counter
 from tests.sampling import amount
+from tests.standalone import published
 
 FAULTS = (SymflopsError, ValueError)
 
@@ -67,8 +67,7 @@ def test_a_convolution_takes_the_padding_that_its_class_takes(seed):
 
 def test_a_generated_module_takes_the_words():
     program = load("conv2d").typical(["full"], ["symflops"])
-    module: dict[str, Any] = {"__name__": "conv2d"}
-    exec(emit(program, "1", endings=("py",))["py"], module)
+    module = vars(published(program))
     config = {"in_channels": 4, "out_channels": 6, "kernel_size": [4, 3], "dilation": [1, 2]}
     for padding in ("same", "valid", 1, [2, 0]):
         one, other = (made({**config, "padding": padding}) for made in (module["Sizes"].from_config, dict))

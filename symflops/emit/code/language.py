@@ -36,12 +36,12 @@ class Language:
 
     printer: Callable[[], CodePrinter]
     assigned: Callable[[str, str], str]
-    remark: Callable[[str], str]
     size: Callable[[Field], str]
     given: Callable[[Field], str]
-    vector: Callable[[Sequence[str]], str]
-    choice: Callable[[str, str], str]
-    lines_at: Callable[[str, str], str]
-    count: Callable[[str, str], list[str]]
-    counts_at: Callable[[str, str], str]
+    remark: Callable[[str], str] = str
+    vector: Callable[[Sequence[str]], str] = ", ".join
+    choice: Callable[[str, str], str] = "{}{}".format
+    lines_at: Callable[[str, str], str] = "{}{}".format
+    count: Callable[[str, str], list[str]] = no_line
+    counts_at: Callable[[str, str], str] = "{}{}".format
     line: Line = no_line

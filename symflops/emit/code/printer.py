@@ -17,6 +17,8 @@ class CodePrinter(Printer):
     A letter ``q`` without a name keeps its own; if it may be null, it is 0 for null, and ``has_q`` says whether it is given.
     """
 
+    times = "*"
+
     def __init__(self, names: Mapping[str, str] | None = None, named: Mapping[Formula, str] | None = None) -> None:
         self.names = dict(names or {})
         self.named = dict(named or {})
@@ -48,10 +50,10 @@ class CodePrinter(Printer):
         sign = "-" if number.numerator == -1 and parts else ""
         if abs(number.numerator) != 1 or not parts:
             parts.insert(0, self.literal(number.numerator))
-        text = sign + "*".join(parts)
+        text = sign + self.times.join(parts)
         below = [self.literal(number.denominator)] if number.denominator != 1 else []
         below += [self.power(Power(power.base, -power.exponent)) for power in powers]
-        return self.quotient(text, "*".join(below), len(below) > 1) if below else (text, PRODUCT)
+        return self.quotient(text, self.times.join(below), len(below) > 1) if below else (text, PRODUCT)
 
     @abstractmethod
     def literal(self, value: int) -> str:

@@ -15,7 +15,7 @@ from symflops.emit.code.language import Language
 from symflops.emit.code.printer import CodePrinter
 from symflops.emit.code.sharing import Row, Table, Use, columns_aligned, named_parts, shared
 from symflops.emit.grouping import grouped
-from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets, symbols, tallies
+from symflops.model.formula import ONE, ZERO, Bracket, Formula, Sym, brackets, symbols, tallies
 from symflops.model.program import Amount, Line, Program, RegimeLines, Tensor
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Tables:
             if size.letter in wanted and size.letter in valued:
                 lines.append(language.assigned(printer.symbol(size.letter), language.size(size)))
             if size.nullable and Sym(size.letter) in tested:
-                lines.append(language.assigned(f"has_{size.letter}", language.given(size)))
+                lines.append(language.assigned(printer.text(Bracket("given", (Sym(size.letter),))), language.given(size)))
         definitions = [item for item in program.definitions if item.letter in wanted]
         return lines + [language.assigned(printer.symbol(item.letter), printer.text(item.formula)) for item in definitions]
 

@@ -16,7 +16,7 @@ from symflops.emit.code.tables import Scope, Tables, work_context
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
 from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
 from symflops.emit.javascript.tables import JAVASCRIPT, READ
-from symflops.emit.page.parts import part_of
+from symflops.emit.parts import part_of
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
+import re
 from fractions import Fraction
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY
@@ -9,9 +12,18 @@ from symflops.emit.code.printer import CodePrinter
 from symflops.emit.python.rows import CALLS, DIVISIONS
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
 
+BUILTIN = frozenset((*dir(builtins), *keyword.kwlist, "count", "index", "self", "sizes"))
+"""Names that no letter of a spec may have: one that does gets an underscore."""
+
 
 class PythonPrinter(CodePrinter):
     """Python expressions; truth values are bools."""
+
+    reserved = BUILTIN | {"convention", "found", "m", "own", "regime", "rows"}
+
+    def symbol(self, name: str) -> str:
+        text = super().symbol(name)
+        return f"{text}_" if text in self.reserved else text
 
     def number(self, value: Fraction) -> tuple[str, int]:
         return super().number(value) if value.denominator == 1 else (f"{value.numerator}/{value.denominator}", PRODUCT)
@@ -24,7 +36,11 @@ class PythonPrinter(CodePrinter):
         return str(value)
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
-        return f"{top}//({bottom})" if product else f"{top}//{bottom}", PRODUCT
+        return self.divided("{}//({})" if product else "{}//{}").format(top, bottom), PRODUCT
+
+    def divided(self, form: str) -> str:
+        """The form of a quotient, as it is printed."""
+        return form
 
     def power(self, formula: Power) -> str:
         base = self.inside(formula.base, ATOM)
@@ -34,7 +50,7 @@ class PythonPrinter(CodePrinter):
         arguments = formula.arguments
         if formula.function in DIVISIONS:
             above = self.inside(arguments[0], ATOM if formula.function == "ceildiv" else UNARY)
-            return DIVISIONS[formula.function].format(above, self.inside(arguments[1], ATOM)), PRODUCT
+            return self.divided(DIVISIONS[formula.function]).format(above, self.inside(arguments[1], ATOM)), PRODUCT
         texts = [self.text(argument) for argument in arguments]
         if formula.function in CALLS:
             return CALLS[formula.function].format(*texts), ATOM
@@ -59,3 +75,17 @@ class PythonPrinter(CodePrinter):
         index = formula.index.partition("@")[0]
         bounds = self.text(formula.high) if formula.low == ZERO else f"{self.text(formula.low)}, {self.text(formula.high)}"
         return f"sum({self.text(formula.condition)} for {index} in range({bounds}))", ATOM
+
+
+class SpacedPrinter(PythonPrinter):
+    """Python expressions with the spaces that formatters put around operators."""
+
+    times = " * "
+
+    def power(self, formula: Power) -> str:
+        base = self.inside(formula.base, ATOM)
+        hugs = re.fullmatch(r"-?[\w.]+", base)
+        return base if formula.exponent == 1 else f"{base}{'**' if hugs else ' ** '}{formula.exponent}"
+
+    def divided(self, form: str) -> str:
+        return form.replace("//", " // ")

@@ -88,8 +88,8 @@ def bounds(formula: Formula, longest: Mapping[str, int]) -> Bound:
     """What bounds a formula, if columns are at most as long as ``longest`` says."""
     table = Table()
     position = table.add(formula)
-    lengths = {name: Bound(longest[name]) for name in symbols(formula)}
-    found = Columnwise(Formulas(table.rows), lengths, {}).value(position)
+    places = {name: place for place, name in enumerate(dict.fromkeys(symbols(formula)))}
+    found = Columnwise(Formulas(table.rows), places, {}).of(position)([Bound(longest[name]) for name in places])
     return found if isinstance(found, Bound) else Bound(abs(int(found)))
 
 

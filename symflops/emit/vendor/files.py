@@ -13,7 +13,7 @@ from typing import Any
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.code.infix import PRODUCT
 from symflops.emit.code.tables import Scope, Tables
-from symflops.emit.python.closed_forms import folded
+from symflops.emit.python.lines import folded
 from symflops.emit.rendering import template
 from symflops.emit.vendor import diffusion
 from symflops.emit.vendor.sizes import Reading, argument_of, helpers, is_plain, path_text

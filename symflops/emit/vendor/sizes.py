@@ -10,13 +10,13 @@ from typing import Any
 
 from symflops.emit.code.language import Language
 from symflops.emit.code.tables import needed
+from symflops.emit.python.helpers import NullList, each
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import PYTHON
 from symflops.emit.rendering import tuple_of
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
-from symflops.runtime.module_sizes import NullList, each
 
 PRINT = PythonPrinter()
 READ = '''def _field(config, names, default, *null):

@@ -1,0 +1,157 @@
+"""The closed forms of the parts of the work, and the regimes and conventions that share them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from symflops.emit.grouping import grouped
+from symflops.emit.parts import ORDER, part_of
+from symflops.emit.rendering import tuple_of
+from symflops.model.formula import ZERO, Bracket, Formula, symbols
+from symflops.model.polynomials import Poly, ShortWriter, expanded
+from symflops.model.program import Line, Program
+
+Form = tuple[tuple[str, Formula], ...]
+"""A closed form: per amount, by its name, how much of it."""
+Row = tuple[Form, Form, Form]
+"""Forward, backward, recomputed."""
+Rows = dict[str, Row]
+NOTHING: Row = ((), (), ())
+
+
+class Forms:
+    """Writes closed forms of parts of the work."""
+
+    def __init__(self, program: Program) -> None:
+        lines = [line for regime in program.regimes for some in (regime.lines, *dict(regime.own).values()) for line in some]
+        counts = dict.fromkeys(count for line in lines for count in (line.forward, *line.backward, line.recomputed))
+        order = [name for formula in counts for name in symbols(formula)]
+        order += [*(one.letter for one in program.definitions), *(one.letter for one in program.fields)]
+        atoms = {atom for one in counts for monomial in expanded(one).terms for atom, _ in monomial}
+        self.writer = ShortWriter(order, frozenset(atom for atom in atoms if not isinstance(atom, Bracket)))
+        self.known: dict[object, Form] = {}
+
+    def rows(self, lines: Sequence[Line]) -> Rows:
+        """The closed forms of each part."""
+        parts = grouped((part_of(line), line) for line in lines)
+        found = {part: self.row(parts[part]) for part in ORDER if part in parts}
+        return {part: row for part, row in found.items() if row != NOTHING}
+
+    def row(self, lines: Sequence[Line]) -> Row:
+        """The closed forms of some lines."""
+        forward = self.form([(line.amount.name, line.unit, line.forward) for line in lines])
+        backward = self.form([(line.amount.name, line.unit, count) for line in lines for count in line.backward])
+        return forward, backward, self.form([(line.amount.name, line.unit, line.recomputed) for line in lines])
+
+    def form(self, work: Sequence[tuple[str, Formula, Formula]]) -> Form:
+        """The closed form of work, given as amounts, units and executions."""
+        key = tuple(work)
+        if key not in self.known:
+            units = grouped(((amount, unit), count) for amount, unit, count in work if count != ZERO)
+            sums: dict[str, list[Poly]] = {}
+            for (amount, unit), counts in units.items():
+                sums.setdefault(amount, []).append(expanded(unit) * Poly.total(map(expanded, counts)))
+            totals = ((amount, Poly.total(some)) for amount, some in sums.items())
+            self.known[key] = tuple((amount, self.writer.shortest(total)) for amount, total in totals if total)
+        return self.known[key]
+
+
+@dataclass
+class Block:
+    """Rows that hold under a condition, or always; an empty condition comes first."""
+
+    condition: str
+    rows: Rows = field(default_factory=dict)
+
+
+def cases(program: Program) -> dict[tuple[str, str], Rows]:
+    """The rows of each regime under each convention."""
+    forms, unseen = Forms(program), dict(program.unseen)
+    found = {}
+    for regime in program.regimes:
+        for name in program.conventions:
+            lines = [line for line in regime.under(name) if line.seen or unseen[name]]
+            found[regime.name, name] = forms.rows(lines)
+    return found
+
+
+def one_of(name: str, chosen: Sequence[str]) -> str:
+    """The condition that a name is one of some."""
+    return f"{name} == {json.dumps(chosen[0])}" if len(chosen) == 1 else f"{name} in {tuple_of(chosen)}"
+
+
+@dataclass
+class Kinds:
+    """Regimes with equal rows, but for those that compute no gradients or recompute nothing."""
+
+    rows: Mapping[tuple[str, str], Rows]
+    regimes: Sequence[str]
+    conventions: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.members: list[list[str]] = []
+        for regime in self.regimes:
+            for kind in self.members:
+                if all(self.joins(regime, kind, convention) for convention in self.conventions):
+                    kind.append(regime)
+                    break
+            else:
+                self.members.append([regime])
+
+    def runs(self, regime: str, place: int) -> bool:
+        """Whether a regime computes gradients, or recomputes, at all."""
+        return any(row[place] for convention in self.conventions for row in self.rows[regime, convention].values())
+
+    def joins(self, regime: str, kind: Sequence[str], convention: str) -> bool:
+        """Whether the rows of a regime are those of a kind, or have no gradients, or recompute nothing."""
+        mine, theirs = self.rows[regime, convention], self.of(kind, convention)
+        return mine.keys() == theirs.keys() and all(
+            mine[part][0] == theirs[part][0] and all(self.alike(mine, theirs, part, place) for place in (1, 2)) for part in mine
+        )
+
+    @staticmethod
+    def alike(mine: Rows, theirs: Rows, part: str, place: int) -> bool:
+        """Whether one of two has nothing of a pass at all, or both have the same of a part."""
+        if not any(row[place] for row in mine.values()) or not any(row[place] for row in theirs.values()):
+            return True
+        return mine[part][place] == theirs[part][place]
+
+    def of(self, kind: Sequence[str], convention: str) -> Rows:
+        """The rows of a kind, with the gradients and the recomputation of those of its regimes that have some."""
+        found: Rows = {}
+        for regime in kind:
+            for part, (forward, backward, again) in self.rows[regime, convention].items():
+                _, known, before = found.get(part, NOTHING)
+                found[part] = forward, known or backward, before or again
+        return found
+
+    def changed(self, kind: Sequence[str], before: Rows, after: Rows) -> Rows:
+        """The rows of ``after`` that differ in a pass that regimes of a kind run; empty ones for those that it lacks."""
+        passes = [0, *(place for place in (1, 2) if any(self.runs(regime, place) for regime in kind))]
+        pairs = ((part, before.get(part, NOTHING), after.get(part, NOTHING)) for part in {**before, **after})
+        return {part: new for part, old, new in pairs if any(old[place] != new[place] for place in passes)}
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows of the first kind, then what others have in their place."""
+        first, *others = self.conventions
+        base = self.of(self.members[0], first)
+        yield Block("", base)
+        for kind in self.members[1:]:
+            yield Block(one_of("regime", kind), self.changed(kind, base, self.of(kind, first)))
+        changes: dict[str, list[tuple[list[str], Rows]]] = {}
+        for convention in others:
+            for kind in self.members:
+                rows = self.changed(kind, self.of(kind, first), self.of(kind, convention))
+                if rows:
+                    changes.setdefault(convention, []).append((kind, rows))
+        for convention, some in changes.items():
+            for kind, rows in some:
+                of = "" if len(self.members) == 1 else f" and {one_of('regime', kind)}"
+                yield Block(f"{one_of('convention', [convention])}{of}", rows)
+
+
+def negated(name: str, chosen: Sequence[str]) -> str:
+    """The condition that a name is none of some."""
+    return f"{name} != {json.dumps(chosen[0])}" if len(chosen) == 1 else f"{name} not in {tuple_of(chosen)}"
