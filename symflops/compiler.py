@@ -21,13 +21,13 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, TypedDict, TypeVar
 
+from symflops.analysis.against import Against
 from symflops.build.build import build
 from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.derive.rules import unmeasured
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import emit
-from symflops.emit.page.against import Against
 from symflops.frontend.classes import view_of_config
 from symflops.frontend.entries import BlockText
 from symflops.frontend.parts import view_of_regime

@@ -199,8 +199,9 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:
     """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
-    from symflops.emit.page.parts import ATTENTION, of_parts
-    from symflops.emit.page.plots import breakdown, save, sweep
+    from symflops.analysis.over_length import sweep
+    from symflops.analysis.parts import ATTENTION, of_parts
+    from symflops.emit.page.plots import breakdown, save
 
     model, grown = told.model, sweep(told.batch, args.over or "")
     program = model.program

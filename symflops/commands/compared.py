@@ -8,11 +8,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from symflops.analysis.worked_figures import ConventionFigures
 from symflops.api import Model, convention_of
 from symflops.catalog.library import SpecFile, pages
 from symflops.commands.stored import folder_of
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.page.worked_figures import ConventionFigures
 from symflops.model.program import Program
 from symflops.system.digests import digest
 from symflops.system.reading import read_own

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from symflops.analysis.typical_values import typical_batch
 from symflops.api import Model, program_in
 from symflops.commands.other_values import other_values
 from symflops.compiler import Goal, next_size
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
-from symflops.emit.page.typical_values import typical_batch
 from symflops.frontend.classes import view
 from symflops.frontend.variants import config_with
 from symflops.model.graph import Graph

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.emit.page.against import Change
+from symflops.analysis.against import Change
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.polynomials import Poly, Writer, expanded

@@ -14,11 +14,11 @@ from sympy import Expr, Symbol
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.analysis.against import Against, CauseRow, Change, Crossing, Point
+from symflops.analysis.typical_values import default_sizes, typical_lengths
 from symflops.api import Model
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
 from symflops.emit.closed_forms import Derived
-from symflops.emit.page.against import Against, CauseRow, Change, Crossing, Point
-from symflops.emit.page.typical_values import default_sizes, typical_lengths
 from symflops.lower.formulas import Formulas
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula import number as numeral

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.against import Change, Figures
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.against import Change, Figures
 from symflops.model.formula import Formula
 from symflops.model.program import Program
 from symflops.questions.changes import Forms, Texts, Work, decided, in_place, lengths_of, meant, renamed, texts

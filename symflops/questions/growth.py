@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.growth import analysis
+from symflops.analysis.item_analysis import Crossover
+from symflops.analysis.length_polynomials import Assumption
+from symflops.analysis.over_length import Sweep, sweep
+from symflops.analysis.parts import ATTENTION, of_parts
+from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.analysis import Crossover
-from symflops.emit.page.growth import analysis
-from symflops.emit.page.length_polynomials import Assumption
-from symflops.emit.page.parts import ATTENTION, of_parts
-from symflops.emit.page.plots import Sweep, sweep
-from symflops.emit.page.typical_values import default_sizes
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
 from symflops.model.polynomials import Poly, expanded

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.typical_values import default_sizes, typical_batch
+from symflops.analysis.worked_figures import ConventionFigures
 from symflops.api import Model, convention_of, regime_of
-from symflops.emit.page.typical_values import default_sizes, typical_batch
-from symflops.emit.page.worked_figures import ConventionFigures
 from symflops.model.program import Program
 from symflops.witness.differences import Comparison
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from symflops.analysis.over_length import sweep
+from symflops.analysis.parts import ATTENTION, of_parts
 from symflops.cli.main import main
-from symflops.emit.page.parts import ATTENTION, of_parts
-from symflops.emit.page.plots import breakdown, ratios, sweep
+from symflops.emit.page.plots import breakdown, ratios
 from tests.shipped import load
 
 PNG = b"\x89PNG\r\n\x1a\n"

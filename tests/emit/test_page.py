@@ -8,18 +8,18 @@ from fractions import Fraction
 
 import pytest
 
+from symflops.analysis.level_lengths import LevelLengths
+from symflops.analysis.over_length import sweep
+from symflops.analysis.parts import of_parts
+from symflops.analysis.step import Step
+from symflops.analysis.typical_values import default_sizes, typical_batch
+from symflops.analysis.worked_figures import worked
 from symflops.emit.emit import page_of
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.page import page, regime_notes
-from symflops.emit.page.parts import of_parts
-from symflops.emit.page.plots import sweep
 from symflops.emit.page.sections_work import sum_row
-from symflops.emit.page.step import Step
-from symflops.emit.page.typical_values import default_sizes, typical_batch
-from symflops.emit.page.worked_figures import worked
 from symflops.model.formula import ZERO, Formula, Sum, TallyOf, evaluate, parts, symbols, walk
 from symflops.records.published import published
 from symflops.records.verified import verifications

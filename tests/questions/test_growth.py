@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from symflops.analysis.parts import ATTENTION, of_parts
 from symflops.cli.main import main
-from symflops.emit.page.parts import ATTENTION, of_parts
 from symflops.questions.growth import Growth, OneMore
 from symflops.questions.subject import Subject
 from tests import shipped

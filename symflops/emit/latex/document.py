@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from symflops.analysis.worked_figures import worked
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import LIMITS
 from symflops.emit.page.alignments import math_text
@@ -13,7 +14,6 @@ from symflops.emit.page.page import page
 from symflops.emit.page.printing import MINUS_SIGN, PagePrinter
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Bar, Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
-from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
 from symflops.model.program import Program
 from symflops.model.verification import Verification

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from symflops.analysis.worked_figures import worked
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.page.fragments import fragments
 from symflops.emit.page.page import page
@@ -12,7 +13,6 @@ from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.sections import document
 from symflops.emit.page.sections_pieces import letters_of, pieces
 from symflops.emit.page.tree import Document, Group, Line, Section, Table
-from symflops.emit.page.worked_figures import worked
 from symflops.model.program import Program
 from symflops.model.verification import Verification
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
+from symflops.analysis.against import Against, CauseRow, Change, Figures, Point
+from symflops.analysis.crossovers import crossover
+from symflops.analysis.item_analysis import BOTH
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.against import Against, CauseRow, Change, Figures, Point
 from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.analysis import BOTH
-from symflops.emit.page.crossovers import crossover
 from symflops.emit.page.sections_growth import LONGER, MOST, WIDE
 from symflops.emit.page.sections_roots import Roots
 from symflops.emit.page.sections_work import fits

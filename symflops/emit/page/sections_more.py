@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from symflops.analysis.one_more import OneMore
+from symflops.analysis.over_length import OverLength
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.one_more import OneMore
-from symflops.emit.page.over_length import OverLength
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import Bar, Block, Code, Column, Heading, Math, Number, Paragraph, Row, Table, Words
 from symflops.emit.page.types import Page

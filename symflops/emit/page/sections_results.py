@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from fractions import Fraction
 
+from symflops.analysis.measured_case import COUNTER, Inserted
+from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
-from symflops.emit.page.inserted import COUNTER, Inserted
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -28,7 +29,6 @@ from symflops.emit.page.tree import (
     Words,
 )
 from symflops.emit.page.types import Page
-from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, names, plural, series
 from symflops.frontend.reproduced import reproduced_by
 from symflops.model.formula import Formula, Sum, Sym

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from symflops.analysis.one_more import OneMore, one_more
+from symflops.analysis.over_length import OverLength, over_length
+from symflops.analysis.step import Step
+from symflops.analysis.typical_values import default_sizes, typical_batch
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.page.one_more import OneMore, one_more
-from symflops.emit.page.over_length import OverLength, over_length
-from symflops.emit.page.step import Step
-from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from symflops.emit.page.length_polynomials import Assumption, Unknown
+from symflops.analysis.length_polynomials import Assumption, Unknown
 from symflops.model.formula import ZERO, Formula
 
 FORWARD, BOTH = "forward", "both"

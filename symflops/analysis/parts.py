@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from symflops.emit.grouping import grouped
 from symflops.model.program import Case, Line, Program
 from symflops.runtime.interpreted import InterpretedEstimator
 
@@ -33,8 +32,8 @@ def part_of(line: Line) -> str:
 def of_parts(program: Program, config: Mapping[str, Any], case: Case) -> dict[str, InterpretedEstimator]:
     """An estimator for each part of the work of one regime under one convention; their figures sum to the whole."""
     regime = program.regime(case.regime)
-    parts = grouped((part_of(line), line) for line in regime.under(case.convention))
-    found = {part: replace(regime, lines=tuple(parts[part]), own=()) for part in ORDER if part in parts}
+    parts = {part: tuple(line for line in regime.under(case.convention) if part_of(line) == part) for part in ORDER}
+    found = {part: replace(regime, lines=lines, own=()) for part, lines in parts.items() if lines}
     programs = {part: replace(program, regimes=(lines,)) for part, lines in found.items()}
     return {
         part: InterpretedEstimator(each, config, regime=case.regime, convention=case.convention)

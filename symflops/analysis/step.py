@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from symflops.emit.page.parts import ATTENTION, part_of
+from symflops.analysis.parts import ATTENTION, part_of
 from symflops.model.formula import Formula, evaluate
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Case, Program

@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from symflops.emit.page.analysis import (
+from symflops.analysis.crossovers import Powers, crossover, difference, first_from, merged, sides
+from symflops.analysis.item_analysis import (
     BOTH,
     FORWARD,
     PASSES,
@@ -20,11 +21,10 @@ from symflops.emit.page.analysis import (
     Orders,
     Share,
 )
-from symflops.emit.page.crossovers import Powers, crossover, difference, first_from, merged, sides
-from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
-from symflops.emit.page.parts import ATTENTION, part_of
-from symflops.emit.page.token_products import in_tokens, product_of
-from symflops.emit.page.typical_values import TypicalValues, typical_lengths
+from symflops.analysis.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
+from symflops.analysis.parts import ATTENTION, part_of
+from symflops.analysis.token_products import in_tokens, product_of
+from symflops.analysis.typical_values import TypicalValues, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE

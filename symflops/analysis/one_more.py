@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.parts import EXPERTS, part_of
+from symflops.analysis.step import Step
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.parts import EXPERTS, part_of
-from symflops.emit.page.step import Step
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Sym, TallyOf, evaluate, symbols
 from symflops.model.polynomials import Poly, ShortWriter, expanded
 from symflops.model.program import Field, Program

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import isqrt, lcm
 
-from symflops.emit.page.analysis import Crossover
-from symflops.emit.page.parts import ATTENTION
+from symflops.analysis.item_analysis import Crossover
+from symflops.analysis.parts import ATTENTION
 from symflops.model.polynomials import Poly, Writer, common_monomial, common_number, signs
 
 Powers = dict[int, Poly]
