@@ -37,7 +37,6 @@ from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import Graph
-from symflops.model.needs_size import or_needs_size
 from symflops.model.path import running_texts
 from symflops.model.program import Case, Field, GradientLine, Line, Program, RegimeLines
 from symflops.model.roles import inferred_of, regions_of, role_of
@@ -47,7 +46,6 @@ from symflops.syntax.plain_values import frozen
 T = TypeVar("T")
 
 
-@or_needs_size
 def lower(
     derivations: Sequence[Derivation],
     conventions: Sequence[Convention],
