@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import isqrt, lcm
 
+from symflops.algebra.sparse import Poly, common_monomial, content
 from symflops.analysis.item_analysis import Crossover
 from symflops.analysis.parts import ATTENTION
-from symflops.model.polynomials import Poly, Writer, common_monomial, common_number, signs
+from symflops.model.polynomials import Writer
 
 Powers = dict[int, Poly]
 
@@ -17,13 +18,13 @@ def crossover(work: str, attention: Powers, others: Powers, writer: Writer, valu
     """The crossover of attention and all else in the pass ``work``; ``value`` is the length at default sizes."""
     powers = difference(attention, others)
     if len(powers) < 2:
-        sign = sum(signs(poly) for poly in powers.values())
+        sign = sum(poly.sign for poly in powers.values())
         return Crossover(work, "always" if sign > 0 else "never" if sign < 0 else "ratio", value=value)
     least, most = min(powers), max(powers)
     if most - least == 1:
         above, below = powers[least].scale(-1), powers[most]
-        if signs(above) * signs(below) < 0:
-            return Crossover(work, "always" if signs(below) > 0 else "never", value=value)
+        if above.sign * below.sign < 0:
+            return Crossover(work, "always" if below.sign > 0 else "never", value=value)
         one, two = map(writer.factored, cancelled(above, below))
         return Crossover(work, "quotient", one, two, value=value)
     if most - least == 2:
@@ -42,7 +43,7 @@ def difference(attention: Powers, others: Powers) -> Powers:
 def cancelled(*polys: Poly) -> tuple[Poly, ...]:
     """Polynomials divided by their common factor."""
     monomials, numbers = zip(*(poly.common for poly in polys if poly), strict=True)
-    return tuple(poly.over(common_monomial(monomials), common_number(numbers)) for poly in polys)
+    return tuple(poly.over(common_monomial(monomials), content(numbers)) for poly in polys)
 
 
 def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
+from symflops.algebra.sparse import Monomial, Poly
 from symflops.analysis.crossovers import Powers, crossover, difference, first_from, merged, sides
 from symflops.analysis.item_analysis import (
     BOTH,
@@ -28,7 +29,7 @@ from symflops.analysis.typical_values import TypicalValues, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
-from symflops.model.polynomials import Monomial, Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Line, Program
 from symflops.model.sums import Moment
 from symflops.runtime.typical import left_out

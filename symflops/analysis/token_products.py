@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from symflops.algebra.sparse import Factor
+from symflops.algebra.sparse import Factor, Monomial, Poly
 from symflops.analysis.length_polynomials import Unknown
 from symflops.model.formula import Formula, Power, Prod, Sum, Sym, parts, symbols
-from symflops.model.polynomials import Monomial, Poly
 from symflops.model.program import Program
 from symflops.model.sums import StreamInfo
 

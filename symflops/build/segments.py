@@ -106,11 +106,7 @@ class Segments:
         return None
 
     def _refine(self, needs: Cut | Select) -> None:
-        """Add a cut or a condition.
-
-        Raises:
-            UnknownSizeError: the iterations must be unrolled instead.
-        """
+        """Add a cut or a condition; errors as of :meth:`place`."""
         condition = needs.point if isinstance(needs, Cut) else needs.condition.expr
         if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index, self.canonical}):
             message = "a condition compares the indices of two repeats"

@@ -7,16 +7,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from symflops.algebra.sparse import Poly
 from symflops.analysis.against import Change
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.polynomials import Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment
 from symflops.model.terms import plus, times
 from symflops.questions.subject import Subject
-from symflops.specialise.folding import ShortPolys
 from symflops.specialise.specialise import specialise
 
 Texts = tuple[tuple[str, str], ...]
@@ -131,7 +131,7 @@ class Forms:
 
     def __init__(self, one: Work, two: Work) -> None:
         self.one, self.two = one, two
-        self.writer = ShortPolys([*one.letters(), *two.letters()], frozenset())
+        self.writer = Writer([*one.letters(), *two.letters()])
 
     def change(self, work: str = "forward", module: str | None = None) -> Change:
         """The second less the first, of all or of one module."""

@@ -13,6 +13,7 @@ from sympy import Expr, Symbol
 
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
+from symflops.algebra.sparse import Poly
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.analysis.against import Against, CauseRow, Change, Crossing, Point
 from symflops.analysis.typical_values import default_sizes, typical_lengths
@@ -22,7 +23,7 @@ from symflops.emit.closed_forms import Derived
 from symflops.lower.formulas import Formulas
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula import number as numeral
-from symflops.model.polynomials import Poly, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec
 from symflops.model.sums import Moment, StreamInfo
@@ -31,7 +32,6 @@ from symflops.questions.difference import NOTHING, Cause, Difference, Meaning, P
 from symflops.questions.subject import Subject
 from symflops.runtime.typical import as_batch, left_out
 from symflops.specialise.assumed import put
-from symflops.specialise.folding import ShortPolys
 from symflops.syntax.expression import Expression
 
 REGIME, CONVENTION = "full", "symflops"
@@ -243,7 +243,7 @@ class Comparison:
             length = in_place(moment.formula, alone)
             _, before = found.get(length, (moment, Poly({})))
             found[length] = replace(moment, formula=length), before + expanded(formula).scale(-1)
-        writer = ShortPolys([*self.own.program.keys, *self.typical], frozenset())
+        writer = Writer([*self.own.program.keys, *self.typical])
         return tuple((moment, writer.shortest(poly)) for moment, poly in found.values() if poly)
 
     def crossings(self) -> Iterator[Crossing]:

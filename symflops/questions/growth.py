@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.algebra.sparse import Poly
 from symflops.analysis.growth import analysis
 from symflops.analysis.item_analysis import Crossover
 from symflops.analysis.length_polynomials import Assumption
@@ -16,12 +17,11 @@ from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
-from symflops.model.polynomials import Poly, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.questions.subject import Batch, Subject
 from symflops.runtime.batch import BatchError
 from symflops.specialise.assumed import known_of
-from symflops.specialise.folding import ShortPolys
 
 MOST_STEP = 64
 """A length that the model takes only every so many values is not looked for any further."""
@@ -180,7 +180,7 @@ class Growth:
         names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
         if names or letter in set().union(*(moment.sizes for moment in program.moments)):
             return ()
-        writer = ShortPolys([name for _, formula in case.forward for name in symbols(formula)], frozenset())
+        writer = Writer([name for _, formula in case.forward for name in symbols(formula)])
         known, sums = default_sizes(program) or {}, here.sums()
         found, total = [], Fraction(0)
         for position, formula in case.forward:

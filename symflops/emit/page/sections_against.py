@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
+from symflops.algebra.sparse import Poly
 from symflops.analysis.against import Against, CauseRow, Change, Figures, Point
 from symflops.analysis.crossovers import crossover
 from symflops.analysis.item_analysis import BOTH
@@ -35,7 +36,7 @@ from symflops.emit.page.tree import (
 )  # fmt: skip
 from symflops.emit.page.writing import NONE, letter, names, plural, series
 from symflops.model.formula import ONE, Formula, Sym, symbols
-from symflops.model.polynomials import Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.terms import plus, times
 
 SHOWN, EVERY, FAR = 10, 2, Fraction(1, 1000)
