@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
-from symflops.model.program import Case, Line, Program
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.model.program import Line
 
 ATTENTION = "attention"
 PARTS = {
@@ -27,15 +22,3 @@ def part_of(line: Line) -> str:
     if line.role == "linear" and "experts" in line.regions:
         return EXPERTS
     return PARTS.get(line.role, LINEARS)
-
-
-def of_parts(program: Program, config: Mapping[str, Any], case: Case) -> dict[str, InterpretedEstimator]:
-    """An estimator for each part of the work of one regime under one convention; their figures sum to the whole."""
-    regime = program.regime(case.regime)
-    parts = {part: tuple(line for line in regime.under(case.convention) if part_of(line) == part) for part in ORDER}
-    found = {part: replace(regime, lines=lines, own=()) for part, lines in parts.items() if lines}
-    programs = {part: replace(program, regimes=(lines,)) for part, lines in found.items()}
-    return {
-        part: InterpretedEstimator(each, config, regime=case.regime, convention=case.convention)
-        for part, each in programs.items()
-    }

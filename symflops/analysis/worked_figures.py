@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from symflops.analysis.one_more import OneMore, one_more
-from symflops.analysis.over_length import OverLength, over_length
-from symflops.analysis.step import Step
+from symflops.analysis.step import OverLength, Step, over_length
 from symflops.analysis.typical_values import default_sizes, typical_batch
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import evaluate

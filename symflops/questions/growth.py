@@ -11,8 +11,7 @@ from symflops.algebra.sparse import Poly
 from symflops.analysis.growth import analysis
 from symflops.analysis.item_analysis import Crossover
 from symflops.analysis.length_polynomials import Assumption
-from symflops.analysis.over_length import Sweep, sweep
-from symflops.analysis.parts import ATTENTION, of_parts
+from symflops.analysis.step import PerToken, Step, Sweep, grown_steps, sweep
 from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.python.printer import PythonPrinter
@@ -59,21 +58,6 @@ class OneMore:
     forward: int
     backward: int
     formulas: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PerToken:
-    """FLOPs per token of both passes at one length, and the share of attention."""
-
-    length: int
-    tokens: int
-    flops: int
-    attention: Fraction
-
-    @property
-    def each(self) -> Fraction:
-        """FLOPs per token."""
-        return Fraction(self.flops, self.tokens)
 
 
 class Growth:
@@ -197,19 +181,8 @@ class Growth:
     def over(self, stream: str = "") -> tuple[Sweep, list[PerToken]]:
         """FLOPs per token of both passes, over the length of the items of a stream."""
         grown, subject, model = sweep(self.batch, stream), self.subject, self.subject.estimator
-        parts = of_parts(subject.program, subject.config, subject.derived.case)
-        rows = []
-        for side in grown.sides:
-            batch = grown.at(side)
-            try:
-                m = model.moments(**batch)
-                tokens = subject.tokens(model, batch)
-            except SymflopsError:
-                continue
-            total, part = model.total(m), parts.get(ATTENTION)
-            attention = part.total(part.moments(**batch)) if part else 0
-            rows.append(PerToken(side, tokens, total, Fraction(attention, total) if total else Fraction(0)))
-        return grown, rows
+        step = Step(subject.program, model.sizes, self.batch, subject.derived.case, model.stored)
+        return grown, list(grown_steps(step, grown))
 
 
 def one_more(letter: str) -> Any:

@@ -9,9 +9,7 @@ from fractions import Fraction
 import pytest
 
 from symflops.analysis.level_lengths import LevelLengths
-from symflops.analysis.over_length import sweep
-from symflops.analysis.parts import of_parts
-from symflops.analysis.step import Step
+from symflops.analysis.step import Step, sweep
 from symflops.analysis.typical_values import default_sizes, typical_batch
 from symflops.analysis.worked_figures import worked
 from symflops.emit.emit import page_of
@@ -26,6 +24,7 @@ from symflops.records.verified import verifications
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests import shipped
 from tests.emit.math_reader import read
+from tests.parts import of_parts
 from tests.sampling import sampled
 from tests.shipped import load
 
@@ -185,7 +184,7 @@ def test_work_per_token_is_that_of_the_estimator(name: str) -> None:
     totals = {grown.tokens(side): grown.at(side) for side in grown.sides}
     parts = of_parts(program, {}, program.case("full", "symflops"))
     for row in over.rows:
-        batch = totals[row.tokens]
+        batch = totals[row.item]
         total = estimator.total(estimator.moments(**batch))
         attention = parts["attention"]
         assert row.each * Step(program, default_sizes(program), batch).tokens == total

@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from symflops.analysis.parts import ATTENTION, of_parts
+from symflops.analysis.parts import ATTENTION
 from symflops.cli.main import main
 from symflops.questions.growth import Growth, OneMore
 from symflops.questions.subject import Subject
 from tests import shipped
+from tests.parts import of_parts
 from tests.sampling import sampled
 
 
