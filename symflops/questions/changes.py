@@ -9,7 +9,6 @@ from typing import Any
 
 from symflops.algebra.sparse import Poly
 from symflops.analysis.against import Change
-from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
@@ -19,8 +18,6 @@ from symflops.model.terms import plus, times
 from symflops.questions.subject import Subject
 from symflops.specialise.specialise import specialise
 
-Texts = tuple[tuple[str, str], ...]
-"""A difference of closed forms: the names of moments, each with its coefficient as text."""
 Key = tuple[str, Hashable, str]
 
 
@@ -139,8 +136,3 @@ class Forms:
         changes = {key: after.get(key, Poly({})) - before.get(key, Poly({})) for key in dict.fromkeys([*before, *after])}
         moments = self.two.moments | self.one.moments
         return tuple((moments[key], self.writer.shortest(poly)) for key, poly in changes.items() if poly)
-
-
-def texts(change: Change) -> Texts:
-    """A difference of closed forms as text."""
-    return tuple((moment.name, PythonPrinter().text(formula)) for moment, formula in change)

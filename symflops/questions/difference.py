@@ -11,7 +11,7 @@ from symflops.analysis.against import Change, Figures
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.formula import Formula
 from symflops.model.program import Program
-from symflops.questions.changes import Forms, Texts, Work, decided, in_place, lengths_of, meant, renamed, texts
+from symflops.questions.changes import Forms, Work, decided, in_place, lengths_of, meant, renamed
 from symflops.questions.subject import Batch, Subject
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.specialise.assumed import put
@@ -39,11 +39,6 @@ class Cause:
         told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
         return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
 
-    @property
-    def forward(self) -> Texts:
-        """Its part of the difference of forward closed forms."""
-        return texts(self.terms)
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -53,16 +48,6 @@ class Difference:
     second: Figures
     terms: Mapping[str, Change]
     causes: tuple[Cause, ...]
-
-    @property
-    def forward(self) -> Texts:
-        """The difference of the forward closed forms."""
-        return texts(self.terms["forward"])
-
-    @property
-    def backward(self) -> Texts:
-        """The difference of the backward closed forms."""
-        return texts(self.terms["backward"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from symflops.analysis.length_polynomials import Assumption
 from symflops.analysis.step import PerToken, Step, Sweep, grown_steps, sweep
 from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
@@ -24,25 +23,22 @@ from symflops.specialise.assumed import known_of
 
 MOST_STEP = 64
 """A length that the model takes only every so many values is not looked for any further."""
-SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaking:
     """From which length on attention costs at least as much as all else, in one pass.
 
-    ``kind`` is that of a crossover; ``formula`` is the root in sizes, ``root`` its value, ``value`` the first whole length.
-    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of that length, if it takes none.
+    ``known`` says whether the letters of the closed form of ``crossover`` have values; ``root`` is its value.
+    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of the first whole length.
     """
 
     streams: tuple[str, ...]
     letter: str
-    work: str
-    kind: str
-    formula: str
+    crossover: Crossover
+    known: bool
     root: float | None
-    value: int | None
-    assumed: tuple[str, ...]
+    assumed: tuple[Assumption, ...]
     refused: str = ""
 
 
@@ -57,7 +53,7 @@ class OneMore:
     parameters: int
     forward: int
     backward: int
-    formulas: tuple[tuple[str, str], ...] = ()
+    formulas: tuple[tuple[str, Formula], ...] = ()
 
 
 class Growth:
@@ -82,13 +78,9 @@ class Growth:
         for items in told.items:
             for grown in items.growth:
                 for found in grown.crossovers:
-                    formula, root = self.root(found, known)
-                    assumed = tuple(map(condition, grown.assumed))
                     letter = grown.unknown.letter.partition("@")[0]
-                    value, refused = found.value, self.refusal(letter, found.value)
-                    yield Overtaking(
-                        grown.unknown.streams, letter, found.work, found.kind, formula, root, value, assumed, refused
-                    )
+                    refused = self.refusal(letter, found.value)
+                    yield Overtaking(grown.unknown.streams, letter, found, *root(found, known), grown.assumed, refused)
 
     def refusal(self, letter: str, value: int | None) -> str:
         """Why the class takes no item of a length that its conditions limit; empty if it takes one."""
@@ -100,25 +92,6 @@ class Growth:
         except BatchError as error:
             return str(error)
         return ""
-
-    @staticmethod
-    def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[str, float | None]:
-        """The length at which both cost the same, as a formula and as a number."""
-        text = PythonPrinter().text
-        try:
-            if found.kind == "quotient":
-                quotient = Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes))
-                return f"({text(found.above)}) / ({text(found.below)})", float(quotient)
-            if found.kind == "root":
-                a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
-                words = (
-                    f"the positive root of ({text(found.square)})*z**2 + ({text(found.linear)})*z + ({text(found.constant)})"
-                )
-                inside = b * b - 4 * a * c
-                return words, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
-        except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
-            return "", None
-        return "", None
 
     # one more
 
@@ -158,7 +131,7 @@ class Growth:
                 formulas = self.formulas(letter, here, passes[0])
                 yield OneMore(fields[letter].keys[0], fields[letter].kind, now, 1, *more, formulas)
 
-    def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, str], ...]:
+    def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, Formula], ...]:
         """The difference of the forward closed form, per moment; empty if conditions on the size turn at this value."""
         program, case = self.program, self.decided.case
         names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
@@ -173,7 +146,7 @@ class Growth:
             value = Fraction(evaluate(change, known))
             total += value * (1 if program.moments[position].constant else sums[name])
             if value:
-                found.append((name, PythonPrinter().text(change)))
+                found.append((name, change))
         return tuple(found) if total == forward else ()
 
     # over a length
@@ -195,9 +168,13 @@ def one_more(letter: str) -> Any:
     return rule
 
 
-def condition(assumed: Assumption) -> str:
-    """What is assumed of a length, in words."""
-    text = PythonPrinter().text
-    if assumed.relation == "multiple":
-        return f"{text(assumed.left)} is a multiple of {text(assumed.right)}"
-    return f"{text(assumed.left)} {SIGNS[assumed.relation]} {text(assumed.right)}"
+def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[bool, float | None]:
+    """Whether the letters of a crossover have values, and the length at which both cost the same, if there is one."""
+    try:
+        if found.kind == "quotient":
+            return True, float(Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes)))
+        a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
+        inside = b * b - 4 * a * c
+        return True, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
+        return False, None
