@@ -9,7 +9,6 @@ from functools import reduce
 from typing import Any
 
 from symflops.algebra.sparse import Monomial, Poly
-from symflops.analysis.crossovers import Powers, crossover, difference, first_from, merged, sides
 from symflops.analysis.item_analysis import (
     BOTH,
     FORWARD,
@@ -20,11 +19,17 @@ from symflops.analysis.item_analysis import (
     ItemAnalysis,
     Order,
     Orders,
+    Powers,
     Share,
+    crossover,
+    difference,
+    first_from,
+    merged,
+    sides,
 )
+from symflops.analysis.length_letters import in_tokens, product_of
 from symflops.analysis.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
 from symflops.analysis.parts import ATTENTION, part_of
-from symflops.analysis.token_products import in_tokens, product_of
 from symflops.analysis.typical_values import TypicalValues, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of

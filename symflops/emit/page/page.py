@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.analysis.growth import analysis
 from symflops.analysis.item_analysis import Analysis
-from symflops.analysis.level_lengths import LevelLengths
+from symflops.analysis.length_letters import LevelLengths
 from symflops.analysis.measured_case import inserted
 from symflops.analysis.number_ranges import blocks, folded, shared
 from symflops.analysis.typical_values import default_sizes

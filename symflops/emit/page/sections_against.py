@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from symflops.algebra.sparse import Poly
 from symflops.analysis.against import Against, CauseRow, Change, Figures, Point
-from symflops.analysis.crossovers import crossover
-from symflops.analysis.item_analysis import BOTH
+from symflops.analysis.item_analysis import BOTH, crossover
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import line_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from symflops.analysis.level_lengths import LevelLengths
+from symflops.analysis.length_letters import LevelLengths
 from symflops.emit.math.printer import INDEX, is_barred
 from symflops.emit.page.tree import (
     Block,

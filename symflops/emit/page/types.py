@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from symflops.analysis.against import Against
 from symflops.analysis.item_analysis import Analysis
-from symflops.analysis.level_lengths import LevelLengths
+from symflops.analysis.length_letters import LevelLengths
 from symflops.analysis.measured_case import Inserted
 from symflops.analysis.worked_figures import Worked
 from symflops.model.formula import Formula, symbols
