@@ -74,12 +74,12 @@ class _Analyser:
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
         """The coefficients of each part, by position of the moment."""
-        pairs, unseen = dict(self.program.pairs)[self.convention], dict(self.program.unseen)[self.convention]
+        rules = self.program.row(self.convention)
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:
-            if line.seen or unseen:
+            if line.seen or rules.unseen:
                 counts = (line.forward, *(line.backward if work == BOTH else ()))
-                alike[part_of(line), line.unit, counts, line.amount.under(pairs)] += 1
+                alike[part_of(line), line.unit, counts, line.amount.under(rules.pairs)] += 1
         found: dict[str, Powers] = {}
         for (name, unit, counts, amount), number in alike.items():
             times = (expanded(unit) * reduce(Poly.__add__, map(expanded, counts))).scale(number)

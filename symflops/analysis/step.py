@@ -59,7 +59,7 @@ class Step:
 
     def moments(self, convention: str) -> tuple[int, ...]:
         """The moments that a convention counts."""
-        return self.padded if dict(self.program.lengths)[convention] == PADDED else self.real
+        return self.padded if self.program.row(convention).lengths == PADDED else self.real
 
     def at(self, sizes: Mapping[str, Any] | None = None, batch: Mapping[str, Any] | None = None) -> Step:
         """The step with other sizes, or on another batch."""
@@ -77,16 +77,14 @@ class Step:
 
     def _by_moment(self) -> dict[str, dict[int, Any]]:
         """What each part does in both passes per unit of each moment, by its position."""
-        name = self.case.convention
-        pairs, unseen = dict(self.program.pairs)[name], dict(self.program.unseen)[name]
-        share = Fraction(1, dict(self.program.shares).get(name, 1))
+        rules, share = self.program.row(self.case.convention), Fraction(1, self.program.row(self.case.convention).shares)
         found: dict[str, dict[int, Any]] = {part: {} for part in ORDER}
-        for line in self.program.regime(self.case.regime).under(name):
+        for line in self.program.regime(self.case.regime).under(rules.name):
             part = found[part_of(line)]
-            if line.seen or unseen:
+            if line.seen or rules.unseen:
                 counts = (line.forward, *line.backward)
                 each = evaluate(line.unit, self.sizes) * sum(evaluate(count, self.sizes) for count in counts) * share
-                for place, factor in line.amount.under(pairs):
+                for place, factor in line.amount.under(rules.pairs):
                     part[place] = part.get(place, 0) + each * evaluate(factor, self.sizes)
         return {part: some for part, some in found.items() if some}
 

@@ -117,9 +117,9 @@ class Work:
         """The terms of the lines of a module."""
         program, convention = self.program, self.case.convention
         for line in program.regime(self.case.regime).under(convention):
-            if line.module == module and (line.seen or dict(program.unseen)[convention]):
+            if line.module == module and (line.seen or program.row(convention).unseen):
                 count = line.forward if work == "forward" else plus(line.backward)
-                amount = line.amount.under(dict(program.pairs)[convention])
+                amount = line.amount.under(program.row(convention).pairs)
                 yield from ((place, times(line.unit, count, part)) for place, part in amount)
 
 

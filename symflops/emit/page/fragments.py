@@ -65,7 +65,7 @@ def fragments(program: Program) -> Fragments:
     program, first = program.first(), program.conventions[0]
     whole = page(program)
     groups = tuple((regime.name, group) for regime in whole.regimes for group in regime.groups if group.forms)
-    modules = tuple(module_rows(program, dict(program.pairs)[first], dict(program.unseen)[first]))
+    modules = tuple(module_rows(program, program.rows[0].pairs, program.rows[0].unseen))
     shown: list[Formula] = [program.parameters, *(definition.formula for definition in program.definitions)]
     shown += [formula for _, group in groups for form in group.forms for _, formula in form.terms]
     shown += [formula for module in modules for formula in (module.parameters, module.term)]

@@ -187,7 +187,7 @@ def sum_rows(
     rows: Sequence[OperatorRow], program: Program, write: Callable[[Formula], Formula], first: int
 ) -> tuple[SumRow, ...]:
     """The rows that the first convention counts, added up by what they run over; sums are numbered from ``first``."""
-    unseen = dict(program.unseen)[program.conventions[0]] if program.conventions else True
+    unseen = program.rows[0].unseen if program.rows else True
     found = grouped((row.amount, row) for row in rows if row.seen or unseen)
 
     def added(some: Sequence[tuple[Formula, Formula]]) -> Formula:

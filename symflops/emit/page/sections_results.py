@@ -98,7 +98,7 @@ def source_of(page: Page, name: str) -> str:
 
 def convention_doc(program: Program, name: str) -> str:
     """What a convention counts of attention, in words."""
-    pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
+    pairs, lengths = program.row(name).pairs, program.row(name).lengths
     if name in program.own:
         return "rules of its own"
     if program.padded:

@@ -187,4 +187,4 @@ class Page:
 
     def counted_in(self, convention: str) -> str:
         """The unit of a convention as its page has it."""
-        return dict(self.program.units).get(convention, "flops")
+        return next((row.unit for row in self.program.rows if row.name == convention), "flops")
