@@ -15,7 +15,7 @@ from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.sparse import Poly
 from symflops.algebra.unknown_size import UnknownSizeError
-from symflops.analysis.against import Against, CauseRow, Change, Crossing, Point
+from symflops.analysis.against import Against, Cause, Change, Crossing, Point
 from symflops.analysis.typical_values import default_sizes, typical_lengths
 from symflops.api import Model
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
@@ -28,7 +28,7 @@ from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec
 from symflops.model.sums import Moment, StreamInfo
 from symflops.questions.changes import in_place
-from symflops.questions.difference import NOTHING, Cause, Difference, Meaning, Pair
+from symflops.questions.difference import NOTHING, Difference, Meaning, Pair
 from symflops.questions.subject import Subject
 from symflops.runtime.typical import as_batch, left_out
 from symflops.specialise.assumed import put
@@ -231,7 +231,7 @@ class Comparison:
         return Against(
             base.spec, self.model.spec.title, own.regime, own.convention, self.letter, config, batch, lengths,
             tuple(self.along()), self.wide, self.here, found.second, found.first, found.terms["forward"],
-            found.terms["backward"], tuple(CauseRow(one.name, one.alone, one.figures, one.terms) for one in found.causes),
+            found.terms["backward"], found.causes,
             self.points, tuple(self.crossings()),
         )  # fmt: skip
 
