@@ -75,7 +75,7 @@ def _build(model: Model, variant: str) -> None:
     """Build the structure of the defaults or of a variant; derive a variant that may not need all of its sizes."""
     fixed = model.graph({} if not variant else None, variant).fixed
     if variant and needless_sizes(model.variant(variant), fixed):
-        model.published(variant)
+        model.structure(variant)
 
 
 def _built_with(report: Reporter, *given: Any) -> Graph:
