@@ -10,7 +10,18 @@ from typing import Any, Unpack
 
 from symflops.build.build import build
 from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page, shipped
-from symflops.compiler import AS_DERIVED, Builder, Compiled, Goal, Memo, Request, RequestFields, Step, compile_spec
+from symflops.compiler import (
+    AS_DERIVED,
+    Builder,
+    Compiled,
+    Goal,
+    Memo,
+    NeedsSizeError,
+    Request,
+    RequestFields,
+    Step,
+    compile_spec,
+)
 from symflops.diagnostics.findings import Source, SpecError, did_you_mean
 from symflops.emit.closed_forms import Derived
 from symflops.frontend.conventions import read_convention
@@ -20,7 +31,6 @@ from symflops.frontend.variants import DEFAULT, config_of, fixed_by, needless_si
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec, VariantSpec
@@ -105,11 +115,12 @@ class Model:
         config: Mapping[str, Any] | None = None,
         variant: str = "",
         **more: Unpack[RequestFields],
-    ) -> Compiled | NeedsSize:
+    ) -> Compiled:
         """Run the pipeline for this spec, of a config or of a variant; ``more`` are further fields of the request.
 
         Raises:
-            SpecError: the spec is not valid, or a regime does not fit it.
+            SpecError: the spec is not valid, or a regime does not fit it; :class:`NeedsSizeError` if the structure depends on
+                a size that is not given.
         """
         sizes = {}
         if variant:
@@ -129,32 +140,13 @@ class Model:
         request = Request(goal, steps, counted, config=config, **fields)
         return compile_spec(self.spec, request, self.memo)
 
-    def required(
-        self,
-        goal: Goal,
-        regimes: Sequence[AnyRegime] = (Regime(""),),
-        conventions: Sequence[AnyConvention] = (AS_DERIVED,),
-        config: Mapping[str, Any] | None = None,
-        variant: str = "",
-        **more: Unpack[RequestFields],
-    ) -> Compiled:
-        """What :meth:`compiled` makes.
-
-        Raises:
-            SpecError: as :meth:`compiled`; or the structure needs a size that is not given.
-        """
-        found = self.compiled(goal, regimes, conventions, config, variant, **more)
-        if isinstance(found, NeedsSize):
-            raise SpecError([found.diagnostic])
-        return found
-
     def graph(self, config: Mapping[str, Any] | None = None, variant: str = "") -> Graph:
         """The graph; sizes that decide the structure are taken from ``config``, or from a variant.
 
         Raises:
             SpecError: the spec is not valid, or its structure needs a size that is not given.
         """
-        return self.required(Goal.GRAPH, config=config, variant=variant).graph
+        return self.compiled(Goal.GRAPH, config=config, variant=variant).graph
 
     def derivation(
         self,
@@ -163,7 +155,7 @@ class Model:
         config: Mapping[str, Any] | None = None,
     ) -> Derivation:
         """The counts of both passes under a convention, contraction by contraction."""
-        return self.required(Goal.DERIVATION, [regime], [convention], config).derivations[0]
+        return self.compiled(Goal.DERIVATION, [regime], [convention], config).derivations[0]
 
     def program(
         self,
@@ -173,13 +165,13 @@ class Model:
         variant: str = "",
     ) -> Program:
         """The program under several regimes and conventions, of a config or of a variant."""
-        return program_in(self.required(Goal.PROGRAM, regimes, conventions, config, variant))
+        return program_in(self.compiled(Goal.PROGRAM, regimes, conventions, config, variant))
 
     def lines(
         self, regimes: Sequence[AnyRegime], conventions: Sequence[AnyConvention], config: Mapping[str, Any] | None = None
     ) -> Program:
         """The program without closed forms, which says all that estimators read."""
-        return program_in(self.required(Goal.PROGRAM, regimes, conventions, config, forms=False))
+        return program_in(self.compiled(Goal.PROGRAM, regimes, conventions, config, forms=False))
 
     def check_regime(self, regime: AnyRegime, config: Mapping[str, Any] | None = None, variant: str = "") -> None:
         """Derive both passes under ``regime``, of a config or of a variant.
@@ -187,7 +179,7 @@ class Model:
         Raises:
             SpecError: its patterns do not fit the model.
         """
-        self.required(Goal.DERIVATION, [regime], config=config, variant=variant)
+        self.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
 
     def structure(
         self,
@@ -201,13 +193,14 @@ class Model:
         ``more`` are further fields of the request, such as ``targets``.
 
         Raises:
-            SpecError: as :meth:`required`; or a variant gives a size that its structure does not depend on.
+            SpecError: as :meth:`compiled`; or a variant gives a size that its structure does not depend on.
         """
         goal = Goal.TEXTS if more else Goal.PROGRAM
-        found = self.compiled(goal, regimes, conventions, variant=variant, **more)
-        if isinstance(found, NeedsSize):
+        try:
+            found = self.compiled(goal, regimes, conventions, variant=variant, **more)
+        except NeedsSizeError:
             fields: RequestFields = {"structure": DEFAULT, **more}
-            found = self.required(goal, regimes, conventions, {}, variant, **fields)
+            found = self.compiled(goal, regimes, conventions, {}, variant, **fields)
         needless = needless_sizes(self.variant(variant), program_in(found).fixed) if variant else ()
         if needless:
             raise SpecError(needless)
@@ -216,15 +209,6 @@ class Model:
     def typical(self, regimes: Sequence[AnyRegime] = REGIMES, conventions: Sequence[AnyConvention] = CONVENTIONS) -> Program:
         """The program for all configs; if a config decides the structure, the program for the defaults."""
         return program_in(self.structure("", regimes, conventions))
-
-    def published(
-        self,
-        variant: str,
-        regimes: Sequence[AnyRegime] = REGIMES,
-        conventions: Sequence[AnyConvention] = CONVENTIONS,
-    ) -> Program:
-        """The program of a variant."""
-        return program_in(self.structure(variant, regimes, conventions))
 
     def derive(
         self,

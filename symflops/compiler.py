@@ -1,33 +1,35 @@
 """The pipeline, from the text of a spec to the text of its estimators and its derivation.
 
-    read    Source                      -> Spec                    what the author wrote, and where
-    build   Spec, known sizes           -> Graph | NeedsSize       blocks expanded, names resolved, widths and streams checked
-    derive  Graph, Regime               -> Derivation | NeedsSize  every contraction of both passes, and why
-    count   Derivation, Convention      -> Derivation              what a convention counts of the derived work
-    lower   Derivations, Conventions    -> Program                 coefficients in sizes, moments in lengths
-    emit    Program, targets            -> texts                   data, code and formulas: printings of one program
+    read    Source                      -> Spec         what the author wrote, and where
+    build   Spec, known sizes           -> Graph        blocks expanded, names resolved, widths and streams checked
+    derive  Graph, Regime               -> Derivation   every contraction of both passes, and why
+    count   Derivation, Convention      -> Derivation   what a convention counts of the derived work
+    lower   Derivations, Conventions    -> Program      coefficients in sizes, moments in lengths
+    emit    Program, targets            -> texts        data, code and formulas: printings of one program
 
 :func:`compile_spec` calls the stages in this order, up to the goal of a :class:`Request`. A stage that cannot go on while a
-size is a symbol answers with that size; the pipeline takes it from the request's config and begins again.
+size is a symbol raises :class:`~symflops.algebra.unknown_size.UnknownSizeError`; :func:`compile_spec` alone catches it, takes
+the size from the request's config and begins again.
 
 Nothing here touches the disk: sources come in as text, files go out as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
+from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.analysis.against import Against
 from symflops.build.build import build
 from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.derive.rules import unmeasured
-from symflops.diagnostics.findings import Source
+from symflops.diagnostics.findings import Diagnostic, Source, SpecError
 from symflops.emit.emit import emit
-from symflops.emit.page.against import Against
 from symflops.frontend.classes import view_of_config
 from symflops.frontend.entries import BlockText
 from symflops.frontend.parts import view_of_regime
@@ -38,7 +40,6 @@ from symflops.lower.requirements import least
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize
 from symflops.model.patterns import cutting, selectors
 from symflops.model.program import Program
 from symflops.model.regime import Regime
@@ -50,7 +51,7 @@ from symflops.syntax.expression import names
 T = TypeVar("T")
 Step = tuple[tuple[Regime, int], ...]
 """One step of training: its phases, the one that trains first, each with the number of times that it runs."""
-Builder = Callable[[Spec, Mapping[str, Any], Sequence[str]], Graph | NeedsSize]
+Builder = Callable[[Spec, Mapping[str, Any], Sequence[str]], Graph]
 AS_DERIVED = Convention("")
 """The convention that counts all derived work."""
 
@@ -137,16 +138,33 @@ class Memo:
         self.known: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` returned for ``key`` the first time."""
+        """What ``make`` returned for ``key`` the first time.
+
+        Raises:
+            UnknownSizeError: ``make`` raised it then.
+        """
         if key not in self.known:
-            self.known[key] = make()
-        made: T = self.known[key]
-        return made
+            try:
+                self.known[key] = make()
+            except UnknownSizeError as error:
+                self.known[key] = error
+        made = self.known[key]
+        if isinstance(made, UnknownSizeError):
+            raise made
+        return cast(T, made)
+
+
+class NeedsSizeError(SpecError):
+    """The structure of a model depends on a ``size`` that the request does not give."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], size: str = "") -> None:
+        super().__init__(diagnostics)
+        self.size = size
 
 
 def compile_spec(
     source: Source | Spec, request: Request, memo: Memo | None = None, blocks: BlockText = lambda name: None
-) -> Compiled | NeedsSize:
+) -> Compiled:
     """Run the stages up to the request's goal.
 
     Args:
@@ -155,88 +173,87 @@ def compile_spec(
         memo: Graphs and derivations of earlier requests for the same spec.
         blocks: Finds the text of a block by its name, for a source.
 
-    Returns:
-        What was made, or the size that the structure needs if the request does not tell it.
-
     Raises:
         SpecError: the spec is not valid, or a regime does not fit it.
+        NeedsSizeError: the structure depends on a size that the request does not give.
     """
     whole = read(source, blocks) if isinstance(source, Source) else source
     spec = view_of_config(whole, request.config)
     sizes = dict(request.sizes)
     while True:
-        made = _stages(spec, sizes, request, memo or Memo())
-        if not isinstance(made, NeedsSize):
-            return made
-        name = next_size(spec, made.size, sizes)
-        declared = next((size for size in spec.sizes if size.name.text == name), None)
-        value = value_in(spec.sizes, name, request.config, spec.reading) if request.config is not None and declared else None
-        null = value is None and not (declared and declared.optional and request.config is not None)
-        if null or name in sizes:
-            span = made.diagnostic.span or (declared.name.span if declared else None)
-            return replace(made, diagnostic=replace(made.diagnostic, span=span))
-        sizes[name] = value
+        try:
+            return _stages(spec, sizes, request, memo or Memo())
+        except UnknownSizeError as error:
+            name = next_size(spec, error.size, sizes)
+            sizes[name] = _size(spec, name, sizes, request.config, error)
 
 
-def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) -> Compiled | NeedsSize:
+def _size(spec: Spec, name: str, known: Mapping[str, Any], config: Mapping[str, Any] | None, error: UnknownSizeError) -> Any:
+    """The value of a size in a config.
+
+    Raises:
+        NeedsSizeError: the config does not give it.
+    """
+    declared = next((size for size in spec.sizes if size.name.text == name), None)
+    value = value_in(spec.sizes, name, config, spec.reading) if config is not None and declared else None
+    if name in known or (value is None and not (declared and declared.optional and config is not None)):
+        span = error.diagnostic.span or (declared.name.span if declared else None)
+        raise NeedsSizeError([replace(error.diagnostic, span=span)], error.size) from None
+    return value
+
+
+def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) -> Compiled:
     """The stages after reading, with ``sizes`` known."""
     known = (spec.constants, spec.renamed, *sorted((name, repr(value)) for name, value in sizes.items()))
-    graphs: dict[Regime, Graph] = {}
-    for regime in dict.fromkeys(regime for step in request.steps for regime, _ in step):
-        graph = _graph(spec, sizes, regime, request.build, known, memo)
-        if isinstance(graph, NeedsSize):
-            return graph
-        graphs[regime] = graph
+    regimes = dict.fromkeys(regime for step in request.steps for regime, _ in step)
+    graphs = {regime: _graph(spec, sizes, regime, request.build, known, memo) for regime in regimes}
     made = Compiled(spec, next(iter(graphs.values())))
     if request.goal is Goal.GRAPH:
         return made
 
+    def counted(convention: Convention) -> list[Derivation]:
+        work = {}
+        for regime, graph in graphs.items():
+            once = partial(derive, graph, regime, convention.elements)
+            work[regime] = count(memo.once((known, regime, convention.elements), once), convention)
+        return [step_of([(work[regime], times) for regime, times in step]) for step in request.steps]
+
     conventions = [convention.of(spec.called) for convention in request.conventions]
-    work: dict[str, list[Derivation]] = {}
-    for convention in _ways_to_count(conventions):
-        steps = _derived(graphs, convention, request.steps, known, memo)
-        if isinstance(steps, NeedsSize):
-            return steps
-        work[convention.name] = steps
-    made = replace(made, derivations=tuple(next(iter(work.values()))))
+    ways = {convention.name: counted(convention) for convention in _ways_to_count(conventions)}
+    made = replace(made, derivations=tuple(next(iter(ways.values()))))
     if request.goal is Goal.DERIVATION:
         return made
 
-    own = {convention.name: work[convention.name] for convention in conventions if not convention.is_plain}
-    program = lower(made.derivations, [convention.plain for convention in conventions], own, request.forms)
-    if isinstance(program, NeedsSize):
-        return program
-    census = _census_of(spec, request.census)
-    demanded = (*program.requirements, *least(program.fields, census or {}))
-    program = replace(program, variant=request.structure if program.fixed else "", census=census, requirements=demanded)
-    if request.measured is not None:
-        program = _judged(program, made.derivations, request.measured)
-    if request.goal is not Goal.TEXTS:
+    own = {convention.name: ways[convention.name] for convention in conventions if not convention.is_plain}
+    lowered = lower(made.derivations, [convention.plain for convention in conventions], own, request.forms)
+    program = _described(lowered, spec, made.derivations, request)
+    if request.goal is Goal.PROGRAM:
         return replace(made, program=program)
     texts = emit(program, request.version, request.verified, request.targets, request.shown, request.against)
     return replace(made, program=program, texts=texts)
 
 
-def _judged(program: Program, derivations: Sequence[Derivation], measured: Mapping[str, Sequence[str]]) -> Program:
-    """The program, each of whose regimes says which of its rules was not measured on an operator of the model."""
-    pairs = zip(program.regimes, derivations, strict=True)
-    return replace(program, regimes=tuple(replace(row, unmeasured=unmeasured(one.rules, measured)) for row, one in pairs))
+def _described(program: Program, spec: Spec, derivations: Sequence[Derivation], request: Request) -> Program:
+    """The program with what the request knows of its structure, of the classes' configs, and of measured rules."""
+    census, measured, regimes = _census_of(spec, request.census), request.measured, program.regimes
+    if measured is not None:
+        pairs = zip(regimes, derivations, strict=True)
+        regimes = tuple(replace(row, unmeasured=unmeasured(one.rules, measured)) for row, one in pairs)
+    demanded = (*program.requirements, *least(program.fields, census or {}))
+    structure = request.structure if program.fixed else ""
+    return replace(program, variant=structure, census=census, requirements=demanded, regimes=regimes)
 
 
-def _graph(
-    spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder, known: Hashable, memo: Memo
-) -> Graph | NeedsSize:
+def _graph(spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder, known: Hashable, memo: Memo) -> Graph:
     """The graph that a regime runs; patterns that select no iteration of any repeat leave that of the regimes without."""
     whole = view_of_regime(spec, regime)
     own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
 
-    def built(cuts: tuple[str, ...]) -> Graph | NeedsSize:
+    def built(cuts: tuple[str, ...]) -> Graph:
         return memo.once((known, cuts, regime.parts), partial(build, whole, own, cuts))
 
     uncut, cuts = built(()), cutting(regime.patterns)
-    if isinstance(uncut, NeedsSize) or not any(selectors(cuts, path) for path in uncut.lists):
-        return uncut
-    return built(cuts)
+    return built(cuts) if any(selectors(cuts, path) for path in uncut.lists) else uncut
 
 
 def _census_of(spec: Spec, census: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -244,21 +261,6 @@ def _census_of(spec: Spec, census: Mapping[str, Any] | None) -> dict[str, Any] |
     known = census or {}
     own = {class_name(name): known[class_name(name)] for name in spec.alike if class_name(name) in known}
     return own or dict(list(known.items())[:1]) or None
-
-
-def _derived(
-    graphs: Mapping[Regime, Graph], convention: Convention, steps: Sequence[Step], known: Hashable, memo: Memo
-) -> list[Derivation] | NeedsSize:
-    """A derivation per step of training, of the work that a convention counts."""
-    counted: dict[Regime, Derivation] = {}
-    for regime, graph in graphs.items():
-        key = (known, regime, convention.elements)
-        derivation = memo.once(key, partial(derive, graph, regime, convention.elements))
-        found = derivation if isinstance(derivation, NeedsSize) else count(derivation, convention)
-        if isinstance(found, NeedsSize):
-            return found
-        counted[regime] = found
-    return [step_of([(counted[regime], times) for regime, times in step]) for step in steps]
 
 
 def _ways_to_count(conventions: Sequence[Convention]) -> Iterator[Convention]:

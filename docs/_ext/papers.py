@@ -8,11 +8,11 @@ from functools import cache
 import pictures
 from operators import written
 
+from symflops.analysis.against import Against
 from symflops.api import Model, load
 from symflops.catalog.library import shipped, specs_in
 from symflops.emit.markdown.document import MarkdownPage
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.against import Against
 from symflops.emit.page.sections_against import answer, compared, formulas, plot_of
 from symflops.emit.page.tree import Equation, Paragraph
 from symflops.model.regime import Regime

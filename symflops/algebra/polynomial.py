@@ -1,4 +1,4 @@
-"""Sparse polynomials over opaque atoms: the working form of costs.
+"""Sparse polynomials over sympy expressions: the working form of costs.
 
 ``sympy.expand`` on a whole derivation is slow, and the order of its terms varies. A :class:`Polynomial` is a dictionary from
 products of atoms to rational factors; an atom is a symbol, or a function that stays whole (a rounded quotient, a bracket).
@@ -12,15 +12,12 @@ from functools import lru_cache
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
 from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
-from symflops.algebra.sparse import Factor, Sparse, ratio
+from symflops.algebra.sparse import CONSTANT, Factor, Monomial, Poly, ratio
 from symflops.algebra.written import text_of
 
-Monomial = frozenset[tuple[Expr, int]]
-CONSTANT: Monomial = frozenset()
 
-
-class Polynomial(Sparse[Expr]):
-    """A sum of products of atoms with rational factors."""
+class Polynomial(Poly):
+    """A polynomial over sympy expressions."""
 
     __slots__ = ()
 
@@ -96,11 +93,11 @@ def _known(expr: Expr) -> Polynomial:
 
 def _convert(expr: Expr) -> Polynomial:
     if expr.is_Rational:
-        return Polynomial({CONSTANT: ratio(int(expr.p), int(expr.q))})
+        return Polynomial.constant(ratio(int(expr.p), int(expr.q)))
     if isinstance(expr, Add):
         return Polynomial.total(map(_convert, expr.args))
     if isinstance(expr, Mul):
-        result = Polynomial({CONSTANT: 1})
+        result = Polynomial.constant(1)
         for argument in expr.args:
             result = result * _convert(argument)
         return result
@@ -108,7 +105,7 @@ def _convert(expr: Expr) -> Polynomial:
         return _power(expr.base, int(expr.exp))
     if isinstance(expr, Tally):
         return _tally(expr)
-    return Polynomial({frozenset(((expr, 1),)): 1})
+    return Polynomial.atom(expr)
 
 
 def _tally(expr: Tally) -> Polynomial:
@@ -124,7 +121,7 @@ def _tally(expr: Tally) -> Polynomial:
     for monomial, factor in _convert(condition).terms.items():
         here = frozenset(pair for pair in monomial if index in pair[0].free_symbols)
         atom = Tally(index, low, high, Polynomial({here: 1}).expr)
-        counted = Polynomial({frozenset(((atom, 1),)): 1}) if here else _convert(atom)
+        counted = Polynomial.atom(atom) if here else _convert(atom)
         total = total + counted * Polynomial({monomial - here: factor})
     return total
 
@@ -133,7 +130,7 @@ def _power(base: Expr, exponent: int) -> Polynomial:
     if exponent < 0 or not isinstance(base, (Add, Mul)):
         if isinstance(base, Add):
             base = _convert(base).expr
-        return Polynomial({frozenset(((base, exponent),)): 1})
+        return Polynomial.atom(base, exponent)
     result = factor = _convert(base)
     for _ in range(exponent - 1):
         result = result * factor

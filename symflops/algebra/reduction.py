@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from symflops.algebra.sparse import Factor, Sparse, ratio
+from symflops.algebra.sparse import Factor, Monomial, Poly, ratio
 
-P = TypeVar("P", bound=Sparse[Any])
-Monomial = frozenset[tuple[Any, int]]
+P = TypeVar("P", bound=Poly)
 
 
 def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
@@ -30,7 +29,7 @@ def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
     return type(polynomial)(terms)
 
 
-def _cofactors(polynomial: Sparse[Any], identity: Sparse[Any]) -> list[Monomial]:
+def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
     """What terms of ``polynomial`` are products of with parts of ``identity`` that are no numbers, in a fixed order."""
     atoms = {atom for part in identity.terms for atom, _ in part}
     found = {
@@ -42,12 +41,12 @@ def _cofactors(polynomial: Sparse[Any], identity: Sparse[Any]) -> list[Monomial]
     return list(found)
 
 
-def _multiples(found: Mapping[Monomial, Factor], identity: Sparse[Any]) -> list[int]:
+def _multiples(found: Mapping[Monomial, Factor], identity: Poly) -> list[int]:
     """How often ``identity`` may be taken away: whole numbers that let one of the terms vanish, and 0."""
     multiples = dict.fromkeys([0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())])
     return [one for one in multiples if isinstance(one, int)]
 
 
-def _cost(found: Mapping[Monomial, Factor], identity: Sparse[Any], weights: Mapping[Monomial, int], times: int) -> int:
+def _cost(found: Mapping[Monomial, Factor], identity: Poly, weights: Mapping[Monomial, int], times: int) -> int:
     """The weight of the terms that are left without ``times`` the identity."""
     return sum(weights[part] for part, factor in found.items() if factor != times * identity.terms[part])

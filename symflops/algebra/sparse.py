@@ -1,46 +1,63 @@
-"""Sparse polynomials over any atoms: the arithmetic that polynomials of expressions and of formulas share."""
+"""Sparse polynomials over any atoms: expressions, formulas, numbers or names."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
+from functools import reduce
 from math import gcd, lcm
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
-A = TypeVar("A")
 Factor = int | Fraction  # a whole factor is an ``int``, which is much faster
+Monomial = frozenset[tuple[Any, int]]
+"""A product of atoms, each with its exponent."""
+CONSTANT: Monomial = frozenset()
 
 
-class Sparse(ABC, Generic[A]):
+class Poly:
     """A dictionary from products of atoms to rational factors; immutable, equal if it is the same sum.
 
-    A subclass chooses the atoms, and how two products of them multiply.
+    An atom that is ``idempotent``, such as a condition, is its own square.
     """
 
     __slots__ = ("_atoms", "_hash", "terms")
-    _atoms: frozenset[A]
+    _atoms: frozenset[Any]
     _hash: int
 
-    def __init__(self, terms: Mapping[frozenset[tuple[A, int]], Factor]) -> None:
+    def __init__(self, terms: Mapping[Monomial, Factor]) -> None:
         self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
 
+    @classmethod
+    def constant(cls, value: Factor) -> Self:
+        """A constant polynomial."""
+        return cls({CONSTANT: ratio(value, 1)})
+
+    @classmethod
+    def atom(cls, atom: Any, exponent: int = 1) -> Self:
+        """An atom, or a power of it."""
+        return cls({frozenset(((atom, exponent),)): 1})
+
     @staticmethod
-    @abstractmethod
-    def product(left: frozenset[tuple[A, int]], right: frozenset[tuple[A, int]]) -> frozenset[tuple[A, int]]:
+    def product(left: Monomial, right: Monomial) -> Monomial:
         """The product of two products of atoms."""
+        if not left or not right:
+            return left or right
+        powers = dict(left)
+        for atom, exponent in right:
+            powers[atom] = powers.get(atom, 0) + exponent
+        return frozenset((atom, 1 if getattr(atom, "idempotent", False) else e) for atom, e in powers.items() if e)
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
         """The sum of ``parts``."""
-        terms: dict[frozenset[tuple[A, int]], Factor] = {}
+        terms: dict[Monomial, Factor] = {}
         for part in parts:
             for monomial, factor in part.terms.items():
                 terms[monomial] = terms.get(monomial, 0) + factor
         return cls(terms)
 
     @property
-    def atoms(self) -> frozenset[A]:
+    def atoms(self) -> frozenset[Any]:
         """The atoms of all products."""
         try:
             return self._atoms
@@ -55,12 +72,15 @@ class Sparse(ABC, Generic[A]):
         return self + other.scale(-1)
 
     def __mul__(self, other: Self) -> Self:
-        terms: dict[frozenset[tuple[A, int]], Factor] = {}
+        terms: dict[Monomial, Factor] = {}
         for left, a in self.terms.items():
             for right, b in other.terms.items():
                 monomial = self.product(left, right)
                 terms[monomial] = terms.get(monomial, 0) + a * b
         return type(self)(terms)
+
+    def __pow__(self, exponent: int) -> Self:
+        return reduce(lambda found, _: found * self, range(exponent), self.constant(1))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self.terms == other.terms
@@ -81,19 +101,50 @@ class Sparse(ABC, Generic[A]):
             return self
         return type(self)({monomial: value * factor for monomial, value in self.terms.items()})
 
-    def split(self, inside: Callable[[A], bool]) -> dict[frozenset[tuple[A, int]], Self]:
+    def split(self, inside: Callable[[Any], bool]) -> dict[Monomial, Self]:
         """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
         return self.grouped(lambda monomial: frozenset(pair for pair in monomial if inside(pair[0])))
 
-    def grouped(
-        self, part: Callable[[frozenset[tuple[A, int]]], frozenset[tuple[A, int]]]
-    ) -> dict[frozenset[tuple[A, int]], Self]:
+    def grouped(self, part: Callable[[Monomial], Monomial]) -> dict[Monomial, Self]:
         """Group by a part of each product: that part -> its coefficient."""
-        parts: dict[frozenset[tuple[A, int]], dict[frozenset[tuple[A, int]], Factor]] = {}
+        parts: dict[Monomial, dict[Monomial, Factor]] = {}
         for monomial, factor in self.terms.items():
             chosen = part(monomial)
             parts.setdefault(chosen, {})[monomial - chosen] = factor
         return {chosen: type(self)(terms) for chosen, terms in parts.items()}
+
+    def powers(self, atom: Any) -> dict[int, Self]:
+        """The coefficients by exponent of ``atom``."""
+        return {dict(chosen).get(atom, 0): part for chosen, part in self.split(lambda other: other == atom).items()}
+
+    def without(self, ones: Collection[Any]) -> Self:
+        """The polynomial with 1 in place of some atoms."""
+        terms: dict[Monomial, Factor] = {}
+        for monomial, factor in self.terms.items():
+            kept = frozenset(pair for pair in monomial if pair[0] not in ones)
+            terms[kept] = terms.get(kept, 0) + factor
+        return type(self)(terms)
+
+    def over(self, divisor: Monomial, number: Factor = 1) -> Self:
+        """The quotient by ``number`` times a monomial; exponents may become negative."""
+        inverse = frozenset((atom, -exponent) for atom, exponent in divisor)
+        return self * type(self)({inverse: ratio(1, number)})
+
+    @property
+    def number(self) -> Fraction | None:
+        """The value of a constant polynomial, else None."""
+        return None if any(self.terms.keys() - {CONSTANT}) else Fraction(self.terms.get(CONSTANT, 0))
+
+    @property
+    def common(self) -> tuple[Monomial, Factor]:
+        """The common factor of all terms: a monomial, and the greatest number that leaves integer factors."""
+        return (common_monomial(self.terms), content(self.terms.values())) if self.terms else (CONSTANT, 1)
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if all terms have that sign, else 0."""
+        found = {1 if factor > 0 else -1 for factor in self.terms.values()}
+        return found.pop() if len(found) == 1 else 0
 
 
 def ratio(above: Factor, below: Factor) -> Factor:
@@ -105,8 +156,8 @@ def ratio(above: Factor, below: Factor) -> Factor:
 
 
 def extracted(
-    terms: Mapping[frozenset[tuple[A, int]], Factor], first: Callable[[frozenset[tuple[A, int]]], Any] = lambda _: 0
-) -> tuple[Factor, frozenset[tuple[A, int]], Mapping[frozenset[tuple[A, int]], Factor]]:
+    terms: Mapping[Monomial, Factor], first: Callable[[Monomial], Any] = lambda _: 0
+) -> tuple[Factor, Monomial, Mapping[Monomial, Factor]]:
     """A number, a product and a sum whose product is ``terms``: the greatest common factors.
 
     Most terms of the sum are positive; of as many that are and are not, the one is that ``first`` sorts first.
@@ -125,7 +176,7 @@ def extracted(
     return number, common, rest
 
 
-def _common(products: Iterable[frozenset[tuple[A, int]]]) -> frozenset[tuple[A, int]]:
+def _common(products: Iterable[Monomial]) -> Monomial:
     """The greatest product by which all can be divided."""
     first, *others = products
     common = {atom: exponent for atom, exponent in first if exponent > 0}
@@ -137,7 +188,7 @@ def _common(products: Iterable[frozenset[tuple[A, int]]]) -> frozenset[tuple[A, 
     return frozenset(common.items())
 
 
-def _over(product: frozenset[tuple[A, int]], divisor: frozenset[tuple[A, int]]) -> frozenset[tuple[A, int]]:
+def _over(product: Monomial, divisor: Monomial) -> Monomial:
     """The quotient of two products."""
     powers = dict(divisor)
     left = [(atom, exponent - powers.get(atom, 0)) for atom, exponent in product]
@@ -149,3 +200,12 @@ def content(factors: Collection[Factor]) -> Factor:
     if all(type(one) is int for one in factors):
         return gcd(*factors)  # type: ignore[arg-type]
     return ratio(gcd(*[one.numerator for one in factors]), lcm(*[one.denominator for one in factors]))
+
+
+def common_monomial(monomials: Iterable[Monomial]) -> Monomial:
+    """The greatest monomial by which all can be divided; a negative exponent in one is common to all."""
+    first, *others = map(dict, monomials)
+    for powers in others:
+        first = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in first.items()}
+        first |= {atom: exponent for atom, exponent in powers.items() if exponent < 0 and atom not in first}
+    return frozenset((atom, exponent) for atom, exponent in first.items() if exponent)

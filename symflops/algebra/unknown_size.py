@@ -14,8 +14,7 @@ from symflops.diagnostics.findings import Diagnostic, Span
 class UnknownSizeError(Exception):
     """The structure of the model depends on a size that is still a symbol.
 
-    Operators such as ``&`` of conditions raise this deep inside an evaluation, whose value has no place for the answer. Each
-    stage turns it into :class:`~symflops.model.needs_size.NeedsSize` at its entry.
+    Operators such as ``&`` of conditions raise this deep inside an evaluation. The driver answers it with the size of a config.
 
     Attributes:
         size: The size to fix; empty if no single size would settle it.

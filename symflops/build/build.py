@@ -27,7 +27,6 @@ from symflops.build.streams import Streams, declared_as
 from symflops.diagnostics.findings import Label, Reporter, SpecError, did_you_mean
 from symflops.frontend.definition_order import early_size
 from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize, or_needs_size
 from symflops.model.path import Path
 from symflops.model.spec import InputSpec, Name, Spec
 from symflops.ops.kind import plain
@@ -35,8 +34,8 @@ from symflops.syntax.expression import Expression
 from symflops.syntax.expression import names as letters
 
 
-def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph | NeedsSize:
-    """Build the graph of ``spec``, or answer with the size that its structure needs.
+def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:
+    """Build the graph of ``spec``.
 
     Args:
         spec: The spec as it was read.
@@ -45,21 +44,19 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
 
     Raises:
         SpecError: with every finding.
+        UnknownSizeError: its structure depends on a size that is not fixed.
     """
-    found = build_through(spec, fixed, patterns)
-    if isinstance(found, NeedsSize):
-        return found
-    graph, report = found
+    graph, report = build_through(spec, fixed, patterns)
     report.check()
     return graph
 
 
-@or_needs_size
 def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
     """Build the graph of ``spec`` without its faulty entries, and collect the findings about those.
 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.
+        UnknownSizeError: as :func:`build`.
     """
     report, definitions, sizes = Reporter(), Definitions(), size_names(spec, fixed or {})
     names = derived_names(spec, sizes, definitions, report)

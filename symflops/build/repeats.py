@@ -18,7 +18,6 @@ from symflops.build.scopes import Frame
 from symflops.build.segments import Segments, is_same
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.needs_size import NeedsSize
 from symflops.model.spec import Repeat
 from symflops.syntax.expression import Expression, names
 
@@ -53,11 +52,11 @@ class Repeats:
         if entry.count is not None:
             self.services.graph.demand_count(count, frame.guard, entry.count.text)
         go_back = self.services.checkpoint(frame)
-        needs = Segments(self.services, self.place_entries, entry, frame, count, start).place()
-        if needs is None:
-            return None
-        if not (count.is_Integer and start.is_Integer and _is_about_index(needs, entry)):
-            raise UnknownSizeError(needs.size or next(iter(sizes_in(count)), ""), needs.diagnostic)
+        try:
+            return Segments(self.services, self.place_entries, entry, frame, count, start).place()
+        except UnknownSizeError as error:
+            if not (count.is_Integer and start.is_Integer and _is_about_index(error, entry)):
+                raise UnknownSizeError(error.size or next(iter(sizes_in(count)), ""), error.diagnostic) from None
         go_back()
         return self._unroll(entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
 
@@ -105,6 +104,6 @@ class Repeats:
         return length
 
 
-def _is_about_index(needs: NeedsSize, entry: Repeat) -> bool:
+def _is_about_index(needs: UnknownSizeError, entry: Repeat) -> bool:
     """Whether unrolling a repeat settles what it needs."""
     return not needs.size or (entry.index is not None and needs.size == entry.index.text)

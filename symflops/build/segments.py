@@ -18,6 +18,7 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
 from symflops.algebra.truth import NO, Truth, all_of
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.algebra.words import said
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, cycle, renamed
 from symflops.build.iterations import iteration_path, module_lists, place_body
@@ -27,7 +28,6 @@ from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.frontend.bound_names import assigned
-from symflops.model.needs_size import NeedsSize, or_needs_size
 from symflops.model.nodes import Carry, Loop, Node, Value
 from symflops.model.path import Path
 from symflops.model.spec import Repeat
@@ -82,19 +82,17 @@ class Segments:
         self.canonical = size_symbol(f"{entry.index or 'i'}@")
         self.indices: set[Symbol] = set()
 
-    def place(self) -> NeedsSize | None:
-        """Place the repeat; if its iterations must be unrolled instead, or a size must be known, the answer says why."""
-        go_back = self.services.checkpoint(self.frame)
-        while True:
-            needs = self._attempt()
-            if isinstance(needs, (Cut, Select)):
-                go_back()
-                needs = self._refine(needs)
-                if needs is None:
-                    continue
-            return needs
+    def place(self) -> None:
+        """Place the repeat.
 
-    @or_needs_size
+        Raises:
+            UnknownSizeError: its iterations must be unrolled instead, or a size must be known.
+        """
+        go_back = self.services.checkpoint(self.frame)
+        while needs := self._attempt():
+            go_back()
+            self._refine(needs)
+
     def _attempt(self) -> Cut | Select | None:
         """Place all segments, or answer what must be decided about the index first."""
         try:
@@ -107,23 +105,22 @@ class Segments:
             return error.needs
         return None
 
-    def _refine(self, needs: Cut | Select) -> NeedsSize | None:
-        """Add a cut or a condition; an answer is why the iterations must be unrolled instead."""
+    def _refine(self, needs: Cut | Select) -> None:
+        """Add a cut or a condition; errors as of :meth:`place`."""
         condition = needs.point if isinstance(needs, Cut) else needs.condition.expr
         if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index, self.canonical}):
             message = "a condition compares the indices of two repeats"
-            return NeedsSize("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
+            raise UnknownSizeError("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
         if isinstance(needs, Cut):
             self.cuts.append(condition)
         elif (self.end - self.start).is_Integer and self.start.is_Integer:
-            return NeedsSize("", Diagnostic("structural-size", "a condition selects single iterations", self.entry.span))
+            raise UnknownSizeError("", Diagnostic("structural-size", "a condition selects single iterations", self.entry.span))
         else:
             self.selectors[needs.segment.bounds].append(needs.condition)
         if len(self.cuts) > MAX_CUTS or max(map(len, self.selectors.values()), default=0) > MAX_SELECTORS:
             message = "too many different conditions on the index of one repeat"
             hint = "write the runs of equal layers as repeats of their own, with 'start'"
             raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
-        return None
 
     def _segments(self) -> Iterator[Segment]:
         """Every combination of passed cuts that some order of the cuts allows, in the order of the iterations."""

@@ -119,7 +119,7 @@ def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], ob
 
     model = load(entries.file)
     with model.about_config(config):
-        program = program_in(model.required(Goal.PROGRAM, [entries.regime], [entries.convention], config))
+        program = program_in(model.compiled(Goal.PROGRAM, [entries.regime], [entries.convention], config))
     if program.fixed:
         program = replace(program, variant=structure_name(model.spec, program.fixed))
     document = document_of(program)

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     from symflops.catalog.lookup import read_config
     from symflops.devices.rates import rate_of
-    from symflops.questions.budget import budget
+    from symflops.questions.solve import budget
     from symflops.questions.subject import Subject
 
     tokens = whole(args.tokens, "--tokens")

@@ -146,7 +146,8 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
 
 def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
     """The ratio of each to the first, over the length of the items of a stream; with recomputed work if ``executed``."""
-    from symflops.emit.page.plots import ratios, save, sweep
+    from symflops.analysis.step import sweep
+    from symflops.emit.page.plots import ratios, save
 
     grown = sweep(batch, args.over or "")
     lines: dict[str, list[float | None]] = {}

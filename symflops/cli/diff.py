@@ -80,7 +80,7 @@ def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[st
         made = {"schema": 1, "first": names[0], "second": names[1], "regime": args.regime, "convention": args.convention}
         made |= {"unit": estimator.unit, "batch": batch, "parameters": three(found, "parameters")}
         made |= {name: three(found, name) for name in ("forward", "backward", "total")}
-        made |= {"formula": {"forward": dict(found.forward), "backward": dict(found.backward)}}
+        made |= {"formula": {work: dict(texts(change)) for work, change in found.terms.items()}}
         print(json.dumps(made | {"causes": [cause(one) for one in found.causes]}))
         return
     print(f"{told[0]} less {told[1]}, regime {args.regime}, convention {args.convention}")
@@ -106,6 +106,13 @@ def subject(text: str, args: argparse.Namespace) -> Any:
     return made
 
 
+def texts(change: Any) -> list[tuple[str, str]]:
+    """A difference of closed forms: the names of moments, each with its coefficient as text."""
+    from symflops.emit.python.printer import PythonPrinter
+
+    return [(moment.name, PythonPrinter().text(formula)) for moment, formula in change]
+
+
 def three(found: Any, name: str) -> dict[str, int]:
     """A figure of both models, and the difference."""
     one, two = getattr(found.first, name), getattr(found.second, name)
@@ -115,7 +122,7 @@ def three(found: Any, name: str) -> dict[str, int]:
 def cause(one: Any) -> dict[str, Any]:
     """A cause as JSON has it."""
     told = {"kind": one.kind, "cause": one.words, **asdict(one.figures), "total": one.figures.total}
-    return told | {"formula": {"forward": dict(one.forward)}}
+    return told | {"formula": {"forward": dict(texts(one.terms))}}
 
 
 def totals(found: Any, unit: str) -> Iterator[str]:
@@ -131,8 +138,8 @@ def totals(found: Any, unit: str) -> Iterator[str]:
 def formula(found: Any) -> Iterator[str]:
     """The difference of closed forms."""
     yield "closed form of the difference"
-    for name, form in (("forward", found.forward), ("backward", found.backward)):
-        text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in form) or "0"
+    for name, change in found.terms.items():
+        text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in texts(change)) or "0"
         yield from textwrap.wrap(f"{name} = {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
@@ -147,7 +154,7 @@ def causes(found: Any, top: int) -> Iterator[str]:
         cells = [signed(value) for value in (one.figures.parameters, one.figures.forward, one.figures.backward)]
         yield f"{first:<{WORDS}}  {cells[0]:>11}  {cells[1]:>11}  {cells[2]:>11}"
         yield from (f"  {line}" for line in more)
-        text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in one.forward)
+        text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in texts(one.terms))
         if text:
             yield from textwrap.wrap(f"forward {text}", WIDTH, initial_indent="    ", subsequent_indent="      ")
     left = found.causes[top:]

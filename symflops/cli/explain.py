@@ -199,22 +199,23 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:
     """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
-    from symflops.emit.page.parts import ATTENTION, of_parts
-    from symflops.emit.page.plots import breakdown, save, sweep
+    from symflops.analysis.parts import ATTENTION
+    from symflops.analysis.step import Step, sweep
+    from symflops.emit.page.plots import breakdown, save
 
     model, grown = told.model, sweep(told.batch, args.over or "")
     program = model.program
-    estimators = of_parts(program, model.config, program.case(model.regime, model.convention))
+    step = Step(program, model.sizes, told.batch, program.case(model.regime, model.convention), model.stored)
 
     def figures(batch: dict[str, Any]) -> dict[str, int]:
-        return {name: one.total(one.moments(**batch)) for name, one in estimators.items()}
+        return step.at(batch=batch).parts()
 
     def half(batch: dict[str, Any]) -> bool:
         found = figures(batch)
         return 2 * found.get(ATTENTION, 0) >= sum(found.values())
 
     rows = [figures(grown.at(side)) for side in grown.sides]
-    parts = {name: [row[name] for row in rows] for name in estimators}
+    parts = {name: [row[name] for row in rows] for name in rows[0]}
     tokens = [grown.tokens(side) for side in grown.sides]
     title = f"{program.name}: where the work goes"
     save(breakdown(title, grown.label, tokens, parts, grown.first(half)), args.plot)

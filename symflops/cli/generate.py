@@ -201,9 +201,9 @@ class _Work:
 
     def compiled(self, files: list[Any]) -> Iterator[tuple[Any, Any]]:
         """Derive specs in their order, with a bar."""
-        from symflops.commands.generate import compile_spec
+        from symflops.commands.generate import output_of
 
-        for file, output in in_workers(partial(compile_spec, chosen=self.chosen), files, "deriving"):
+        for file, output in in_workers(partial(output_of, chosen=self.chosen), files, "deriving"):
             for same in filter(output.has, self.names - {file.name}):
                 raise SymflopsError(f"a variant of '{file.name}' and the spec '{same}' would be one module: rename one")
             yield file, output

@@ -23,6 +23,7 @@ from symflops.runtime.units import unit_of
 
 BAR, WIDTH = 28, 80
 PASS = {"forward": "forward", "both": "both passes"}
+SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "=", "multiple": "is a multiple of"}
 
 configure = arguments_of(
     SPEC_OR_CONFIG,
@@ -48,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     grown, over = growth.over(args.over or "")
     if args.json:
         told = {"schema": 1, "spec": subject.program.name, "regime": args.regime, "convention": args.convention}
-        told |= {"unit": subject.estimator.unit, "batch": batch, "overtakes": [asdict(one) for one in overtakings]}
-        told |= {"one_more": [{**asdict(one), "formulas": dict(one.formulas)} for one in (*tokens, *sizes)]}
+        told |= {"unit": subject.estimator.unit, "batch": batch, "overtakes": list(map(overtaking, overtakings))}
+        told |= {"one_more": [{**asdict(one), "formulas": terms_of(one)} for one in (*tokens, *sizes)]}
         told |= {"over": grown.stream, "per_token": [per_token(row) for row in over]}
         print(json.dumps(told))
         return 0
@@ -60,6 +61,41 @@ def run(args: argparse.Namespace) -> int:
     print("\n" + "\n".join(table((*tokens, *sizes), unit)))
     print("\n" + "\n".join(plot(grown, over, unit)))
     return 0
+
+
+def overtaking(one: Any) -> dict[str, Any]:
+    """Where attention overtakes all else, as JSON has it; ``formula`` is the root in sizes."""
+    found = one.crossover
+    told = {"streams": one.streams, "letter": one.letter, "work": found.work, "kind": found.kind, "formula": root_of(one)}
+    told |= {"root": one.root, "value": found.value, "assumed": tuple(map(condition, one.assumed)), "refused": one.refused}
+    return told
+
+
+def root_of(one: Any) -> str:
+    """The length at which both cost the same, as a formula; empty without a closed form whose letters have values."""
+    from symflops.emit.python.printer import PythonPrinter
+
+    text, found = PythonPrinter().text, one.crossover
+    if not one.known or found.kind not in ("quotient", "root"):
+        return ""
+    if found.kind == "quotient":
+        return f"({text(found.above)}) / ({text(found.below)})"
+    return f"the positive root of ({text(found.square)})*z**2 + ({text(found.linear)})*z + ({text(found.constant)})"
+
+
+def terms_of(one: Any) -> dict[str, str]:
+    """What one more costs forward, per moment."""
+    from symflops.emit.python.printer import PythonPrinter
+
+    return {name: PythonPrinter().text(formula) for name, formula in one.formulas}
+
+
+def condition(assumed: Any) -> str:
+    """What is assumed of a length, in words."""
+    from symflops.emit.python.printer import PythonPrinter
+
+    left, right = map(PythonPrinter().text, (assumed.left, assumed.right))
+    return f"{left} {SIGNS[assumed.relation]} {right}"
 
 
 def per_token(row: Any) -> dict[str, Any]:
@@ -73,20 +109,21 @@ def crossings(found: list[Any]) -> Iterator[str]:
     yield "attention costs as much as all else" if found else "there is no attention that could overtake anything"
     alike: dict[Any, list[str]] = {}
     for one in found:
-        alike.setdefault(replace(one, work=""), []).append(PASS[one.work])
+        alike.setdefault(replace(one, crossover=replace(one.crossover, work="")), []).append(PASS[one.crossover.work])
     for one, works in alike.items():
-        streams, where = " and ".join(one.streams), f", where {' and '.join(one.assumed)}" if one.assumed else ""
-        if one.value is not None:
-            head = f"from {one.value:,} tokens of {streams} on"
+        streams, assumed = " and ".join(one.streams), " and ".join(map(condition, one.assumed))
+        value, kind = one.crossover.value, one.crossover.kind
+        if value is not None:
+            head = f"from {value:,} tokens of {streams} on"
         else:
-            head = f"{one.kind if one.kind in ('always', 'never') else 'at no length'} over {streams}"
-        told = f"{' and '.join(works)}: {head}{where}"
+            head = f"{kind if kind in ('always', 'never') else 'at no length'} over {streams}"
+        told = f"{' and '.join(works)}: {head}{f', where {assumed}' if assumed else ''}"
         yield from textwrap.wrap(told, WIDTH, initial_indent="  ", subsequent_indent="    ")
         if one.refused:
             yield from textwrap.wrap(f"refused: {one.refused}", WIDTH, initial_indent="    ", subsequent_indent="      ")
-        if one.formula and one.value is not None:
+        if value is not None and (formula := root_of(one)):
             near = f" = {one.root:,.2f}" if one.root is not None else ""
-            told = f"{one.letter} = {one.formula}{near}"
+            told = f"{one.letter} = {formula}{near}"
             yield from textwrap.wrap(told, WIDTH, initial_indent="    ", subsequent_indent="      ", break_long_words=False)
 
 
@@ -98,7 +135,7 @@ def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
         name = name if len(name) <= 31 else f"...{name[-28:]}"
         cells = [short(value) for value in (row.parameters, row.forward, row.backward)]
         yield f"{name:<32}{row.now:>10,}  {cells[0]:>11}  {cells[1]:>9}  {cells[2]:>9}"
-        terms = " + ".join(f"({text})*{moment}" for moment, text in row.formulas)
+        terms = " + ".join(f"({text})*{moment}" for moment, text in terms_of(row).items())
         if terms and row.kind == "count":
             yield from textwrap.wrap(f"forward {terms}", WIDTH, initial_indent="    ", subsequent_indent="      ")
 

@@ -156,11 +156,11 @@ def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[st
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.api import REGIMES
     from symflops.commands.chosen import baked
+    from symflops.commands.compared import convention_figures
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
     from symflops.questions.baseline import against as against_baseline
     from symflops.records.verified import verifications
-    from symflops.witness.convention_figures import convention_figures
 
     program = program_of(model, known, regimes or (REGIMES if known else baked(model)), conventions)
     figures: tuple[Any, ...] = ()

@@ -18,7 +18,6 @@ from symflops.frontend.read import read_through
 from symflops.frontend.unused import unused
 from symflops.frontend.variants import needless_sizes
 from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize
 from symflops.questions.baseline import check as check_baseline
 from symflops.records.inexact import known_inexact
 
@@ -76,15 +75,12 @@ def _build(model: Model, variant: str) -> None:
     """Build the structure of the defaults or of a variant; derive a variant that may not need all of its sizes."""
     fixed = model.graph({} if not variant else None, variant).fixed
     if variant and needless_sizes(model.variant(variant), fixed):
-        model.published(variant)
+        model.structure(variant)
 
 
-def _built_with(report: Reporter, *given: Any) -> Graph | NeedsSize:
+def _built_with(report: Reporter, *given: Any) -> Graph:
     """The graph of a spec, whose warnings go to ``report``."""
-    built = build_through(*given)
-    if isinstance(built, NeedsSize):
-        return built
-    graph, found = built
+    graph, found = build_through(*given)
     found.check()
     _keep(report, found.diagnostics)
     return graph
@@ -112,13 +108,7 @@ def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
     found = findings(file)
     if not any(finding.severity == "error" for finding in found):
         return Model(file, reading.spec), []
-    return Model(file, reading.spec, _built_through), found
-
-
-def _built_through(*given: Any) -> Graph | NeedsSize:
-    """The graph of a spec without its faulty entries."""
-    built = build_through(*given)
-    return built if isinstance(built, NeedsSize) else built[0]
+    return Model(file, reading.spec, lambda *given: build_through(*given)[0]), found
 
 
 def pages(model: Model, regimes: Iterable[str | Path], conventions: Iterable[str | Path]) -> list[Diagnostic]:

@@ -9,9 +9,8 @@ from typing import Any
 from symflops.api import CONVENTIONS, Model, convention_of
 from symflops.catalog.comparison import UNFIT
 from symflops.catalog.library import pages
-from symflops.compiler import Goal
+from symflops.compiler import Goal, NeedsSizeError
 from symflops.diagnostics.findings import SpecError
-from symflops.model.needs_size import NeedsSize
 
 BAKED = ("full", "forward", "lora", "checkpointed")
 
@@ -29,9 +28,11 @@ class Chosen:
 
     def stored(self, model: Model, variant: str = "") -> tuple[str, ...]:
         """The conventions of the program of a spec; that of a structure which its config decides has those of modules."""
-        if isinstance(model.compiled(Goal.GRAPH, variant=variant), NeedsSize) or variant:
+        try:
+            model.compiled(Goal.GRAPH, variant=variant)
+        except NeedsSizeError:
             return self.shown
-        return self.conventions or (*CONVENTIONS, *stored())
+        return self.shown if variant else self.conventions or (*CONVENTIONS, *stored())
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -54,14 +55,15 @@ def baked(model: Model, variant: str = "") -> list[str]:
     found: list[str] = []
     for regime in BAKED:
         try:
-            answer = model.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
-            if isinstance(answer, NeedsSize) and not found:
-                config = {}  # the structure that the defaults have
-                answer = model.required(Goal.DERIVATION, [regime], config=config, variant=variant)
+            model.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
+        except NeedsSizeError:
+            if found:
+                continue
+            config = {}  # the structure that the defaults have
+            model.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
         except SpecError as error:
             if not found or any(diagnostic.code not in UNFIT for diagnostic in error.diagnostics):
                 raise
             continue
-        if not isinstance(answer, NeedsSize):
-            found.append(regime)
+        found.append(regime)
     return found

@@ -86,7 +86,7 @@ class Output:
         return any(Path(path).name == f"{module}.py" for path in self.digest_of)
 
 
-def compile_spec(file: SpecFile, chosen: Chosen = ALL) -> Output:
+def output_of(file: SpecFile, chosen: Chosen = ALL) -> Output:
     """Derive one spec and print all its files.
 
     Raises:

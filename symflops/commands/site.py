@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from symflops import __version__
+from symflops.analysis.typical_values import default_sizes
+from symflops.analysis.worked_figures import ConventionFigures, Worked
 from symflops.api import CONVENTIONS, Model, load, program_in
 from symflops.catalog.library import SpecFile, pages
 from symflops.commands.chosen import BAKED, baked
@@ -22,8 +24,6 @@ from symflops.emit.html.drawing import pictures
 from symflops.emit.html.index import Entry
 from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document
-from symflops.emit.page.typical_values import default_sizes
-from symflops.emit.page.worked_figures import ConventionFigures, Worked
 from symflops.model.program import Program
 from symflops.questions.baseline import against, sources_of
 from symflops.records.checkpoints import FILE as CHECKPOINTS

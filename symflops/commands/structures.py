@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from symflops.analysis.typical_values import typical_batch
 from symflops.api import Model, program_in
 from symflops.commands.other_values import other_values
-from symflops.compiler import Goal, next_size
+from symflops.compiler import Goal, NeedsSizeError, next_size
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
-from symflops.emit.page.typical_values import typical_batch
 from symflops.frontend.classes import view
 from symflops.frontend.variants import config_with
 from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize
 from symflops.runtime.classes import class_name
 from symflops.runtime.interpreted import InterpretedEstimator
 
@@ -90,7 +89,7 @@ def derived(model: Model, one: Structure) -> Graph | None:
     """
     config = None if one.variant else one.config
     try:
-        compiled = model.required(Goal.PROGRAM, ["full"], ["symflops"], config, one.variant)
+        compiled = model.compiled(Goal.PROGRAM, ["full"], ["symflops"], config, one.variant)
         program = program_in(compiled)
         if not one.variant:
             missing = {
@@ -131,16 +130,20 @@ def _in_structure(diagnostic: Diagnostic, one: Structure) -> Diagnostic:
 def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> Iterator[Diagnostic]:
     """A note on the sizes that decide the structure ``graph`` of a spec: its closed forms are of one structure each."""
     sizes: dict[str, Any] = {}
-    reasons: dict[str, NeedsSize] = {}
+    reasons: dict[str, Diagnostic] = {}
     fixed = dict(graph.fixed) if graph else {}
-    while isinstance(made := model.compiled(Goal.PROGRAM, ["full"], ["symflops"], sizes=sizes), NeedsSize):
-        name = next_size(model.spec, made.size, sizes)
-        if name in sizes or name not in fixed:
+    while True:
+        try:
+            model.compiled(Goal.PROGRAM, ["full"], ["symflops"], sizes=sizes)
             break
-        sizes[name] = fixed[name]
-        reasons[name] = made
+        except NeedsSizeError as error:
+            name = next_size(model.spec, error.size, sizes)
+            if name in sizes or name not in fixed:
+                break
+            sizes[name] = fixed[name]
+            reasons[name] = error.diagnostics[0]
     if reasons:
-        first = next(iter(reasons.values())).diagnostic
+        first = next(iter(reasons.values()))
         names = ", ".join(f"'{name}'" for name in reasons)
         message = f"the structure depends on {names}, so its closed forms hold for one structure each"
         told = f"{first.message}; checked with {tried or 'no'} other value{'' if tried == 1 else 's'}"

@@ -20,14 +20,12 @@ from symflops.derive.seen import sides
 from symflops.model.contraction import Extent
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.derivation import Derivation, Gradient, Work
-from symflops.model.needs_size import or_needs_size
 from symflops.model.nodes import Parameter
 from symflops.model.roles import regions_of, role_of
 
 TABLES = ("embedding", "position")
 
 
-@or_needs_size
 def count(derivation: Derivation, convention: Convention) -> Derivation:
     """``derivation`` with the work that ``convention`` counts, sized and repeated as it counts it."""
     if convention.is_plain:

@@ -32,7 +32,6 @@ from symflops.derive.token_loops import spread
 from symflops.model.contraction import Contraction
 from symflops.model.derivation import DEAD_END, Derivation, Gradient, Work
 from symflops.model.graph import Graph
-from symflops.model.needs_size import or_needs_size
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator
 from symflops.model.patterns import spelled
 from symflops.model.regime import Passes, Recompute, Regime
@@ -40,9 +39,8 @@ from symflops.model.regime import Passes, Recompute, Regime
 ZERO, ONE = Integer(0), Integer(1)
 
 
-@or_needs_size
 def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset()) -> Derivation:
-    """Both passes of ``graph`` under ``regime``, and its parameters; or the size that they need.
+    """Both passes of ``graph`` under ``regime``, and its parameters.
 
     Args:
         graph: the forward pass.
@@ -51,6 +49,7 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
 
     Raises:
         SpecError: the regime names an output, a module or a parameter that the model does not have.
+        UnknownSizeError: both passes depend on a size that is a symbol.
     """
     written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
     check_size(graph, regime)

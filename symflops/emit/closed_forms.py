@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from symflops.emit.markdown.notebook import Shown
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.program import Case, Program
+from symflops.model.serialise import document_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.specialise.assumed import Known, known_of
 
@@ -62,9 +64,14 @@ class Derived(Shown):
         program = known.of(self.program.counting([self.case.convention]))
         return Derived(program, program.case(self.case.regime, self.case.convention))
 
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The program as plain data, which estimators read."""
+        return document_of(self.program)
+
     def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
         """The estimator of these forms for one config."""
-        return InterpretedEstimator(self.program, config, regime=self.case.regime, convention=self.case.convention)
+        return InterpretedEstimator(self.document, config, regime=self.case.regime, convention=self.case.convention)
 
     def __repr__(self) -> str:
         return f"Derived('{self.program.name}', regime='{self.case.regime}', convention='{self.case.convention}')"

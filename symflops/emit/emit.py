@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from symflops.analysis.against import Against
+from symflops.analysis.worked_figures import ConventionFigures, worked
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.page.against import Against
 from symflops.emit.page.page import page
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Document
 from symflops.emit.page.types import Page
-from symflops.emit.page.worked_figures import ConventionFigures, worked
 from symflops.emit.python import module as python
 from symflops.model.program import Program
 from symflops.model.serialise import document_of, text_of

@@ -8,7 +8,8 @@ from dataclasses import replace
 from sympy import Expr, Symbol
 
 from symflops.algebra.functions import Together, Whole, unpadded
-from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
+from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.sparse import CONSTANT, Monomial
 from symflops.algebra.written import text_of
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, moment_name, sum_name

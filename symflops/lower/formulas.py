@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import gcd, lcm
-
 from sympy import Add, Expr, Mul, Pow
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.identities import fewest_terms
-from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.written import text_of
 from symflops.model.factoring import ShortWriter
-from symflops.model.formula import ONE, Apply, Bracket, Formula, Power, Prod, Sym, TallyOf, Text
-from symflops.model.formula_writer import factors_of
+from symflops.model.formula import Apply, Bracket, Formula, Power, Sym, TallyOf, Text
 
 APPLY: dict[type, str] = {
     fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",
@@ -23,25 +19,17 @@ APPLY: dict[type, str] = {
 BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given: "given", fn.Contains: "contains"}
 
 
-class Formulas(ShortWriter[Expr, Polynomial]):
+class Formulas(ShortWriter):
     """Converts expressions to formulas; ``rank`` orders letters: loop counts first, then sizes as declared."""
 
     def __init__(self, rank: dict[str, int], counts: frozenset[Expr] = frozenset()) -> None:
+        super().__init__(counts)
         self.rank = rank
-        self.counts = counts
         self._atoms: dict[Expr, Formula] = {}
-        self._keys: dict[Expr, tuple[int, str]] = {}
         self._known: dict[Expr | int, Formula] = {}
         self._simplified: dict[Polynomial, Formula] = {}
-        self._short = {}
 
-    def key(self, atom: Expr) -> tuple[int, str]:
-        """The place of an atom in a product, as a sort key."""
-        if atom not in self._keys:
-            self._keys[atom] = self._key(atom)
-        return self._keys[atom]
-
-    def _key(self, atom: Expr) -> tuple[int, str]:
+    def place(self, atom: Expr) -> tuple[int, str]:
         if atom.is_Symbol:
             return (self.rank.get(atom.name, len(self.rank)), str(atom.name))
         inner = [self.rank.get(symbol.name, len(self.rank)) for symbol in atom.free_symbols]
@@ -98,22 +86,3 @@ class Formulas(ShortWriter[Expr, Polynomial]):
         if isinstance(atom, (Add, Mul)):
             return self.of(atom)
         raise TypeError(f"no formula for {atom!r}")
-
-    def group(self, counts: Monomial, polynomial: Polynomial) -> Formula:
-        """``number * counts * common * (rest)``."""
-        if len(polynomial.terms) == 1:
-            ((monomial, factor),) = polynomial.terms.items()
-            return self.term(frozenset((*counts, *monomial)), factor)
-        numerators = [abs(factor.numerator) for factor in polynomial.terms.values()]
-        content = Fraction(gcd(*numerators), lcm(*(factor.denominator for factor in polynomial.terms.values())))
-        common = dict(next(iter(polynomial.terms)))
-        for monomial in polynomial.terms:
-            powers = dict(monomial)
-            common = {atom: min(exponent, powers[atom]) for atom, exponent in common.items() if atom in powers}
-        shared = frozenset((atom, exponent) for atom, exponent in common.items() if exponent)
-        rest = polynomial.quotient(Polynomial({shared: content}))
-        assert rest is not None
-        outside = self.term(frozenset((*counts, *shared)), content)
-        if outside == ONE:
-            return self.plain(rest)
-        return Prod((*factors_of(outside), self.plain(rest)))

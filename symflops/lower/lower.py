@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import lcm
@@ -37,9 +37,8 @@ from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import Graph
-from symflops.model.needs_size import or_needs_size
 from symflops.model.path import running_texts
-from symflops.model.program import Case, Field, GradientLine, Line, Program, RegimeLines
+from symflops.model.program import Case, ConventionRow, Field, GradientLine, Line, Program, RegimeLines
 from symflops.model.roles import inferred_of, regions_of, role_of
 from symflops.model.sums import Requirement
 from symflops.syntax.plain_values import frozen
@@ -47,7 +46,6 @@ from symflops.syntax.plain_values import frozen
 T = TypeVar("T")
 
 
-@or_needs_size
 def lower(
     derivations: Sequence[Derivation],
     conventions: Sequence[Convention],
@@ -224,9 +222,11 @@ class _Lowering:
             for convention in self.conventions:
                 yield self.case(self.counted.get(convention.name, self.derivations)[position], convention)
 
-    def by_convention(self, value: Callable[[Convention], T]) -> tuple[tuple[str, T], ...]:
-        """A value of each convention, by name."""
-        return tuple((convention.name, value(convention)) for convention in self.conventions)
+    def row(self, convention: Convention) -> ConventionRow:
+        """How a convention counts."""
+        name, shares = convention.name, self.shares.get(convention.name, 1)
+        rules = convention.pairs, convention.length, convention.unseen, convention.unit
+        return ConventionRow(name, *rules, convention.because, shares, convention.digest)
 
     def program(self, forms: bool) -> Program:
         """The whole program."""
@@ -247,13 +247,9 @@ class _Lowering:
             tensors=regimes[0].tensors,
             parameters=regimes[0].parameters,
             regimes=regimes, cases=cases,
-            conventions=tuple(convention.name for convention in self.conventions),
-            pairs=self.by_convention(lambda convention: convention.pairs),
+            rows=tuple(map(self.row, self.conventions)),
             loops=tuple(labels(graph.body)), fixed=tuple((letter, frozen(value)) for letter, value in graph.fixed),
-            unseen=self.by_convention(lambda convention: convention.unseen),
-            lengths=self.by_convention(lambda convention: convention.length),
             statistics=self.moments.statistics,
-            units=self.by_convention(lambda convention: convention.unit),
             reading=spec.reading or None,
             inner=inner_lengths(graph, self.formulas, self.measures),
             conditions=tuple(batch_conditions(graph, self.measures, self.moments.statistics, self.letters, self.formulas)),
@@ -261,9 +257,6 @@ class _Lowering:
             expected=tuple(
                 Requirement(self.formulas.of((~holds).expr), text) for holds, text in graph.expected if holds is not NO
             ),
-            shares=tuple(self.shares.items()),
-            pages=tuple((convention.name, convention.digest) for convention in self.conventions if convention.digest),
-            exceptions=tuple((convention.name, convention.because) for convention in self.conventions if convention.because),
         )  # fmt: skip
         return replace(program, fields=read_fields(program)) if spec.decided else program
 

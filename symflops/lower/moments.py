@@ -10,7 +10,8 @@ from typing import NamedTuple
 from sympy import Expr
 
 from symflops.algebra.functions import Bracket, Longest, Whole
-from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
+from symflops.algebra.polynomial import Polynomial, sorted_atoms
+from symflops.algebra.sparse import CONSTANT, Monomial
 from symflops.algebra.written import text_of
 from symflops.lower.batch_statistics import statistics, wholes_in
 from symflops.lower.formulas import Formulas

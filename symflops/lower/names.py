@@ -25,7 +25,8 @@ from symflops.algebra.functions import (
     Together,
     unpadded,
 )
-from symflops.algebra.polynomial import Monomial, Polynomial, sorted_atoms
+from symflops.algebra.polynomial import Polynomial, sorted_atoms
+from symflops.algebra.sparse import Monomial
 from symflops.algebra.truth import Truth
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.build import size_names

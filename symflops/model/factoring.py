@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
-from symflops.algebra.sparse import Factor, content, ratio
+from symflops.algebra.sparse import Factor, Poly, content, ratio
 from symflops.model.arrangements import Arrangements, Product
 from symflops.model.formula import Formula, Sum, operators
-from symflops.model.formula_writer import A, FormulaWriter, P, sum_of
+from symflops.model.formula_writer import FormulaWriter, sum_of
 from symflops.model.terms import numeral, times
 
 
-class ShortWriter(FormulaWriter[A, P]):
+class ShortWriter(FormulaWriter):
     """Writes a polynomial in several arrangements, and keeps the one with the fewest operators."""
 
-    _short: dict[tuple[P, bool], Formula]  # by the polynomial without its number, and whether that is 1
+    def __init__(self, counts: Collection[Any] = ()) -> None:
+        super().__init__(counts)
+        self._short: dict[tuple[Poly, bool], Formula] = {}  # by the polynomial without its number, and whether that is 1
 
     @abstractmethod
-    def is_choice(self, atom: A) -> bool:
+    def is_choice(self, atom: Any) -> bool:
         """Whether an atom is a condition, 0 or 1."""
 
-    def shortest(self, *equal: P) -> Formula:
+    def shortest(self, *equal: Poly) -> Formula:
         """The shortest form of polynomials that are equal; of equally short ones the first."""
         number = content(equal[0].terms.values()) if equal[0] else 1
         key = (equal[0].scale(ratio(1, number)), number == 1)
@@ -30,7 +33,7 @@ class ShortWriter(FormulaWriter[A, P]):
             self._short[key] = min(self.arrangements(whole), key=lambda form: operators(self.scaled(number, form)))
         return self.scaled(number, self._short[key])
 
-    def arrangements(self, equal: Iterable[P]) -> Iterator[Formula]:
+    def arrangements(self, equal: Iterable[Poly]) -> Iterator[Formula]:
         """The arrangements of polynomials that are equal."""
         equal = tuple(equal)
         atoms = sorted({atom for one in equal for monomial in one.terms for atom, _ in monomial}, key=self.key)

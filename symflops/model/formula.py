@@ -104,7 +104,7 @@ class Bracket(Node):
     kind: str
     arguments: tuple[Formula, ...]
 
-    __hash__ = Node.__hash__
+    idempotent, __hash__ = True, Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)

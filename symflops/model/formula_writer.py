@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from symflops.algebra.sparse import Factor, Sparse
-from symflops.model.formula import ZERO, Formula, Num, Power, Prod, Sum
-
-A = TypeVar("A")
-P = TypeVar("P", bound=Sparse[Any])
+from symflops.algebra.sparse import Factor, Monomial, Poly
+from symflops.model.formula import ONE, ZERO, Formula, Num, Power, Prod, Sum
 
 
-class FormulaWriter(ABC, Generic[A, P]):
-    """Writes polynomials of type ``P`` over atoms of type ``A``; ``counts`` are the atoms that count executions."""
+class FormulaWriter(ABC):
+    """Writes polynomials; ``counts`` are the atoms that count executions."""
 
-    counts: frozenset[A]
+    def __init__(self, counts: Collection[Any] = ()) -> None:
+        self.counts = frozenset(counts)
+        self.keys: dict[Any, tuple[int, str]] = {}
 
-    @abstractmethod
-    def key(self, atom: A) -> tuple[int, str]:
+    def key(self, atom: Any) -> tuple[int, str]:
         """The place of an atom in a product, as a sort key."""
+        if atom not in self.keys:
+            self.keys[atom] = self.place(atom)
+        return self.keys[atom]
 
     @abstractmethod
-    def atom(self, atom: A) -> Formula:
+    def place(self, atom: Any) -> tuple[int, str]:
+        """The rank and the text of an atom."""
+
+    @abstractmethod
+    def atom(self, atom: Any) -> Formula:
         """An atom as a formula."""
 
-    @abstractmethod
-    def group(self, counts: frozenset[tuple[A, int]], polynomial: P) -> Formula:
-        """``counts`` times a polynomial, with the common factor of its terms before a bracket of the rest."""
+    def group(self, counts: Monomial, poly: Poly) -> Formula:
+        """``number * counts * common * (rest)``."""
+        shared, number = poly.common
+        if poly.sign < 0:
+            number = -number
+        outside = self.term(poly.product(counts, shared), number)
+        rest = self.plain(poly.over(shared, number))
+        if rest == ONE:
+            return outside
+        if isinstance(outside, Num) and abs(outside.value) == 1:
+            return self.plain(poly)
+        return Prod((*factors_of(outside), rest))
 
-    def term(self, monomial: frozenset[tuple[A, int]], factor: Factor) -> Formula:
+    def term(self, monomial: Monomial, factor: Factor) -> Formula:
         """One product."""
         factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
         for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
@@ -39,20 +53,20 @@ class FormulaWriter(ABC, Generic[A, P]):
             factors.append(base if exponent == 1 else Power(base, exponent))
         return product_of(factors)
 
-    def plain(self, polynomial: P) -> Formula:
+    def plain(self, polynomial: Poly) -> Formula:
         """A sum of products: higher degree first, then by letters; negative terms last."""
 
-        def order(item: tuple[frozenset[tuple[A, int]], Factor]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
+        def order(item: tuple[Monomial, Factor]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
             atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
             return (item[1] < 0, -sum(exponent for _, exponent in item[0]), atoms)
 
         return sum_of(self.term(*item) for item in sorted(polynomial.terms.items(), key=order))
 
-    def factored(self, polynomial: P) -> Formula:
+    def factored(self, polynomial: Poly) -> Formula:
         """Per product of counts, the common factor of all terms times a bracket of the rest."""
         groups = polynomial.split(lambda atom: atom in self.counts)
 
-        def order(monomial: frozenset[tuple[A, int]]) -> tuple[int, list[tuple[int, str]]]:
+        def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
             return (-len(monomial), sorted(self.key(atom) for atom, _ in monomial))
 
         terms = [self.group(counts, groups[counts]) for counts in sorted(groups, key=order)]

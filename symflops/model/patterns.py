@@ -54,11 +54,6 @@ def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
     return "".join(pieces)
 
 
-def matches(pattern: str, path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
-    """Whether ``pattern`` matches the whole of ``path``."""
-    return _compiled(pattern).fullmatch(marked(path, chosen))
-
-
 def any_matches(patterns: Iterable[str], path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
     """Whether one of ``patterns`` matches the whole of ``path``."""
     text = marked(path, chosen)

@@ -1,9 +1,9 @@
 """The one program that every target prints: sizes, moments, work and closed forms, as formulas in a fixed order."""
 
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from symflops.model.formula import ZERO, Formula, symbols
 from symflops.model.index_sets import ONCE, PADDED, padded_name
@@ -150,58 +150,68 @@ class Case:
         return f"Case(regime='{self.regime}', convention='{self.convention}', moments={len(self.forward)})"
 
 
-T = TypeVar("T")
-BY_CONVENTION = ("pairs", "lengths", "unseen", "units", "exceptions", "shares", "pages")
-"""The fields of a program with a value by convention."""
+@dataclass(frozen=True, slots=True)
+class ConventionRow:
+    """How one convention counts the lines of a program."""
+
+    name: str
+    pairs: str  # whether ``useful`` pairs of masked attention count, or ``all``
+    lengths: str  # whether ``real`` lengths count, or ``padded`` ones
+    unseen: bool  # whether work counts that profilers do not see
+    unit: str = "flops"  # the unit of figures, as :data:`symflops.runtime.units.NAMES` lists them
+    exception: str = ""  # why an exception of the convention applies to the model; empty if none does
+    shares: int = 1  # into how many parts its lines divide a FLOP, so that all counts are whole
+    page: str = ""  # the digest of the convention's page
+
+
+def _column(name: str, usual: object = None) -> Any:
+    """A column of the rows of conventions: (name, value) of each whose value is not the ``usual`` one."""
+    return property(lambda made: tuple((row.name, getattr(row, name)) for row in made.rows if getattr(row, name) != usual))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything that a target prints.
+    """Everything that a target prints."""
 
-    ``fixed`` are sizes (letter, value) that decided the structure: it is of such models; ``variant`` is what that is called.
-    ``reading`` holds facts about how its classes read a config, as plain JSON data (:mod:`symflops.runtime.config`).
-    ``census`` says by class which fields of a config have an effect that is not described (:mod:`symflops.runtime.census`).
-    ``exceptions`` are the conventions of which an exception applies, each with its reason.
-    ``pages`` are the digests of the pages of conventions; ``shares`` those whose lines are in parts of a FLOP, with how many.
-    ``cache`` holds what was worked out from it, such as its serialised form.
-    """
+    name: str  # the name of the spec
+    title: str  # the title of the spec
+    references: tuple[str, ...]  # the classes that it describes
+    model_types: tuple[str, ...]  # the ``model_type`` of their configs
+    pipelines: tuple[str, ...]  # the pipelines that have one of the classes
+    sources: tuple[tuple[str, str], ...]  # the files that it is made from, each with its digest
+    fields: tuple[Field, ...]  # the sizes, each after those that its default is made of
+    definitions: tuple[Definition, ...]  # the derived sizes, each after those that it is made of
+    streams: tuple[StreamInfo, ...]  # what a batch has entries of
+    inputs: tuple[InputInfo, ...]  # the arguments of the class that carry lengths
+    moments: tuple[Moment, ...]  # the sums over a batch, by position in closed forms
+    amounts: tuple[Amount, ...]  # what the contractions of all regimes run over
+    tensors: tuple[Tensor, ...]  # the parameters of the first regime
+    parameters: Formula  # their elements
+    regimes: tuple[RegimeLines, ...]  # the work of each regime
+    cases: tuple[Case, ...]  # the closed forms of each regime under each convention; empty in a program for estimators
+    rows: tuple[ConventionRow, ...]  # the conventions; pages and modules count by the first one
+    loops: tuple[tuple[str, str], ...] = ()  # the repeats: index and label of each
+    fixed: tuple[tuple[str, object], ...] = ()  # the sizes that decided the structure, by letter, with their values
+    statistics: tuple[Statistic, ...] = ()  # the quantities of a whole batch that moments read
+    variant: str = ""  # what a structure that sizes decided is called
+    reading: Mapping[str, object] | None = None  # how the classes read a config (:mod:`symflops.runtime.config`)
+    inner: tuple[InnerLength, ...] = ()  # lengths inside of the model, at least 1; conditions on those of an item
+    conditions: tuple[BatchCondition, ...] = ()  # the conditions on the lengths of a whole batch
+    expected: tuple[Requirement, ...] = ()  # what configs usually have; an estimate of another one says so
+    census: Mapping[str, object] | None = None  # by class, fields with other effects (:mod:`symflops.runtime.census`)
+    requirements: tuple[Requirement, ...] = ()  # what a config must have
 
-    name: str
-    title: str
-    references: tuple[str, ...]
-    model_types: tuple[str, ...]
-    pipelines: tuple[str, ...]
-    sources: tuple[tuple[str, str], ...]
-    fields: tuple[Field, ...]
-    definitions: tuple[Definition, ...]
-    streams: tuple[StreamInfo, ...]
-    inputs: tuple[InputInfo, ...]
-    moments: tuple[Moment, ...]
-    amounts: tuple[Amount, ...]
-    tensors: tuple[Tensor, ...]
-    parameters: Formula
-    regimes: tuple[RegimeLines, ...]
-    cases: tuple[Case, ...]
-    conventions: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
-    lengths: tuple[tuple[str, str], ...]
-    unseen: tuple[tuple[str, bool], ...]
-    loops: tuple[tuple[str, str], ...] = ()
-    fixed: tuple[tuple[str, object], ...] = ()
-    statistics: tuple[Statistic, ...] = ()
-    units: tuple[tuple[str, str], ...] = ()
-    variant: str = ""
-    reading: object = None
-    inner: tuple[InnerLength, ...] = ()
-    conditions: tuple[BatchCondition, ...] = ()
-    expected: tuple[Requirement, ...] = ()
-    census: object = None
-    exceptions: tuple[tuple[str, str], ...] = ()
-    requirements: tuple[Requirement, ...] = ()
-    shares: tuple[tuple[str, int], ...] = ()
-    pages: tuple[tuple[str, str], ...] = ()
-    cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    pairs, lengths, unseen = _column("pairs"), _column("lengths"), _column("unseen")
+    units, shares = _column("unit"), _column("shares", 1)
+
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """The names of the conventions."""
+        return tuple(row.name for row in self.rows)
+
+    def row(self, convention: str) -> ConventionRow:
+        """How a convention counts; KeyError if the program has none of that name."""
+        return {row.name: row for row in self.rows}[convention]
 
     @property
     def keys(self) -> dict[str, tuple[str, ...]]:
@@ -217,15 +227,14 @@ class Program:
     def sum_name(self, position: int, convention: str) -> str:
         """The name of a moment as a convention counts it: of padded lengths or of real ones."""
         moment = self.moments[position]
-        padded = dict(self.lengths)[convention] == PADDED and not moment.side and any(True for _ in symbols(moment.formula))
+        padded = self.row(convention).lengths == PADDED and not moment.side and any(True for _ in symbols(moment.formula))
         return padded_name(moment.name) if padded else moment.name
 
     def sum_key(self, position: int, convention: str) -> str:
         """The letter of a moment in the closed forms of a convention: ``moment@`` on the lengths of the first convention."""
-        lengths = dict(self.lengths)
+        lengths = self.row(convention).lengths
         counts = not any(True for _ in symbols(self.moments[position].formula))  # items alone
-        same = counts or lengths[convention] == lengths[self.conventions[0]]
-        return f"{'moment' if same else lengths[convention]}@{position}"
+        return f"{'moment' if counts or lengths == self.rows[0].lengths else lengths}@{position}"
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -234,7 +243,7 @@ class Program:
 
     def first(self) -> "Program":
         """The program with the lines that its first convention counts."""
-        name = self.conventions[0]
+        name = self.rows[0].name
         regimes = (replace(regime, lines=regime.under(name)) for regime in self.regimes)
         return replace(self, regimes=tuple(regimes)) if name in self.own else self
 
@@ -267,20 +276,16 @@ class Program:
         if set(self.conventions) <= set(names):
             return self
 
-        def kept(rows: tuple[tuple[str, T], ...]) -> tuple[tuple[str, T], ...]:
-            return tuple(row for row in rows if row[0] in names)
-
         count = len(self.moments)  # what only some conventions have comes last
         counted = max((place for regime in self.regimes for place, _ in regime.tokens), default=-1)
         while count > counted + 1 and self.moments[count - 1].only and not set(self.moments[count - 1].only) & set(names):
             count -= 1
-        regimes = tuple(replace(regime, own=kept(regime.own)) for regime in self.regimes)
+        regimes = tuple(replace(one, own=tuple(row for row in one.own if row[0] in names)) for one in self.regimes)
         amounts = {line.amount for regime in regimes for some in (regime.lines, *dict(regime.own).values()) for line in some}
-        rest: dict[str, Any] = {name: kept(getattr(self, name)) for name in BY_CONVENTION}
-        rest["conventions"] = tuple(name for name in self.conventions if name in names)
-        rest["cases"] = tuple(case for case in self.cases if case.convention in names)
-        rest["amounts"] = tuple(amount for amount in self.amounts if amount in amounts)
-        return replace(self, regimes=regimes, moments=self.moments[:count], **rest)
+        cases = tuple(case for case in self.cases if case.convention in names)
+        kept = tuple(amount for amount in self.amounts if amount in amounts)
+        rows = tuple(row for row in self.rows if row.name in names)
+        return replace(self, regimes=regimes, moments=self.moments[:count], amounts=kept, cases=cases, rows=rows)
 
     def case(self, regime: str, convention: str) -> Case:
         """The closed forms of one regime under one convention; KeyError if there are none."""

@@ -8,7 +8,7 @@ field with its default value is left out. A line of a module that has one before
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast, get_args, get_origin
 
 from symflops.model import formula as nodes
 from symflops.model.format import FORMAT, FormatError, leading, line_of, packed, unpacked
-from symflops.model.program import Amount, GradientLine, Line, Program, RegimeLines, Tensor
+from symflops.model.program import Amount, ConventionRow, GradientLine, Line, Program, RegimeLines, Tensor
 
 TABLES: Mapping[type, str] = {Line: "all_lines", Tensor: "all_tensors", Amount: "all_amounts", GradientLine: "all_gradients"}
 DERIVED: Mapping[tuple[type, str], Callable[[Any], object]] = {
@@ -36,13 +36,46 @@ FORMULAS = frozenset(
 )
 
 
+COLUMNS = {
+    "pairs": "pairs", "lengths": "lengths", "unseen": "unseen", "units": "unit",
+    "exceptions": "exception", "shares": "shares", "pages": "page",
+}  # fmt: skip
+"""The keys under which a document has the fields of conventions, by name; the last three without defaults."""
+KEYS = (
+    "name", "title", "references", "model_types", "pipelines", "sources", "fields", "definitions", "streams", "inputs",
+    "moments", "amounts", "tensors", "parameters", "regimes", "cases", "conventions", "pairs", "lengths", "unseen", "loops",
+    "fixed", "statistics", "units", "variant", "reading", "inner", "conditions", "expected", "census", "exceptions",
+    "requirements", "shares", "pages",
+)  # fmt: skip
+"""The keys of a document after its tables, in order."""
+
+
 def document_of(program: Program) -> dict[str, Any]:
-    """The program as plain JSON data, converted once."""
-    if "document" not in program.cache:
-        writer = _Writer()
-        body = writer.record(program)
-        program.cache["document"] = {"format": FORMAT, "formulas": writer.formulas.rows, **writer.tables, **body}
-    return cast(dict[str, Any], program.cache["document"])
+    """The program as plain JSON data."""
+    writer = _Writer()
+    body = writer.record(program) | _columns(program.rows)
+    return {"format": FORMAT, "formulas": writer.formulas.rows, **writer.tables} | {
+        key: body[key] for key in KEYS if key in body
+    }
+
+
+def _columns(rows: Sequence[ConventionRow]) -> dict[str, Any]:
+    """The rows of conventions as a column per field."""
+    found: dict[str, Any] = {"conventions": [row.name for row in rows]}
+    for key, name in COLUMNS.items():
+        values = [[row.name, getattr(row, name)] for row in rows]
+        needless = ("", 1) if key in ("exceptions", "shares", "pages") else ()
+        found[key] = [pair for pair in values if pair[1] not in needless]
+    return {key: column for key, column in found.items() if column}
+
+
+def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of conventions that a document has as columns."""
+    columns = {name: dict(document.get(key, ())) for key, name in COLUMNS.items()}
+    return [
+        {"name": convention, **{name: column[convention] for name, column in columns.items() if convention in column}}
+        for convention in document["conventions"]
+    ]
 
 
 def text_of(document: Mapping[str, Any]) -> str:
@@ -69,7 +102,7 @@ def program_of(document: Mapping[str, Any]) -> Program:
     """
     try:
         document = unpacked(document)
-        program: Program = _Reader(document).record(Program, document)
+        program: Program = _Reader(document).record(Program, {**document, "rows": _rows(document)})
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
     return program

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from symflops.analysis.against import Against
+from symflops.analysis.typical_values import default_sizes
 from symflops.api import Model, load
 from symflops.diagnostics.findings import Diagnostic, Source, SpecError, SymflopsError, did_you_mean
-from symflops.emit.page.against import Against
-from symflops.emit.page.typical_values import default_sizes
 from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec
 from symflops.questions.comparison import CONVENTION, REGIME, Comparison, Side

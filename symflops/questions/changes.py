@@ -7,20 +7,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.emit.page.against import Change
-from symflops.emit.python.printer import PythonPrinter
+from symflops.algebra.sparse import Poly
+from symflops.analysis.against import Change
 from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.polynomials import Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment
 from symflops.model.terms import plus, times
 from symflops.questions.subject import Subject
-from symflops.specialise.folding import ShortPolys
 from symflops.specialise.specialise import specialise
 
-Texts = tuple[tuple[str, str], ...]
-"""A difference of closed forms: the names of moments, each with its coefficient as text."""
 Key = tuple[str, Hashable, str]
 
 
@@ -120,9 +117,9 @@ class Work:
         """The terms of the lines of a module."""
         program, convention = self.program, self.case.convention
         for line in program.regime(self.case.regime).under(convention):
-            if line.module == module and (line.seen or dict(program.unseen)[convention]):
+            if line.module == module and (line.seen or program.row(convention).unseen):
                 count = line.forward if work == "forward" else plus(line.backward)
-                amount = line.amount.under(dict(program.pairs)[convention])
+                amount = line.amount.under(program.row(convention).pairs)
                 yield from ((place, times(line.unit, count, part)) for place, part in amount)
 
 
@@ -131,7 +128,7 @@ class Forms:
 
     def __init__(self, one: Work, two: Work) -> None:
         self.one, self.two = one, two
-        self.writer = ShortPolys([*one.letters(), *two.letters()], frozenset())
+        self.writer = Writer([*one.letters(), *two.letters()])
 
     def change(self, work: str = "forward", module: str | None = None) -> Change:
         """The second less the first, of all or of one module."""
@@ -139,8 +136,3 @@ class Forms:
         changes = {key: after.get(key, Poly({})) - before.get(key, Poly({})) for key in dict.fromkeys([*before, *after])}
         moments = self.two.moments | self.one.moments
         return tuple((moments[key], self.writer.shortest(poly)) for key, poly in changes.items() if poly)
-
-
-def texts(change: Change) -> Texts:
-    """A difference of closed forms as text."""
-    return tuple((moment.name, PythonPrinter().text(formula)) for moment, formula in change)

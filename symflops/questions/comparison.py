@@ -13,25 +13,25 @@ from sympy import Expr, Symbol
 
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
+from symflops.algebra.sparse import Poly
 from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.analysis.against import Against, Cause, Change, Crossing, Point
+from symflops.analysis.typical_values import default_sizes, typical_lengths
 from symflops.api import Model
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
 from symflops.emit.closed_forms import Derived
-from symflops.emit.page.against import Against, CauseRow, Change, Crossing, Point
-from symflops.emit.page.typical_values import default_sizes, typical_lengths
 from symflops.lower.formulas import Formulas
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula import number as numeral
-from symflops.model.polynomials import Poly, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec
 from symflops.model.sums import Moment, StreamInfo
 from symflops.questions.changes import in_place
-from symflops.questions.difference import NOTHING, Cause, Difference, Meaning, Pair
+from symflops.questions.difference import NOTHING, Difference, Meaning, Pair
 from symflops.questions.subject import Subject
 from symflops.runtime.typical import as_batch, left_out
 from symflops.specialise.assumed import put
-from symflops.specialise.folding import ShortPolys
 from symflops.syntax.expression import Expression
 
 REGIME, CONVENTION = "full", "symflops"
@@ -231,7 +231,7 @@ class Comparison:
         return Against(
             base.spec, self.model.spec.title, own.regime, own.convention, self.letter, config, batch, lengths,
             tuple(self.along()), self.wide, self.here, found.second, found.first, found.terms["forward"],
-            found.terms["backward"], tuple(CauseRow(one.name, one.alone, one.figures, one.terms) for one in found.causes),
+            found.terms["backward"], found.causes,
             self.points, tuple(self.crossings()),
         )  # fmt: skip
 
@@ -243,7 +243,7 @@ class Comparison:
             length = in_place(moment.formula, alone)
             _, before = found.get(length, (moment, Poly({})))
             found[length] = replace(moment, formula=length), before + expanded(formula).scale(-1)
-        writer = ShortPolys([*self.own.program.keys, *self.typical], frozenset())
+        writer = Writer([*self.own.program.keys, *self.typical])
         return tuple((moment, writer.shortest(poly)) for moment, poly in found.values() if poly)
 
     def crossings(self) -> Iterator[Crossing]:

@@ -7,42 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.against import Cause, Change, Figures
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.against import Change, Figures
 from symflops.model.formula import Formula
 from symflops.model.program import Program
-from symflops.questions.changes import Forms, Texts, Work, decided, in_place, lengths_of, meant, renamed, texts
+from symflops.questions.changes import Forms, Work, decided, in_place, lengths_of, meant, renamed
 from symflops.questions.subject import Batch, Subject
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.specialise.assumed import put
 from symflops.specialise.folding import constant
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What makes a part of a difference, its figures, and its forward formula.
-
-    ``kind`` is ``size`` (``changes`` are fields with the values of both) or ``module`` (of that ``name``, which the model
-    ``alone`` has if that is not empty).
-    """
-
-    kind: str
-    figures: Figures
-    terms: Change
-    name: str = ""
-    alone: str = ""
-    changes: tuple[tuple[str, str, str], ...] = ()
-
-    @property
-    def words(self) -> str:
-        """What it is, in words."""
-        told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
-        return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
-
-    @property
-    def forward(self) -> Texts:
-        """Its part of the difference of forward closed forms."""
-        return texts(self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +26,6 @@ class Difference:
     second: Figures
     terms: Mapping[str, Change]
     causes: tuple[Cause, ...]
-
-    @property
-    def forward(self) -> Texts:
-        """The difference of the forward closed forms."""
-        return texts(self.terms["forward"])
-
-    @property
-    def backward(self) -> Texts:
-        """The difference of the backward closed forms."""
-        return texts(self.terms["backward"])
 
 
 @dataclass(frozen=True, slots=True)

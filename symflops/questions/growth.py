@@ -7,43 +7,38 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.algebra.sparse import Poly
+from symflops.analysis.growth import analysis
+from symflops.analysis.item_analysis import Crossover
+from symflops.analysis.length_polynomials import Assumption
+from symflops.analysis.step import PerToken, Step, Sweep, grown_steps, sweep
+from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.analysis import Crossover
-from symflops.emit.page.growth import analysis
-from symflops.emit.page.length_polynomials import Assumption
-from symflops.emit.page.parts import ATTENTION, of_parts
-from symflops.emit.page.plots import Sweep, sweep
-from symflops.emit.page.typical_values import default_sizes
-from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
-from symflops.model.polynomials import Poly, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.questions.subject import Batch, Subject
 from symflops.runtime.batch import BatchError
 from symflops.specialise.assumed import known_of
-from symflops.specialise.folding import ShortPolys
 
 MOST_STEP = 64
 """A length that the model takes only every so many values is not looked for any further."""
-SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaking:
     """From which length on attention costs at least as much as all else, in one pass.
 
-    ``kind`` is that of a crossover; ``formula`` is the root in sizes, ``root`` its value, ``value`` the first whole length.
-    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of that length, if it takes none.
+    ``known`` says whether the letters of the closed form of ``crossover`` have values; ``root`` is its value.
+    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of the first whole length.
     """
 
     streams: tuple[str, ...]
     letter: str
-    work: str
-    kind: str
-    formula: str
+    crossover: Crossover
+    known: bool
     root: float | None
-    value: int | None
-    assumed: tuple[str, ...]
+    assumed: tuple[Assumption, ...]
     refused: str = ""
 
 
@@ -58,22 +53,7 @@ class OneMore:
     parameters: int
     forward: int
     backward: int
-    formulas: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PerToken:
-    """FLOPs per token of both passes at one length, and the share of attention."""
-
-    length: int
-    tokens: int
-    flops: int
-    attention: Fraction
-
-    @property
-    def each(self) -> Fraction:
-        """FLOPs per token."""
-        return Fraction(self.flops, self.tokens)
+    formulas: tuple[tuple[str, Formula], ...] = ()
 
 
 class Growth:
@@ -98,13 +78,9 @@ class Growth:
         for items in told.items:
             for grown in items.growth:
                 for found in grown.crossovers:
-                    formula, root = self.root(found, known)
-                    assumed = tuple(map(condition, grown.assumed))
                     letter = grown.unknown.letter.partition("@")[0]
-                    value, refused = found.value, self.refusal(letter, found.value)
-                    yield Overtaking(
-                        grown.unknown.streams, letter, found.work, found.kind, formula, root, value, assumed, refused
-                    )
+                    refused = self.refusal(letter, found.value)
+                    yield Overtaking(grown.unknown.streams, letter, found, *root(found, known), grown.assumed, refused)
 
     def refusal(self, letter: str, value: int | None) -> str:
         """Why the class takes no item of a length that its conditions limit; empty if it takes one."""
@@ -116,25 +92,6 @@ class Growth:
         except BatchError as error:
             return str(error)
         return ""
-
-    @staticmethod
-    def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[str, float | None]:
-        """The length at which both cost the same, as a formula and as a number."""
-        text = PythonPrinter().text
-        try:
-            if found.kind == "quotient":
-                quotient = Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes))
-                return f"({text(found.above)}) / ({text(found.below)})", float(quotient)
-            if found.kind == "root":
-                a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
-                words = (
-                    f"the positive root of ({text(found.square)})*z**2 + ({text(found.linear)})*z + ({text(found.constant)})"
-                )
-                inside = b * b - 4 * a * c
-                return words, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
-        except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
-            return "", None
-        return "", None
 
     # one more
 
@@ -174,13 +131,13 @@ class Growth:
                 formulas = self.formulas(letter, here, passes[0])
                 yield OneMore(fields[letter].keys[0], fields[letter].kind, now, 1, *more, formulas)
 
-    def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, str], ...]:
+    def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, Formula], ...]:
         """The difference of the forward closed form, per moment; empty if conditions on the size turn at this value."""
         program, case = self.program, self.decided.case
         names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
         if names or letter in set().union(*(moment.sizes for moment in program.moments)):
             return ()
-        writer = ShortPolys([name for _, formula in case.forward for name in symbols(formula)], frozenset())
+        writer = Writer([name for _, formula in case.forward for name in symbols(formula)])
         known, sums = default_sizes(program) or {}, here.sums()
         found, total = [], Fraction(0)
         for position, formula in case.forward:
@@ -189,7 +146,7 @@ class Growth:
             value = Fraction(evaluate(change, known))
             total += value * (1 if program.moments[position].constant else sums[name])
             if value:
-                found.append((name, PythonPrinter().text(change)))
+                found.append((name, change))
         return tuple(found) if total == forward else ()
 
     # over a length
@@ -197,19 +154,8 @@ class Growth:
     def over(self, stream: str = "") -> tuple[Sweep, list[PerToken]]:
         """FLOPs per token of both passes, over the length of the items of a stream."""
         grown, subject, model = sweep(self.batch, stream), self.subject, self.subject.estimator
-        parts = of_parts(subject.program, subject.config, subject.derived.case)
-        rows = []
-        for side in grown.sides:
-            batch = grown.at(side)
-            try:
-                m = model.moments(**batch)
-                tokens = subject.tokens(model, batch)
-            except SymflopsError:
-                continue
-            total, part = model.total(m), parts.get(ATTENTION)
-            attention = part.total(part.moments(**batch)) if part else 0
-            rows.append(PerToken(side, tokens, total, Fraction(attention, total) if total else Fraction(0)))
-        return grown, rows
+        step = Step(subject.program, model.sizes, self.batch, subject.derived.case, model.stored)
+        return grown, list(grown_steps(step, grown))
 
 
 def one_more(letter: str) -> Any:
@@ -222,9 +168,13 @@ def one_more(letter: str) -> Any:
     return rule
 
 
-def condition(assumed: Assumption) -> str:
-    """What is assumed of a length, in words."""
-    text = PythonPrinter().text
-    if assumed.relation == "multiple":
-        return f"{text(assumed.left)} is a multiple of {text(assumed.right)}"
-    return f"{text(assumed.left)} {SIGNS[assumed.relation]} {text(assumed.right)}"
+def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[bool, float | None]:
+    """Whether the letters of a crossover have values, and the length at which both cost the same, if there is one."""
+    try:
+        if found.kind == "quotient":
+            return True, float(Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes)))
+        a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
+        inside = b * b - 4 * a * c
+        return True, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
+        return False, None

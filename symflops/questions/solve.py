@@ -1,4 +1,4 @@
-"""Solves for one size, one length, or the tokens, at a budget of FLOPs: whole numbers, by exact evaluation."""
+"""Solves for a size, a length or the tokens at a budget of FLOPs, by exact evaluation; and prices a training on tokens."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ MOST_STEP = 512
 """A size that fits the model only every so many values is not looked for any further."""
 CHECKED = 16
 """Points at which the cost is looked at beside those of the search, to see whether it grows throughout."""
+HOUR = 3600
 LARGEST = {"count": 100_000, "number": 10**15 - 1, "length": 10**9}
 
 Cost = Callable[[int], int]
@@ -177,3 +178,33 @@ def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) 
     if at(low) == at(first):
         raise SymflopsError(f"the cost does not depend on '{name}'")
     raise SymflopsError(f"with {name} = {low:,} it costs {at(low):.4g} FLOPs, still less than the budget")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a training on some tokens takes: whole steps, exact FLOPs, and hours of one device."""
+
+    tokens: int
+    steps: int
+    flops: int
+    flops_per_step: int
+    tokens_per_step: int
+    device_hours: float
+
+
+def budget(subject: Subject, tokens: int, batch: Batch, rate: float, mfu: float) -> Budget:
+    """The cost of training on ``tokens`` in steps like ``batch``, on devices of ``rate`` FLOP/s at ``mfu``.
+
+    Raises:
+        SymflopsError: the batch has no tokens, or a figure is out of range.
+    """
+    if not 0 < mfu <= 1:
+        raise SymflopsError(f"an MFU is a share of the peak, above 0 and at most 1, not {mfu:g}")
+    if not tokens:
+        raise SymflopsError("a training has at least one token")
+    model = subject.estimator
+    each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
+    if model.unit == "macs":
+        raise SymflopsError(f"convention '{subject.convention}' counts MACs, and peak rates are in FLOP/s: take another one")
+    steps = -(-tokens // each)
+    return Budget(tokens, steps, steps * cost, cost, each, steps * cost / (rate * mfu) / HOUR)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from symflops.api import load
 from symflops.catalog.explanation import default_batch
-from symflops.catalog.forms import closed_forms
-from symflops.catalog.lookup import by_config
+from symflops.catalog.lookup import by_config, by_name, config_of, is_file, program
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.closed_forms import Derived
+from symflops.model.serialise import program_of
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.per_token import tokens_of
@@ -144,3 +145,18 @@ class Subject:
         if not found:
             raise SymflopsError("this batch has no tokens to count: give --batch with lengths")
         return found
+
+
+def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
+    """The closed forms of a config, from the program that an estimate interprets, or from a spec given by its path.
+
+    Raises:
+        SymflopsError: as :func:`symflops.catalog.lookup.estimator`.
+    """
+    config = config_of(config)
+    catalog = None if is_file(spec) else by_name(spec)
+    if catalog is None or is_file(regime, convention):
+        return load(catalog.file(spec) if catalog else spec).derive(regime, convention, config)
+    found, regime, convention = program(catalog, spec, config, regime, convention, lambda text: None)
+    made = program_of(found)
+    return Derived(made, made.case(regime, convention))

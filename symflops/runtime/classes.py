@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 NAMING = ("architectures", "_class_name", "model_type")
 """The fields by which a config names its class or model type."""
-OTHER_LIBRARIES = ("diffusers.", "torch.")
-"""Libraries whose configs have no model type."""
 
 
 def class_in(config: Mapping[str, Any]) -> str:

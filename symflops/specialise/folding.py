@@ -7,8 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from symflops.algebra.sparse import ratio
-from symflops.model.factoring import ShortWriter
+from symflops.algebra.sparse import Poly, ratio
 from symflops.model.formula import (
     MINUS,
     ONE,
@@ -29,23 +28,12 @@ from symflops.model.formula import (
     symbols,
     walk,
 )
-from symflops.model.polynomials import Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.rewriting import Rewriting
 from symflops.model.terms import plus, times
 
 DECIDING = (Apply, Bracket, TallyOf)
 NO_VALUE = (ArithmeticError, LookupError, TypeError, ValueError)
-
-
-class ShortPolys(Writer, ShortWriter[Formula, Poly]):
-    """Writes polynomials over formulas in their shortest form."""
-
-    def __init__(self, letters: Collection[str], counts: frozenset[Formula]) -> None:
-        super().__init__(letters, counts)
-        self._short = {}
-
-    def is_choice(self, atom: Formula) -> bool:
-        return isinstance(atom, Bracket)
 
 
 class Folding:
@@ -59,7 +47,7 @@ class Folding:
         writer: Writes sums anew, if that is shorter.
     """
 
-    def __init__(self, values: Mapping[str, Any], numbers: Collection[str], whole: Collection[str], writer: ShortPolys) -> None:
+    def __init__(self, values: Mapping[str, Any], numbers: Collection[str], whole: Collection[str], writer: Writer) -> None:
         self.values, self.whole, self.writer = values, frozenset(whole), writer
         self.numbers = {name: value for name, value in values.items() if name in numbers or not is_size(value)}
         self.rewritten = Rewriting(self.folded)

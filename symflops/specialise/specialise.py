@@ -12,14 +12,14 @@ from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.formula import ONE, ZERO, Apply, Formula, Num, TallyOf, evaluate, symbols, walk
-from symflops.model.polynomials import expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Amount, Case, Field, Line, Program, RegimeLines
 from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment, Requirement
 from symflops.model.terms import Terms, plus, times
 from symflops.runtime.sizes import Unsaid
 from symflops.runtime.stored import plain
-from symflops.specialise.folding import NO_VALUE, Folding, ShortPolys, constant
+from symflops.specialise.folding import NO_VALUE, Folding, constant
 from symflops.specialise.idle import without_idle
 
 WHOLE = ("count", "number")
@@ -67,14 +67,14 @@ def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, 
     return {name for name in found if fields[name].kind == "count"}
 
 
-def _writer(program: Program) -> ShortPolys:
+def _writer(program: Program) -> Writer:
     """A writer that orders the letters of ``program``: counts of iterations, derived sizes, sizes, lengths."""
     lines = [line for regime in program.regimes for line in regime.lines]
     counted = {id(line.forward): line.forward for line in lines}.values()
     letters = [name for formula in counted for name in symbols(formula)]
     letters += [one.letter for one in program.definitions] + [field.letter for field in program.fields]
     letters += [name for stream in program.streams for name in stream.variables]
-    return ShortPolys(letters, frozenset(atom for count in counted for term in expanded(count).terms for atom, _ in term))
+    return Writer(letters, frozenset(atom for count in counted for term in expanded(count).terms for atom, _ in term))
 
 
 class _Specialised:

@@ -14,7 +14,8 @@ from sympy import Add, Expr
 
 from symflops.algebra.functions import Whole
 from symflops.algebra.masks import bound_of
-from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.sparse import Monomial
 from symflops.api import Model
 from symflops.derive.seen import sides
 from symflops.frontend.variants import value_in

@@ -1,4 +1,4 @@
-"""A stage answers with the size that it needs, and a segment with the cut that it needs."""
+"""A stage says which size it needs, and a segment answers with the cut that it needs."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ from sympy import Integer
 
 from symflops.algebra.functions import AtLeast, Contains, size_symbol
 from symflops.algebra.truth import YES, Truth
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.build import build
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError
 from symflops.build.journal import Journaled
@@ -17,7 +18,6 @@ from symflops.diagnostics.findings import Source
 from symflops.frontend.read import read
 from symflops.frontend.regimes import read_regime
 from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize
 from symflops.model.path import Path as ModulePath
 
 CASES = Path(__file__).resolve().parents[1] / "diagnostics"
@@ -41,19 +41,18 @@ def decided(condition, passed=()):
         return error.needs
 
 
-def test_build_answers_with_the_size_that_decides_the_structure():
-    found = build(spec_of("structural-size"))
-    assert isinstance(found, NeedsSize)
-    assert found.diagnostic.code == "structural-size"
-    assert isinstance(build(spec_of("structural-size"), {found.size: (1, 2)}), Graph)
+def test_build_says_which_size_decides_the_structure():
+    with pytest.raises(UnknownSizeError) as found:
+        build(spec_of("structural-size"))
+    assert found.value.diagnostic.code == "structural-size"
+    assert isinstance(build(spec_of("structural-size"), {found.value.size: (1, 2)}), Graph)
 
 
-def test_derive_answers_with_the_count_of_a_repeat_without_a_closed_form():
+def test_derive_says_which_count_a_repeat_without_a_closed_form_needs():
     graph = build(spec_of("alternating-repeat"))
-    assert isinstance(graph, Graph)
-    found = derive(graph, read_regime(page("regimes", "full")))
-    assert isinstance(found, NeedsSize)
-    assert (found.size, found.diagnostic.code) == ("L", "alternating-repeat")
+    with pytest.raises(UnknownSizeError) as found:
+        derive(graph, read_regime(page("regimes", "full")))
+    assert (found.value.size, found.value.diagnostic.code) == ("L", "alternating-repeat")
 
 
 @pytest.mark.parametrize(("point", "answer"), [(Integer(0), True), (L, False), (Integer(3), Cut(INDEX, Integer(3)))])
@@ -68,4 +67,5 @@ def test_a_bound_is_decided_once_the_segment_is_cut_there():
 
 def test_a_condition_that_is_no_run_divides_the_iterations():
     bracket = Contains(INDEX, size_symbol("layers"))
-    assert decided(Truth.of(bracket)) == Select(INDEX, bracket)
+    found = decided(Truth.of(bracket))
+    assert isinstance(found, Select) and (found.index, found.condition) == (INDEX, Truth.of(Contains(Repeat.canonical, size_symbol("layers"))))

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symflops.compiler import Compiled, Goal, Request, compile_spec
+from symflops.compiler import Compiled, Goal, NeedsSizeError, Request, compile_spec
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.model.convention import Convention
-from symflops.model.needs_size import NeedsSize
 from symflops.model.nodes import Loop, Pop, Push
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -122,8 +121,9 @@ def test_a_batch_does_not_decide_what_is_left(down, up):
 def test_values_that_differ_are_written_out():
     made = stacked({"width": 8, "layers": 3, "others": 3}, Regime("late", train=("down.2.*",)))
     assert dict(made.graph.fixed).keys() == {"L", "M"}
-    needed = compile_spec(Source("stacked.yaml", STACKED.format(what="x", when="", pop="", take="last")), Request(steps=(((Regime("late", train=("down.2.*",)), 1),),)))
-    assert isinstance(needed, NeedsSize) and needed.size == "L"
+    with pytest.raises(NeedsSizeError) as needed:
+        compile_spec(Source("stacked.yaml", STACKED.format(what="x", when="", pop="", take="last")), Request(steps=(((Regime("late", train=("down.2.*",)), 1),),)))
+    assert needed.value.size == "L"
 
 
 @pytest.mark.parametrize("take", ["first", "last"])

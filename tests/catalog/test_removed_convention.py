@@ -13,7 +13,7 @@ from symflops.catalog import library, lookup
 from symflops.catalog.library import PACKAGE, find_spec
 from symflops.cli.main import main
 from symflops.commands.chosen import ALL, stored
-from symflops.commands.generate import compile_spec
+from symflops.commands.generate import output_of
 from symflops.system import digests
 
 BATCH = {"text": [5, 9]}
@@ -42,7 +42,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def program() -> dict[str, object]:
     """A program as a library stores it."""
-    files = compile_spec(find_spec("llama")).files
+    files = output_of(find_spec("llama")).files
     return json.loads(files["language/llama.json"])
 
 

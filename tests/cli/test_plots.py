@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from symflops.analysis.parts import ATTENTION
+from symflops.analysis.step import Step, sweep
 from symflops.cli.main import main
-from symflops.emit.page.parts import ATTENTION, of_parts
-from symflops.emit.page.plots import breakdown, ratios, sweep
+from symflops.emit.page.plots import breakdown, ratios
+from tests.parts import of_parts
 from tests.shipped import load
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -23,6 +25,14 @@ def test_the_parts_of_a_picture_add_up() -> None:
     assert list(parts)[-1] == ATTENTION and list(parts)[0] == "linears"
     batch = {"latent": [4096, 77], "prompt": [256, 3]}
     assert sum(one.total(one.moments(**batch)) for one in parts.values()) == whole.total(whole.moments(**batch))
+
+
+def test_the_parts_of_a_step_are_those_of_estimators() -> None:
+    for name, convention, batch in (("qwen_image", "symflops", {"latent": [4096, 77], "prompt": [256, 3]}), ("deepseek_v3", "megatron", {"text": [512, 3]})):
+        derived = load(name).derive("full", convention, {})
+        model = derived.estimator({})
+        step = Step(derived.program, model.sizes, batch, derived.case, model.stored)
+        assert step.parts() == {part: one.total(one.moments(**batch)) for part, one in of_parts(derived.program, {}, derived.case).items()}
 
 
 def test_a_sweep_grows_one_stream() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from symflops.analysis.typical_values import typical_batch
 from symflops.api import load
 from symflops.cli.main import main
 from symflops.commands.check import findings
 from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.emit.page.typical_values import typical_batch
 from symflops.runtime.batch import BatchError
 from tests.standalone import published
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 from symflops.build.build import build
 from symflops.derive.derive import derive
 from symflops.diagnostics.findings import Source
+from symflops.emit.emit import PAGES, page_of
+from symflops.emit.page.sections import document
 from symflops.frontend.read import read
 from symflops.lower.lower import lower
 from symflops.model.convention import Convention
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
 from symflops.model.regime import Regime
+from symflops.model.verification import Verification
 
 ROOT = Path(__file__).parents[2]
 SPECS = ("specs/diffusion/qwen_image.yaml", "specs/language/llama.yaml")
@@ -51,3 +55,11 @@ def sizes_of(program: Program, data: st.DataObject) -> dict[str, Any]:
     for definition in program.definitions:
         values[definition.letter] = evaluate(definition.formula, values)
     return values
+
+
+def page_text(program: Program, version: str, verified: Sequence[Verification] = (), ending: str = "md") -> str:
+    """The page of all regimes of a program."""
+    return PAGES[ending](document(page_of(program, verified, [regime.name for regime in program.regimes])), version)
+
+
+latex_page = partial(page_text, ending="tex")

@@ -8,7 +8,7 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from symflops.emit.page.number_ranges import folded
+from symflops.analysis.number_ranges import folded
 
 
 def spelled(pattern: str) -> set[str]:

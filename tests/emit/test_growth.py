@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from symflops.analysis.growth import analysis
+from symflops.analysis.item_analysis import BOTH, FORWARD, Analysis, Growth
+from symflops.analysis.length_polynomials import LONG, SHORT, holds
+from symflops.analysis.parts import ATTENTION, part_of
+from symflops.analysis.typical_values import default_sizes, typical_batch, typical_lengths
 from symflops.catalog.library import roots, specs_in
-from symflops.emit.page.analysis import BOTH, FORWARD, Analysis, Growth
-from symflops.emit.page.growth import analysis
-from symflops.emit.page.length_polynomials import LONG, SHORT, holds
-from symflops.emit.page.parts import ATTENTION, part_of
-from symflops.emit.page.typical_values import default_sizes, typical_batch, typical_lengths
 from symflops.model.evaluate import ConfigError
 from symflops.model.formula import Apply, Num, Power, Sym, evaluate, symbols, walk
 from symflops.model.program import Line, Program

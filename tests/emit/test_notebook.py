@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from symflops.emit.page.typical_values import default_sizes
+from symflops.analysis.typical_values import default_sizes
 from symflops.model.formula import evaluate
 from tests.emit.math_reader import read
 from tests.emit.test_latex import printed_values

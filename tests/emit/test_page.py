@@ -8,24 +8,23 @@ from fractions import Fraction
 
 import pytest
 
+from symflops.analysis.length_letters import LevelLengths
+from symflops.analysis.step import Step, sweep
+from symflops.analysis.typical_values import default_sizes, typical_batch
+from symflops.analysis.worked_figures import worked
 from symflops.emit.emit import page_of
-from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.page import page, regime_notes
-from symflops.emit.page.parts import of_parts
-from symflops.emit.page.plots import sweep
 from symflops.emit.page.sections_work import sum_row
-from symflops.emit.page.step import Step
-from symflops.emit.page.typical_values import default_sizes, typical_batch
-from symflops.emit.page.worked_figures import worked
 from symflops.model.formula import ZERO, Formula, Sum, TallyOf, evaluate, parts, symbols, walk
 from symflops.records.published import published
 from symflops.records.verified import verifications
 from symflops.runtime.interpreted import InterpretedEstimator
 from tests import shipped
 from tests.emit.math_reader import read
+from tests.emit.programs import page_text
+from tests.parts import of_parts
 from tests.sampling import sampled
 from tests.shipped import load
 
@@ -101,7 +100,7 @@ def test_the_last_step_is_the_measured_figure(name: str) -> None:
 
 @pytest.mark.parametrize("name", sampled(["llama", "qwen3_next", "unet_2d_condition", "wan"], 2, 1))
 def test_steps_refer_to_each_other_and_nothing_inside_leaks(name: str) -> None:
-    text = markdown.render(load(name).typical(["full", "forward"], ["symflops", "torch"]), "0", verifications(shipped.FILES[name]))
+    text = page_text(load(name).typical(["full", "forward"], ["symflops", "torch"]), "0", verifications(shipped.FILES[name]))
     assert not re.search(r"Excess\(|Given\(|FloorDiv\(|AtLeast\(|_modulo|@\d", text)
     sums = re.findall(r"^\| S(\d+) \| `[^`]+` \| ([\d\u2013, ]+) \|", text, re.MULTILINE)
     rows = {int(row) for row in re.findall(r"^\| (\d+) \| `", text, re.MULTILINE)}
@@ -185,7 +184,7 @@ def test_work_per_token_is_that_of_the_estimator(name: str) -> None:
     totals = {grown.tokens(side): grown.at(side) for side in grown.sides}
     parts = of_parts(program, {}, program.case("full", "symflops"))
     for row in over.rows:
-        batch = totals[row.tokens]
+        batch = totals[row.item]
         total = estimator.total(estimator.moments(**batch))
         attention = parts["attention"]
         assert row.each * Step(program, default_sizes(program), batch).tokens == total
@@ -206,7 +205,7 @@ def test_lengths_of_levels_have_letters() -> None:
 
 @pytest.mark.parametrize("name", sampled(["deepseek_v3", "qwen3_next", "flux"], 3, 1))
 def test_sums_in_units_and_shapes_are_factored_and_shapes_have_brackets(name: str) -> None:
-    text = markdown.render(load(name).typical(["full"], ["symflops"]), "0")
+    text = page_text(load(name).typical(["full"], ["symflops"]), "0")
     shapes = re.findall(r"^\| `[^`]+` \| ([^|]*\$[^|]*) \|", text.partition("# Parameters")[2], re.MULTILINE)
     sums = [part for shape in shapes for part in re.findall(r"\$([^$]+)\$", shape) if re.search(r"[+-]", re.sub(r"\\left\(.*?\\right\)|\(.*?\)", "", part))]
     assert shapes and not sums, sums
@@ -231,7 +230,7 @@ def test_a_sum_that_is_twice_forward_says_so(name: str) -> None:
 
 
 def test_what_every_regime_leaves_out_is_told_once() -> None:
-    text = markdown.render(load("deepseek_v3").typical(["full", "forward"], ["symflops"]), "0")
+    text = page_text(load("deepseek_v3").typical(["full", "forward"], ["symflops"]), "0")
     assert len(re.findall(r"leaves? out", text)) == 1 and "Every regime leaves out" in text
 
 

@@ -23,8 +23,7 @@ from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
-from symflops.emit.page.fragments import fragments
-from symflops.emit.page.sections_pieces import letters_of
+from symflops.emit.page.fragments import fragments, letters_of
 from symflops.meter.accumulate import Accumulator
 from symflops.model.formula import evaluate
 from symflops.runtime.batch import items_of

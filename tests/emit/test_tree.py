@@ -44,7 +44,7 @@ from symflops.emit.page.tree import (
     Section,
     Table,
 )  # fmt: skip
-from symflops.emit.page.writing import by_group, names, once
+from symflops.emit.page.writing import by_group, names
 from symflops.model.formula import Sym, number
 from symflops.records.verified import verifications
 from tests.sampling import sampled
@@ -168,4 +168,3 @@ def test_lists_of_rows() -> None:
     assert names(["a", "b", "c"]) == (Code("a"), ", ", Code("b"), " and ", Code("c"))
     rows = list(by_group([("g", (("1",),)), ("g", (("2",),)), ("", (("3",),))]))
     assert rows == [Group((Emphasis(("in",)), " ", Code("g"))), (("1",),), (("2",),), Group(), (("3",),)]
-    assert list(once([(("a",), ("1",)), (("a",), ("2",)), (("b",), ("3",))])) == [(("a",), ("1",)), ((), ("2",)), (("b",), ("3",))]

@@ -14,7 +14,7 @@ from symflops.cli.main import main
 from symflops.cli.render import typeset
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.emit import page_of
-from symflops.emit.latex.document import LatexPage, render, render_page
+from symflops.emit.latex.document import LatexPage, render_page
 from symflops.emit.latex.fragments import render_fragments
 from symflops.emit.math.definitions import defined
 from symflops.emit.math.printer import letters
@@ -28,7 +28,7 @@ from symflops.model.sums import Moment
 from symflops.model.verification import Verification, VerifiedCase
 from symflops.records.verified import verifications
 from tests import shipped
-from tests.emit.programs import SPECS, program
+from tests.emit.programs import SPECS, latex_page, program
 from tests.sampling import sampled
 from tests.shipped import load
 
@@ -75,7 +75,7 @@ def crowded() -> Program:
 def test_page_compiles(path: str, tmp_path: Path) -> None:
     model = crowded() if path == "crowded" else program(path) if path in SPECS else load(path).typical()
     source = tmp_path / f"{model.name}.tex"
-    source.write_text(render(model, "0.1.0", [Verification(model.references[0], "1.0", "2.13.0+cpu", CASES)]))
+    source.write_text(latex_page(model, "0.1.0", [Verification(model.references[0], "1.0", "2.13.0+cpu", CASES)]))
     assert not re.search(r"moment@|\$\$", source.read_text())
     compiled(source)
 

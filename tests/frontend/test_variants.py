@@ -53,7 +53,7 @@ def findings(variants: str, layers: str = "K", name: str = "") -> list:
     try:
         found = model(variants, layers)
         if name:
-            found.published(name, ["full"], ["torch"])
+            found.structure(name, ["full"], ["torch"])
     except SpecError as error:
         return list(error.diagnostics)
     return []
@@ -67,7 +67,7 @@ def test_a_variant_is_part_of_a_config():
 
 
 def test_settings_of_a_variant_are_fixed_and_numbers_where_the_structure_asks():
-    program = model("big: {inner.widths: [4, 4, 6], kind: biased, layers: 2}").published("big")
+    program = model("big: {inner.widths: [4, 4, 6], kind: biased, layers: 2}").structure("big").program
     assert dict(program.fixed) == {"W": (4, 4, 6), "kind": "biased", "N": 2} and program.variant == "big"
     assert [tensor.name for tensor in program.tensors if "bias" in tensor.name]
     assert {name for line in program.regimes[0].lines for name in symbols(line.forward)} <= {"extra"}

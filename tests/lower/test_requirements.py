@@ -107,7 +107,7 @@ def test_a_size_that_others_decide_is_at_least_what_the_census_says() -> None:
     """Who leaves out the width of a head gets one from the width and the heads: heads of width 1 rotate otherwise."""
     text = ATTENTION.replace("n: {key", "d: {key: head_dim, default: D//H}, n: {key")
     census = {"Small": {"guarded": {"head_dim": {"values": [None], "least": 2}, "heads": {"values": [], "least": 2}}}}
-    program = model(text).required(Goal.PROGRAM, ["full"], ["symflops"], census=census).program
+    program = model(text).compiled(Goal.PROGRAM, ["full"], ["symflops"], census=census).program
     assert program is not None
     for config, told in (({}, ""), ({"width": 6}, "'head_dim' would be below 2"), ({"head_dim": 2, "width": 6}, "")):
         try:

@@ -13,7 +13,7 @@ from symflops.frontend.read import read
 from symflops.model.formula import Formula
 from symflops.model.formula import evaluate as value_of
 from symflops.model.index_sets import PADDED
-from symflops.model.patterns import matches
+from symflops.model.patterns import any_matches
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -37,7 +37,7 @@ def program_of(case: Case, freeze: Sequence[str] = (), *, symbolic: bool = False
     model = Model(file, read(Source("case.yaml", to_yaml(case.document)), lambda name: None))
     config = None if symbolic else case.config
     paths = {parameter.path for operator in model.graph(config).operators() for parameter in operator.parameters}
-    train, frozen = (tuple(p for p in patterns if p == "*" or any(matches(p, path, {}) for path in paths)) for patterns in (case.train, freeze))
+    train, frozen = (tuple(p for p in patterns if p == "*" or any(any_matches([p], path, {}) for path in paths)) for patterns in (case.train, freeze))
     return model.program([Regime(REGIME, train=tuple(p for p in train if p not in frozen), freeze=frozen)], CONVENTIONS, config)
 
 

@@ -94,7 +94,7 @@ def used(model: Model, config: dict[str, Any], batch: dict[str, Any], targets: t
     An entry that a list of the config lacks is a refusal, too.
     """
     try:
-        model.required(Goal.TEXTS, ["full"], ["symflops"], config, targets=targets)
+        model.compiled(Goal.TEXTS, ["full"], ["symflops"], config, targets=targets)
         estimator = model.estimator(config)
         moments = estimator.moments(**batch)
         return estimator.parameters, estimator.forward(moments), estimator.backward(moments)

@@ -26,7 +26,7 @@ NEEDS, LIVES, ITERATIONS = "symflops.derive.needs", "symflops.derive.lives", "sy
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
 AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
 COPIES, PARAMETERS = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Parameters.measure"
-TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Sparse", "symflops.algebra.polynomial"
+TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Poly", "symflops.algebra.polynomial"
 
 
 def edit(name: str, old: str, new: str) -> Fault:

@@ -9,7 +9,7 @@ import pytest
 
 from symflops.api import Model, load
 from symflops.catalog.library import shipped, specs_in
-from symflops.commands.generate import compile_spec
+from symflops.commands.generate import output_of
 from symflops.witness.bench import Choice
 from tests.papers.bench import PaperBench
 from tests.papers.test_papers import NAMES as WITNESSES
@@ -38,7 +38,7 @@ def test_a_spec_is_at_most_seventy_lines(name: str) -> None:
 
 @pytest.mark.parametrize("name", sampled(NAMES, 9))
 def test_no_config_leads_to_it(name: str) -> None:
-    entry = compile_spec(FILES[name]).entry
+    entry = output_of(FILES[name]).entry
     assert entry["references"] == entry["model_types"] == entry["pipelines"] == []
 
 

@@ -22,7 +22,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # from the bottom up: a module imports from its own layer or from one before it. A folder is a layer, unless a file of it is named.
 LAYERS = (
     ("diagnostics", "system"), ("syntax",), ("algebra",), ("model",), ("runtime", "devices"), ("ops",), ("catalog.library",), ("frontend",), ("build",),
-    ("derive",), ("count",), ("lower",), ("specialise",), ("emit",), ("compiler",), ("records",), ("api",), ("catalog",), ("lookup",), ("live",), ("meter",), ("adapters",), ("questions",), ("witness",),
+    ("derive",), ("count",), ("lower",), ("specialise",), ("analysis",), ("emit",), ("compiler",), ("records",), ("api",), ("catalog",), ("lookup",), ("live",), ("meter",), ("adapters",), ("questions",), ("witness",),
     ("commands",), ("draft",), ("cli",),
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

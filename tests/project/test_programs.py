@@ -39,7 +39,7 @@ def test_damage_is_refused(damage):
         program_of(json.loads(LLAMA) | damage)
 
 
-@pytest.mark.parametrize("damage", [{"format": 1}, {"streams": [{}]}, {"regimes": 3}, {"regimes": [3]}, {"work": {"columns": [], "rows": [[0]]}}, {"regimes": [{"lines": {"runs": [0, 10**9]}}]}])
+@pytest.mark.parametrize("damage", [{"format": 1}, {"all_tensors": [["5000~x", 0]]}, {"all_tensors": [["-1~x", 0]]}, {"words": []}, {"streams": [{}]}, {"regimes": 3}, {"regimes": [3]}, {"work": {"columns": [], "rows": [[0]]}}, {"regimes": [{"lines": {"runs": [0, 10**9]}}]}])
 def test_the_interpreter_refuses_damage(damage):
     with pytest.raises(FormatError):
         stored_of(json.loads(LLAMA) | damage)

@@ -16,7 +16,7 @@ import pytest
 
 from symflops import __version__
 from symflops.catalog.library import find_spec
-from symflops.commands.generate import compile_spec
+from symflops.commands.generate import output_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = '{"latent": [4096], "prompt": [256]}'
@@ -144,7 +144,7 @@ def test_explain_list_and_graph(install: Install) -> None:
 
 @pytest.mark.thorough
 def test_generate_and_render(install: Install) -> None:
-    expected = compile_spec(find_spec("llama")).files
+    expected = output_of(find_spec("llama")).files
     install.symflops("generate", "llama", "--out", "out")
     for name, text in expected.items():
         assert (install.cwd / "out" / name).read_bytes() == text.encode(), name

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from symflops.cli.diff import texts
 from symflops.cli.main import main
 from symflops.questions.difference import Difference, Figures, Pair
 from symflops.questions.subject import Subject
@@ -52,15 +53,15 @@ def test_formulas_evaluate_to_the_difference(first: str, second: str, other: dic
     found, told = pair(first, second, None, other)
     change = told.second.less(told.first)
     for subject in (found.first, found.second):  # sizes that differ are numbers, so both give the same
-        assert value(told.forward, subject, found.batch) == change.forward
-        assert value(told.backward, subject, found.batch) == change.backward
+        assert value(texts(told.terms["forward"]), subject, found.batch) == change.forward
+        assert value(texts(told.terms["backward"]), subject, found.batch) == change.backward
     names = [cause.words for cause in told.causes if cause.kind == "size"]
     assert any("intermediate_size: " in name for name in names)
 
 
 def test_two_models_that_are_the_same() -> None:
     _, told = pair("llama", "llama")
-    assert (told.forward, told.backward, told.causes) == ((), (), ())
+    assert (told.terms, told.causes) == ({"forward": (), "backward": ()}, ())
 
 
 def test_a_module_of_one_alone() -> None:

@@ -7,11 +7,13 @@ from fractions import Fraction
 
 import pytest
 
+from symflops.analysis.parts import ATTENTION
+from symflops.cli.growth import terms_of
 from symflops.cli.main import main
-from symflops.emit.page.parts import ATTENTION, of_parts
 from symflops.questions.growth import Growth, OneMore
 from symflops.questions.subject import Subject
 from tests import shipped
+from tests.parts import of_parts
 from tests.sampling import sampled
 
 
@@ -25,19 +27,19 @@ def test_attention_overtakes_where_it_is_told(name: str) -> None:
     found = growth(name)
     parts = of_parts(found.subject.program, {}, found.subject.derived.case)
     for one in found.overtakings():
-        if one.value is None:
+        if one.crossover.value is None:
             continue
         shares = []
-        most = found.subject.estimator.taken.get("x", one.value)
-        assert one.refused == ("" if one.value <= most else f"item 0 of 'text' has length {one.value}, and the class takes at most {most} tokens")
+        most = found.subject.estimator.taken.get("x", one.crossover.value)
+        assert one.refused == ("" if one.crossover.value <= most else f"item 0 of 'text' has length {one.crossover.value}, and the class takes at most {most} tokens")
         if one.refused:  # a class with a longer table of positions costs the same
-            wide = Subject(name, {found.program.keys["P"][0]: one.value}, "full", "symflops")
+            wide = Subject(name, {found.program.keys["P"][0]: one.crossover.value}, "full", "symflops")
             parts = of_parts(wide.program, wide.config, wide.derived.case)
-        for length in (one.value - 1, one.value):
-            work = {part: model.total(model.moments(text=[length])) if one.work == "both" else model.forward(model.moments(text=[length])) for part, model in parts.items()}
+        for length in (one.crossover.value - 1, one.crossover.value):
+            work = {part: model.total(model.moments(text=[length])) if one.crossover.work == "both" else model.forward(model.moments(text=[length])) for part, model in parts.items()}
             shares.append(2 * work[ATTENTION] >= sum(work.values()))
         assert shares == [False, True]
-        assert one.root is None or one.value - 1 < one.root <= one.value + 1e-6
+        assert one.root is None or one.crossover.value - 1 < one.root <= one.crossover.value + 1e-6
 
 
 @pytest.mark.parametrize("name", ["llama", "deepseek_v3", "gemma3", "qwen_image"])
@@ -60,9 +62,9 @@ def test_one_more_is_the_difference_of_two_estimates(name: str) -> None:
 
 def test_the_formula_of_one_more_layer() -> None:
     rows: dict[str, OneMore] = {one.name: one for one in growth("llama").sizes()}
-    assert rows["num_hidden_layers"].formulas == (("x", "2*(D*(2*d*(H + G) + 3*F) + d*H)"), ("xx", "2*d*H"))
+    assert terms_of(rows["num_hidden_layers"]) == {"x": "2*(D*(2*d*(H + G) + 3*F) + d*H)", "xx": "2*d*H"}
     experts = {one.name: one for one in growth("deepseek_v3").sizes()}["num_experts_per_tok"]
-    assert experts.formulas == (("x", "6*D*M*(L - K)"),)
+    assert terms_of(experts) == {"x": "6*D*M*(L - K)"}
 
 
 def test_the_cost_per_token_over_a_length() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.typical_values import default_sizes
 from symflops.model.formula import Apply, Bracket, Num, TallyOf, evaluate, operators, symbols, walk
 from symflops.model.program import Program
 from symflops.model.terms import Terms

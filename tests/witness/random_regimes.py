@@ -151,7 +151,7 @@ def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
     """The program with fixed numbers of layers; it is not cached, since the next choice cuts the repeats elsewhere."""
     layers = (size for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
     sizes = {size.name.text: model.value_of(size, config) for size in layers}
-    return program_in(replace(model, memo=Memo()).required(Goal.PROGRAM, [regime], ["torch"], config, sizes=sizes))
+    return program_in(replace(model, memo=Memo()).compiled(Goal.PROGRAM, [regime], ["torch"], config, sizes=sizes))
 
 
 def _uniform_lists(real: Any) -> Iterator[tuple[str, int]]:

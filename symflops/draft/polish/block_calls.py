@@ -8,7 +8,7 @@ from typing import Any
 
 from symflops.draft.polish.block_patterns import Pattern, Step, Value, steps_of
 from symflops.draft.polish.entries import kept_by, needed_later
-from symflops.draft.polish.sums import substitute, sum_of
+from symflops.draft.polish.sums import multiple, substitute, sum_of
 
 FEWEST = 2  # entries that a call replaces
 AFTER = ("gate", "add_to")  # fields by which a call, like an operator, says what happens to its result
@@ -176,7 +176,7 @@ class Match:
             for name in self.pattern.parameters:
                 factor = sum_of(theirs, {**self.texts, name: "1"})
                 if name not in self.texts and factor.scale(7) == sum_of(theirs, {**self.texts, name: "7"}):
-                    times = sum_of(mine).over(factor)
+                    times = multiple(sum_of(mine), factor)
                     self.texts |= {name: str(times)} if times else {}
 
     def call(self, outputs: Sequence[Value]) -> dict[str, Any]:

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from functools import reduce
-from operator import mul
 
-from symflops.algebra.sparse import Sparse
-
-Product = frozenset[tuple[str, int]]
+from symflops.algebra.sparse import CONSTANT, Poly
 
 
-class Sum(Sparse[str]):
-    """A sum of products of atoms: names, and texts of anything but sums, products and whole powers."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def product(left: Product, right: Product) -> Product:
-        """Two products as one."""
-        powers = dict(left)
-        for atom, power in right:
-            powers[atom] = powers.get(atom, 0) + power
-        return frozenset(powers.items())
-
-    def over(self, other: Sum) -> int | None:
-        """How many times this is another sum; None if that is no whole number."""
-        (monomial, factor), *_ = other.terms.items() or [(frozenset(), 1)]
-        times, rest = divmod(self.terms.get(monomial, 0), factor)
-        return int(times) if not rest and times > 0 and other.scale(times) == self else None
+def multiple(one: Poly, other: Poly) -> int | None:
+    """How many times ``one`` is another sum; None if that is no whole number."""
+    (monomial, factor), *_ = other.terms.items() or [(CONSTANT, 1)]
+    times, rest = divmod(one.terms.get(monomial, 0), factor)
+    return int(times) if not rest and times > 0 and other.scale(times) == one else None
 
 
 class Substitution(ast.NodeTransformer):
@@ -57,21 +40,21 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
     return text if tree is None else ast.unparse(Substitution(values).visit(tree))
 
 
-def sum_of(text: str, values: Mapping[str, str] | None = None) -> Sum:
+def sum_of(text: str, values: Mapping[str, str] | None = None) -> Poly:
     """An expression as a sum, with others in place of names; a text that is no expression is an atom.
 
     >>> sum_of("vectors*width", {"vectors": "6", "width": "H*d"}) == sum_of("6*d*H")
     True
     """
     tree = parsed(text)
-    return Sum({frozenset({(text, 1)}): 1}) if tree is None else reduced(Substitution(values or {}).visit(tree))
+    return Poly.atom(text) if tree is None else reduced(Substitution(values or {}).visit(tree))
 
 
-def reduced(node: ast.expr) -> Sum:
+def reduced(node: ast.expr) -> Poly:
     """A tree as a sum."""
     match node:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
-            return Sum({frozenset(): number})
+            return Poly.constant(number)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return reduced(left) + reduced(right)
         case ast.BinOp(left=left, op=ast.Sub(), right=right):
@@ -79,8 +62,7 @@ def reduced(node: ast.expr) -> Sum:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return reduced(left) * reduced(right)
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if 0 < power < 9:
-            base = reduced(left)
-            return reduce(mul, [base] * power)
+            return reduced(left) ** power
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return reduced(operand).scale(-1)
-    return Sum({frozenset({(ast.unparse(node), 1)}): 1})
+    return Poly.atom(ast.unparse(node))

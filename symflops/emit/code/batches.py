@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from symflops.emit.grouping import grouped
 from symflops.model.formula import Formula, Sym, symbols
@@ -60,12 +59,5 @@ def columns_of(row: StreamRow) -> tuple[str, ...]:
 
 def lengths_in(formula: Formula, program: Program) -> list[str]:
     """The lengths of an item in a formula."""
-    variables = variables_of(program)
+    variables = {name for stream in program.streams for name in stream.variables}
     return [name for name in dict.fromkeys(symbols(formula)) if name in variables]
-
-
-def variables_of(program: Program) -> frozenset[str]:
-    """The variables of all streams, found once per program."""
-    if "variables" not in program.cache:
-        program.cache["variables"] = frozenset(name for stream in program.streams for name in stream.variables)
-    return cast(frozenset[str], program.cache["variables"])

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
+from symflops.analysis.typical_values import typical_batch
 from symflops.emit.page.sections_results import convention_doc
-from symflops.emit.page.typical_values import typical_batch
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.formula import symbols
 from symflops.model.program import Field, Program

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.parts import part_of
 from symflops.emit.code.batches import columns_of, lengths_in, stream_groups, stream_rows, summed
 from symflops.emit.code.infix import UNARY
 from symflops.emit.code.tables import Scope, Tables, work_context
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
 from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
 from symflops.emit.javascript.tables import JAVASCRIPT, READ
-from symflops.emit.parts import part_of
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program

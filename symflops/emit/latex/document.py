@@ -6,17 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import LIMITS
 from symflops.emit.page.alignments import math_text
-from symflops.emit.page.page import page
 from symflops.emit.page.printing import MINUS_SIGN, PagePrinter
-from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Bar, Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
-from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
-from symflops.model.program import Program
-from symflops.model.verification import Verification
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -29,11 +23,6 @@ SMALL = (r"\footnotesize", r"\footnotesize\setlength{\tabcolsep}{3pt}", r"\scrip
 LONG = 24  # rows of a table in a smaller face
 BREAK, LONG_MATH = r"\thin", 160  # where a line may break, and the letters of a formula that also breaks between arguments
 WORD = 8  # letters of a long word that stay together
-
-
-def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
-    """The document of ``program``."""
-    return render_page(document(page(abbreviated(program), verified, worked(program))), version)
 
 
 def render_page(shown: Document, version: str) -> str:

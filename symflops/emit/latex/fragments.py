@@ -11,8 +11,7 @@ from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import fold, width
 from symflops.emit.page.alignments import extent, head_text, math_text
-from symflops.emit.page.fragments import fragments
-from symflops.emit.page.sections_pieces import letters_of, pieces
+from symflops.emit.page.fragments import fragments, letters_of, pieces
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -44,7 +43,6 @@ RAGGED = r">{\raggedright\arraybackslash}p"
 LONG, PART = re.compile(r"\\text\{([A-Za-z0-9]{12,})\}"), re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 FLOATS = 4
 """Floats after which a page is cleared: LaTeX holds only so many."""
-WIDTHS = ("page", "column")
 COLUMN = 229.5
 """Points of one of two columns in ``article``."""
 BIBTEX = (

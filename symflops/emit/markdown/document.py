@@ -6,23 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.page.fragments import fragments
-from symflops.emit.page.page import page
+from symflops.emit.page.fragments import fragments, letters_of, pieces
 from symflops.emit.page.printing import PagePrinter
-from symflops.emit.page.sections import document
-from symflops.emit.page.sections_pieces import letters_of, pieces
 from symflops.emit.page.tree import Document, Group, Line, Section, Table
-from symflops.emit.page.worked_figures import worked
 from symflops.model.program import Program
-from symflops.model.verification import Verification
 
 SPACE = r"\thinspace"  # not a backslash and a comma, which Markdown turns into a comma
 ROW = r"\cr"  # not a doubled backslash, which Markdown turns into one
-
-
-def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
-    """The page of ``program``."""
-    return render_page(document(page(abbreviated(program), verified, worked(program))), version)
 
 
 def render_page(shown: Document, version: str) -> str:

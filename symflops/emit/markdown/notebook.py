@@ -39,7 +39,7 @@ class Shown:
             Code(case.regime),
             ", convention ",
             Code(case.convention),
-            f": parameters and {NAMES[dict(program.units).get(case.convention, 'flops')]} per batch",
+            f": parameters and {NAMES[program.row(case.convention).unit]} per batch",
         )
         sums: list[Words] = [
             (Code(moment.name), f" over the {moment.items}") for moment in program.moments if not moment.constant

@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeVar
 
-from symflops.algebra.sparse import Factor
+from symflops.algebra.sparse import Factor, Monomial, Poly
 from symflops.emit.math.lines import fold, width
 from symflops.emit.math.printer import LatexPrinter
 from symflops.model.arrangements import negated
 from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text, walk
 from symflops.model.formula_writer import factors_of, product_of
-from symflops.model.polynomials import Monomial, Poly, expanded
+from symflops.model.polynomials import expanded
 from symflops.model.rewriting import Rewriting
 from symflops.model.terms import plus
 

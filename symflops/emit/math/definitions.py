@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from symflops.algebra.reduction import reduced
-from symflops.algebra.sparse import Factor, ratio
+from symflops.algebra.sparse import Factor, Monomial, Poly, ratio
 from symflops.emit.math.cases import joined, multiplied_out
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import COUNT, PART, ROUNDS, Measured, atoms, measured, normalised, plainer, shared, weight
 from symflops.model.formula import MINUS, Apply, Bracket, Formula, Sym, brackets, operators, symbols
-from symflops.model.polynomials import Monomial, Poly
 from symflops.model.program import Definition, Program
 from symflops.model.rewriting import Rewriting
 from symflops.model.terms import plus, times

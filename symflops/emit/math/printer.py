@@ -180,7 +180,7 @@ def letters(program: Program) -> dict[str, str]:
     for statistic in program.statistics:
         found[statistic.name] = statistic_symbol(statistic, found)
     printer = LatexPrinter(found)
-    first = dict(program.lengths)[program.conventions[0]] if program.conventions else ""
+    first = program.rows[0].lengths if program.rows else ""
     for position, moment in enumerate(program.moments):
         symbol = moment_symbol(moment, position, printer)
         padded = barred(symbol) if any(True for _ in symbols(moment.formula)) else symbol

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
-from symflops.algebra.sparse import extracted, ratio
+from symflops.algebra.sparse import Monomial, Poly, extracted, ratio
 from symflops.emit.math.cases import Rows, by_cases, multiplied_out
 from symflops.model.arrangements import negated
 from symflops.model.formula import (
@@ -30,7 +30,7 @@ from symflops.model.formula import (
     walk,
 )
 from symflops.model.formula_writer import factors_of, is_negative, product_of
-from symflops.model.polynomials import Monomial, Poly, ShortWriter, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.rewriting import Rewriting
 from symflops.model.terms import plus, times
@@ -41,7 +41,7 @@ ROUNDS = 9  # definitions of a program at most
 COUNT, PART = "count@", "part@"
 
 
-class Measured(ShortWriter):
+class Measured(Writer):
     """Writes the forms of a program, and measures what a reader reads."""
 
     def __init__(self, program: Program) -> None:
@@ -121,7 +121,7 @@ def factored(formula: Formula) -> Formula:
     """A sum in its shortest arrangement; any other formula as it is."""
     if not isinstance(formula, Sum):
         return formula
-    return min((plainer(ShortWriter(list(symbols(formula))).shortest(expanded(formula))), formula), key=measured)
+    return min((plainer(Writer(list(symbols(formula))).shortest(expanded(formula))), formula), key=measured)
 
 
 def outside_tallies(formula: Formula) -> Iterator[Formula]:

@@ -8,16 +8,18 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.growth import analysis
+from symflops.analysis.item_analysis import Analysis
+from symflops.analysis.length_letters import LevelLengths
+from symflops.analysis.measured_case import inserted
+from symflops.analysis.number_ranges import blocks, folded, shared
+from symflops.analysis.typical_values import default_sizes
+from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
 from symflops.emit.math.definitions import in_counts, in_letters
 from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import factored
-from symflops.emit.page.analysis import Analysis
-from symflops.emit.page.growth import analysis
-from symflops.emit.page.inserted import inserted
-from symflops.emit.page.level_lengths import LevelLengths
-from symflops.emit.page.number_ranges import blocks, folded, shared
 from symflops.emit.page.types import (
     AmountRow,
     Cell,
@@ -30,8 +32,6 @@ from symflops.emit.page.types import (
     SumRow,
     TensorRow,
 )
-from symflops.emit.page.typical_values import default_sizes
-from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import note_letter
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.layout import Layout
@@ -187,7 +187,7 @@ def sum_rows(
     rows: Sequence[OperatorRow], program: Program, write: Callable[[Formula], Formula], first: int
 ) -> tuple[SumRow, ...]:
     """The rows that the first convention counts, added up by what they run over; sums are numbered from ``first``."""
-    unseen = dict(program.unseen)[program.conventions[0]] if program.conventions else True
+    unseen = program.rows[0].unseen if program.rows else True
     found = grouped((row.amount, row) for row in rows if row.seen or unseen)
 
     def added(some: Sequence[tuple[Formula, Formula]]) -> Formula:

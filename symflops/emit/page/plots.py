@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from symflops.analysis.parts import ORDER
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.parts import ORDER
 
 # distinguishable with colour blindness (Okabe and Ito)
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -16,63 +14,6 @@ TINTS = ("#0072B2", "#56B4E9", "#999999", "#F0E442", "#009E73", "#CC79A7", "#D55
 SHADES = dict(zip(ORDER, TINTS, strict=True))
 DASHES = ("-", "--", "-.", ":")
 SIZE = (7.0, 4.2)
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """Batches whose items grow along one stream; of several axes, the last two grow."""
-
-    batch: Mapping[str, Any]
-    stream: str
-    entry: Any
-
-    @property
-    def sides(self) -> list[int]:
-        """The lengths of the axes that grow, in order."""
-        return [2**power for power in (range(7, 18) if isinstance(self.entry, int) else range(3, 10))]
-
-    def grown(self, side: int) -> Any:
-        """The entry of an item whose axes have grown to ``side``."""
-        return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
-
-    @property
-    def label(self) -> str:
-        """The label of the horizontal axis."""
-        what = "tokens" if isinstance(self.entry, int) else "positions"
-        return f"{what} of {self.stream} in an item"
-
-    def tokens(self, side: int) -> int:
-        """The number of tokens of an item."""
-        return side if isinstance(self.entry, int) else prod(self.grown(side))
-
-    def at(self, side: int) -> dict[str, Any]:
-        """The batch whose axes have grown to ``side``."""
-        return {**self.batch, self.stream: [self.grown(side)] * len(self.batch[self.stream])}
-
-    def first(self, holds: Callable[[dict[str, Any]], bool]) -> int | None:
-        """The tokens from which on ``holds`` is true, if it is false at first and true in the end; else None."""
-        low, *_, high = self.sides
-        if holds(self.at(low)) or not holds(self.at(high)):
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if holds(self.at(middle)) else (middle, high)
-        return self.tokens(high)
-
-
-def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
-    """The sweep over a stream of a batch, by default its first.
-
-    Raises:
-        SymflopsError: the batch has no such stream, or none with lengths.
-    """
-    given = {name: entries for name, entries in batch.items() if isinstance(entries, list) and entries}
-    if stream and stream not in given:
-        raise SymflopsError(f"a picture cannot be over '{stream}': the batch has {', '.join(given) or 'no stream with items'}")
-    if not given:
-        raise SymflopsError("a picture is over the length of a stream, and the batch has none with items")
-    name = stream or next(iter(given))
-    return Sweep(batch, name, given[name][0])
 
 
 def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
+from symflops.analysis.item_analysis import FORWARD, Crossover, Growth
+from symflops.analysis.worked_figures import Worked
 from symflops.emit.math.printer import letters
-from symflops.emit.page.analysis import FORWARD, Crossover, Growth
 from symflops.emit.page.sections_against import section
 from symflops.emit.page.sections_growth import growth
 from symflops.emit.page.sections_model import definitions, item_letters, streams
@@ -16,7 +17,6 @@ from symflops.emit.page.sections_results import batch_of, conventions, entries, 
 from symflops.emit.page.sections_work import forms, passes, ratio
 from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Link, Number, Paragraph, Section, Table, Words
 from symflops.emit.page.types import Page
-from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import letter, names, series
 from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
+from symflops.algebra.sparse import Poly
+from symflops.analysis.against import Against, Cause, Change, Figures, Point
+from symflops.analysis.item_analysis import BOTH, crossover
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.against import Against, CauseRow, Change, Figures, Point
 from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.analysis import BOTH
-from symflops.emit.page.crossovers import crossover
 from symflops.emit.page.sections_growth import LONGER, MOST, WIDE
 from symflops.emit.page.sections_roots import Roots
 from symflops.emit.page.sections_work import fits
@@ -35,7 +35,7 @@ from symflops.emit.page.tree import (
 )  # fmt: skip
 from symflops.emit.page.writing import NONE, letter, names, plural, series
 from symflops.model.formula import ONE, Formula, Sym, symbols
-from symflops.model.polynomials import Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.terms import plus, times
 
 SHOWN, EVERY, FAR = 10, 2, Fraction(1, 1000)
@@ -205,23 +205,21 @@ def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
     yield Table("The difference by module", columns, tuple(rows), small=2)
 
 
-def merge(rows: Iterable[CauseRow]) -> list[tuple[list[str], CauseRow]]:
+def merge(rows: Iterable[Cause]) -> list[tuple[list[str], Cause]]:
     """Rows that differ in their names alone, as one with all names and the sum of their figures."""
-    found = grouped(((row.alone, row.figures, row.forward), row.name) for row in rows)
+    found = grouped(((row.alone, row.figures, row.terms), row.name) for row in rows)
     merged = []
     for (alone, each, forward), some in found.items():
         count = len(some)
         figures = Figures(each.parameters * count, each.forward * count, each.backward * count)
-        merged.append((some, CauseRow(some[0], alone, figures, forward)))
+        merged.append((some, Cause("module", figures, forward, some[0], alone)))
     return sorted(merged, key=lambda pair: (-abs(pair[1].figures.total), -abs(pair[1].figures.parameters)))
 
 
-def cause_row(found: list[str], row: CauseRow, printer: LatexPrinter) -> Row:
+def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
     """What modules cost more; a formula of several is that of each."""
-    formula = plus(total(of_item(row.forward)))
-    work: Words = (
-        (Math((formula,)), *((" each",) if len(found) > 1 else ())) if fits(formula, printer) and row.forward else NONE
-    )
+    formula = plus(total(of_item(row.terms)))
+    work: Words = (Math((formula,)), *((" each",) if len(found) > 1 else ())) if fits(formula, printer) and row.terms else NONE
     values = (row.figures.parameters, row.figures.forward, row.figures.backward)
     return names(found), work, *((Number(value, signed=True),) for value in values)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from symflops.analysis.item_analysis import Crossover, Growth, ItemAnalysis, Order, Orders
+from symflops.analysis.length_polynomials import Assumption, Unknown
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.analysis import Crossover, Growth, ItemAnalysis, Order, Orders
-from symflops.emit.page.length_polynomials import Assumption, Unknown
 from symflops.emit.page.sections_more import more
 from symflops.emit.page.sections_roots import Roots
 from symflops.emit.page.sections_work import fits

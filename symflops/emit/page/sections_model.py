@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from symflops.analysis.length_letters import LevelLengths
 from symflops.emit.math.printer import INDEX, is_barred
-from symflops.emit.page.level_lengths import LevelLengths
 from symflops.emit.page.tree import (
     Block,
     Code,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from symflops.analysis.one_more import OneMore
+from symflops.analysis.step import OverLength
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.one_more import OneMore
-from symflops.emit.page.over_length import OverLength
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import Bar, Block, Code, Column, Heading, Math, Number, Paragraph, Row, Table, Words
 from symflops.emit.page.types import Page
@@ -69,5 +69,5 @@ def over_length(over: OverLength, unit: str) -> Iterator[Block]:
     for row in over.rows:
         dark = row.attention * row.each / most
         share = f"{float(100 * row.attention):.1f}"
-        rows.append(((Number(row.tokens),), (Number(round(row.each)),), (share,), (Bar(dark, row.each / most - dark),)))
+        rows.append(((Number(row.item),), (Number(round(row.each)),), (share,), (Bar(dark, row.each / most - dark),)))
     yield Table(f"{unit} per token over the length of {over.stream}", columns, tuple(rows))

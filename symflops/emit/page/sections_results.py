@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from fractions import Fraction
 
+from symflops.analysis.measured_case import COUNTER, Inserted
+from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
-from symflops.emit.page.inserted import COUNTER, Inserted
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -28,7 +29,6 @@ from symflops.emit.page.tree import (
     Words,
 )
 from symflops.emit.page.types import Page
-from symflops.emit.page.worked_figures import Worked
 from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, names, plural, series
 from symflops.frontend.reproduced import reproduced_by
 from symflops.model.formula import Formula, Sum, Sym
@@ -98,7 +98,7 @@ def source_of(page: Page, name: str) -> str:
 
 def convention_doc(program: Program, name: str) -> str:
     """What a convention counts of attention, in words."""
-    pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
+    pairs, lengths = program.row(name).pairs, program.row(name).lengths
     if name in program.own:
         return "rules of its own"
     if program.padded:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from symflops.analysis.item_analysis import Crossover
 from symflops.emit.math.lines import LINE, width
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import STAR
-from symflops.emit.page.analysis import Crossover
 from symflops.emit.page.tree import Line, Math, Scaled, Words
 from symflops.emit.page.writing import math
 from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets

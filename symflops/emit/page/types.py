@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symflops.emit.page.against import Against
-from symflops.emit.page.analysis import Analysis
-from symflops.emit.page.inserted import Inserted
-from symflops.emit.page.level_lengths import LevelLengths
-from symflops.emit.page.worked_figures import Worked
+from symflops.analysis.against import Against
+from symflops.analysis.item_analysis import Analysis
+from symflops.analysis.length_letters import LevelLengths
+from symflops.analysis.measured_case import Inserted
+from symflops.analysis.worked_figures import Worked
 from symflops.model.formula import Formula, symbols
 from symflops.model.program import Field, Program
 from symflops.model.sums import StreamInfo
@@ -187,4 +187,4 @@ class Page:
 
     def counted_in(self, convention: str) -> str:
         """The unit of a convention as its page has it."""
-        return dict(self.program.units).get(convention, "flops")
+        return next((row.unit for row in self.program.rows if row.name == convention), "flops")

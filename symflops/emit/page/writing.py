@@ -105,14 +105,6 @@ def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
         yield row
 
 
-def once(rows: Iterable[tuple[Words, ...]]) -> Iterator[tuple[Words, ...]]:
-    """Rows with an empty first cell where it equals the one above."""
-    last: Words = ()
-    for first, *rest in rows:
-        yield (() if first == last else first, *rest)
-        last = first
-
-
 def numbered(numbers: Sequence[int], head: str = "") -> str:
     """Numbers, those that follow each other as a range."""
     runs: list[list[int]] = []

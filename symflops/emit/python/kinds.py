@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from symflops.algebra.sparse import Poly
+from symflops.analysis.parts import ORDER, part_of
 from symflops.emit.grouping import grouped
-from symflops.emit.parts import ORDER, part_of
 from symflops.emit.rendering import tuple_of
 from symflops.model.formula import ZERO, Bracket, Formula, symbols
-from symflops.model.polynomials import Poly, ShortWriter, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Line, Program
 
 Form = tuple[tuple[str, Formula], ...]
@@ -30,7 +31,7 @@ class Forms:
         order = [name for formula in counts for name in symbols(formula)]
         order += [*(one.letter for one in program.definitions), *(one.letter for one in program.fields)]
         atoms = {atom for one in counts for monomial in expanded(one).terms for atom, _ in monomial}
-        self.writer = ShortWriter(order, frozenset(atom for atom in atoms if not isinstance(atom, Bracket)))
+        self.writer = Writer(order, frozenset(atom for atom in atoms if not isinstance(atom, Bracket)))
         self.known: dict[object, Form] = {}
 
     def rows(self, lines: Sequence[Line]) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from symflops.emit.code.infix import PRODUCT
 from symflops.emit.code.sharing import named_parts
@@ -165,4 +166,4 @@ def split(formula: Formula) -> tuple[int, object]:
     """A formula as its number and the rest."""
     poly = expanded(formula)
     number = poly.common[1]
-    return int(number) if number.denominator == 1 else 1, poly.scale(1 / number) if number.denominator == 1 else poly
+    return (int(number), poly.scale(Fraction(1, int(number)))) if number.denominator == 1 else (1, poly)

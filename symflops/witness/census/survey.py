@@ -89,7 +89,7 @@ class Derivations:
         config = in_evaluation(self.model.spec, config)
         pair = next((pair for pair in self.programs if fits(pair[1], config)), None)
         if pair is None:
-            program = program_in(self.model.required(Goal.PROGRAM, ["full"], ["torch"], config, census=None))
+            program = program_in(self.model.compiled(Goal.PROGRAM, ["full"], ["torch"], config, census=None))
             pair = program, replace(program, requirements=())
             self.programs.append(pair)
         found = pair[unfit]

@@ -32,13 +32,25 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class CauseRow:
-    """A module as a part of a difference: which of the two models has it alone, its figures, and its forward formula."""
+class Cause:
+    """What makes a part of a difference, its figures, and its forward formula.
 
-    name: str
-    alone: str
+    ``kind`` is ``size`` (``changes`` are fields with the values of both) or ``module`` (of that ``name``, which the model
+    ``alone`` has if that is not empty).
+    """
+
+    kind: str
     figures: Figures
-    forward: Change
+    terms: Change
+    name: str = ""
+    alone: str = ""
+    changes: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
+        return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,6 @@ class Against:
     base: Figures
     forward: Change
     backward: Change
-    causes: tuple[CauseRow, ...]
+    causes: tuple[Cause, ...]
     points: tuple[Point, ...]
     crossings: tuple[Crossing, ...]

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from symflops.analysis.one_more import OneMore, one_more
+from symflops.analysis.step import OverLength, Step, over_length
+from symflops.analysis.typical_values import default_sizes, typical_batch
 from symflops.diagnostics.findings import SymflopsError
-from symflops.emit.page.one_more import OneMore, one_more
-from symflops.emit.page.over_length import OverLength, over_length
-from symflops.emit.page.step import Step
-from symflops.emit.page.typical_values import default_sizes, typical_batch
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
 
@@ -107,16 +106,14 @@ class _Figures:
             total = self.value(case, case.forward) + self.value(case, case.backward)
             first = first or total
             reason = self.reason(name) if total != first else ""
-            unit = dict(self.program.units).get(name, "flops")
-            yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason, unit)
+            yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason, self.program.row(name).unit)
 
     def reason(self, name: str) -> str:
         """The main reason why a convention counts other work than the first one."""
-        lines, own = self.program.regimes[0].lines, self.program.conventions[0]
+        lines, own, rules = self.program.regimes[0].lines, self.program.rows[0], self.program.row(name)
         reasons = []
-        pairs, unseen = dict(self.program.pairs), dict(self.program.unseen)
-        if pairs[name] != pairs[own] and any(line.amount.useful != line.amount.executed for line in lines):
+        if rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines):
             reasons.append("all pairs, not the pairs that a mask leaves")
-        if unseen[name] != unseen[own] and not all(line.seen for line in lines):
+        if rules.unseen != own.unseen and not all(line.seen for line in lines):
             reasons.append("no work that profilers do not see")
         return ", and ".join(reasons)

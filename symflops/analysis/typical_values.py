@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symflops.emit.page.length_polynomials import Assumption, Unknown, holds
+from symflops.analysis.length_polynomials import Assumption, Unknown, holds
 from symflops.model.evaluate import ConfigError
 from symflops.model.formula import Formula, Sym, evaluate, symbols
 from symflops.model.program import Program

@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from symflops.emit.page.analysis import (
+from symflops.algebra.sparse import Monomial, Poly
+from symflops.analysis.item_analysis import (
     BOTH,
     FORWARD,
     PASSES,
@@ -18,17 +19,22 @@ from symflops.emit.page.analysis import (
     ItemAnalysis,
     Order,
     Orders,
+    Powers,
     Share,
+    crossover,
+    difference,
+    first_from,
+    merged,
+    sides,
 )
-from symflops.emit.page.crossovers import Powers, crossover, difference, first_from, merged, sides
-from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
-from symflops.emit.page.parts import ATTENTION, part_of
-from symflops.emit.page.token_products import in_tokens, product_of
-from symflops.emit.page.typical_values import TypicalValues, typical_lengths
+from symflops.analysis.length_letters import in_tokens, product_of
+from symflops.analysis.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
+from symflops.analysis.parts import ATTENTION, part_of
+from symflops.analysis.typical_values import TypicalValues, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
-from symflops.model.polynomials import Monomial, Poly, Writer, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Line, Program
 from symflops.model.sums import Moment
 from symflops.runtime.typical import left_out
@@ -68,12 +74,12 @@ class _Analyser:
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
         """The coefficients of each part, by position of the moment."""
-        pairs, unseen = dict(self.program.pairs)[self.convention], dict(self.program.unseen)[self.convention]
+        rules = self.program.row(self.convention)
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:
-            if line.seen or unseen:
+            if line.seen or rules.unseen:
                 counts = (line.forward, *(line.backward if work == BOTH else ()))
-                alike[part_of(line), line.unit, counts, line.amount.under(pairs)] += 1
+                alike[part_of(line), line.unit, counts, line.amount.under(rules.pairs)] += 1
         found: dict[str, Powers] = {}
         for (name, unit, counts, amount), number in alike.items():
             times = (expanded(unit) * reduce(Poly.__add__, map(expanded, counts))).scale(number)

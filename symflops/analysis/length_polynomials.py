@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from symflops.algebra.sparse import ratio
+from symflops.algebra.sparse import Poly, ratio
 from symflops.model.formula import Apply, Bracket, Formula, Sym, TallyOf, symbols
-from symflops.model.polynomials import Poly, Writer, expanded, signs
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.terms import coefficient
 
 LONG, SHORT = "long", "short"
@@ -177,7 +177,7 @@ class Lengths:
     def excess(self, inner: Poly) -> Poly:
         """``max(0, inner)``; of ``x - 1`` there is always at least one item."""
         free, rest = self.parted(inner)
-        found = signs(free), signs(rest)
+        found = free.sign, rest.sign
         if 0 in found and rest:
             raise NotPolynomialError
         if found[0] == found[1] or not rest:

@@ -14,7 +14,7 @@ from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.runtime.batch import BatchError
 from symflops.runtime.batch_moments import sides_of
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.stored import stored_of
+from symflops.runtime.stored import Stored, stored_of
 
 COUNTER = "torch"
 """The convention that counts as PyTorch's own counter."""
@@ -60,12 +60,13 @@ def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | N
     regime = program.regimes[0].name
     if COUNTER not in program.conventions:
         return None
+    stored = stored_of(program)
     exact = ((found, case, None) for found in verified for case in found.cases)
     inexact = ((found, case, known) for found in verified for case, known in found.inexact)
     for found, measured, known in (*exact, *inexact):
         if measured.config is not None and measured.batch is not None:
             try:
-                made = _inserted(program, regime, found, measured, known)
+                made = _inserted(program, stored, regime, found, measured, known)
             except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
                 continue  # of another structure than this page, or of a batch that leaves out a stream
             if (made.forward, made.backward) == (measured.forward, measured.backward):
@@ -74,13 +75,13 @@ def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | N
 
 
 def _inserted(
-    program: Program, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
+    program: Program, stored: Stored, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
 ) -> Inserted:
     """A case with the values of its letters."""
-    estimator = InterpretedEstimator(program, measured.config or {}, regime=regime, convention=COUNTER)
+    estimator = InterpretedEstimator(stored.document, measured.config or {}, regime=regime, convention=COUNTER)
     sizes, case = estimator.sizes, program.case(regime, COUNTER)
-    real, padded = sides_of(stored_of(program), dict(measured.batch or {}), sizes, range(len(program.moments)))
-    moments = padded if dict(program.lengths)[COUNTER] == PADDED else real
+    real, padded = sides_of(stored, dict(measured.batch or {}), sizes, range(len(program.moments)))
+    moments = padded if program.row(COUNTER).lengths == PADDED else real
     forward, backward = dict(case.forward), dict(case.backward)
 
     def times(terms: Mapping[int, Formula], place: int) -> int:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from symflops.algebra.sparse import Poly
+from symflops.analysis.parts import EXPERTS, part_of
+from symflops.analysis.step import Step
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.page.parts import EXPERTS, part_of
-from symflops.emit.page.step import Step
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Sym, TallyOf, evaluate, symbols
-from symflops.model.polynomials import Poly, ShortWriter, expanded
+from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Field, Program
 from symflops.model.terms import plus, times
 
@@ -91,7 +92,7 @@ class _Change:
             if self.letter in self.program.moments[place].sizes:
                 return ZERO
             change = expanded(formula, self.rule(1)) - expanded(formula, self.rule(0))
-            writer = ShortWriter(list(symbols(formula)))
+            writer = Writer(list(symbols(formula)))
             unit = self.program.moments[place].constant
             parts.append(times(writer.shortest(change), *(() if unit else (Sym(self.program.sum_key(place, convention)),))))
         return plus(parts)

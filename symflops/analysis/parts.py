@@ -1,4 +1,4 @@
-"""The parts of the work by the roles of operators, the same for every model."""
+"""An estimator for each part of the work."""
 
 from __future__ import annotations
 
