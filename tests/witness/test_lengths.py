@@ -14,7 +14,7 @@ from symflops.api import Model, load
 from symflops.catalog.library import chosen_specs, find_spec
 from symflops.cli.main import main
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.census.lengths import LengthCensus, Tried, batches_of, lengths_of_interest, resized
+from symflops.witness.census.lengths import LengthCensus, batches_of, lengths_of_interest, resized
 from symflops.witness.census.take import quiet
 from tests.sampling import sampled
 
@@ -37,16 +37,6 @@ BY_ACCIDENT = {
 }  # fmt: skip
 """Specs that refuse batches on which the class runs and computes something else, with what that is."""
 
-CACHED = ("kimi_linear", "qwen3_next")
-"""Specs of classes whose convolution reads a kernel of tokens where its inputs are cached: a shorter text is padded to one."""
-
-
-def padded_to_a_kernel(row: Tried, config: dict[str, Any]) -> bool:
-    """Whether a text is shorter than the kernel of a convolution with a cache, whose further rows the spec does not count."""
-    kernel = config.get("linear_attn_config", {}).get("short_conv_kernel_size", config.get("linear_conv_kernel_dim", 4))
-    return "FLOPs" in row.failed and max(row.batch["text"]) < kernel
-
-
 def firsts(name: str) -> list[int]:
     """The places of the first case of each class."""
     found: dict[str, int] = {}
@@ -68,7 +58,6 @@ def disagreements(model: Model, case: LiveCase) -> list[str]:
         rows = list(LengthCensus(model, case).rows())
     assert rows[0].agrees and not rows[0].failed, rows[0]
     found = [row for row in rows if not row.agrees and all(row.batch[stream] == case.batch[stream] for stream in fixed)]
-    found = [row for row in found if not (name in CACHED and padded_to_a_kernel(row, case.config))]
     return [f"{row.batch}: {row}" for row in found if row.failed or name not in BY_ACCIDENT]
 
 
