@@ -256,7 +256,7 @@ class Model:
         return found
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the sizes, with what they mean and where a config has them."""
+        """The sizes as notebooks show them, with what they mean and where a config has them."""
         rows = [(size.name.text, ", ".join(size.keys), size.doc) for size in self.spec.sizes]
         streams = ", ".join(stream.name.text for stream in self.spec.streams)
         caption = f"{self.spec.title or self.spec.name}; streams of a batch: {streams}"

@@ -168,7 +168,7 @@ class Explanation:
         return f"<Explanation of '{found['spec']}': {told}, {len(self.rows)} modules>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the modules that do work, with exact numbers."""
+        """The modules that do work as notebooks show them, with exact numbers."""
         found, unit = self.estimate, NAMES[self.estimate["unit"]]
         rows = [row for row in self.rows if row["total"] or not row["depth"]]
         cells = [

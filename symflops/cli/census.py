@@ -112,5 +112,5 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
 
 
 def uncounted(classes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a census says of each class, without the number of variations."""
+    """The entries of a census, class by class, without the number of variations."""
     return {name: {key: value for key, value in entry.items() if key != "variations"} for name, entry in classes.items()}

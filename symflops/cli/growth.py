@@ -128,7 +128,7 @@ def crossings(found: list[Any]) -> Iterator[str]:
 
 
 def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
-    """What one more of each costs."""
+    """The lines of a table: one more of each, and its cost."""
     yield f"{'one more of':<32}{'now':>10}  {'parameters':>11}  {'forward':>9}  {'backward':>9}"
     for row in rows:
         name = row.name if row.step == 1 else f"{row.name} (+{row.step})"

@@ -168,7 +168,7 @@ def masks(reports: list[Any]) -> str:
 
 
 def without_cases(model: Any) -> str:
-    """What to do if a model has no cases."""
+    """Where a model without cases may have some, as a message."""
     from symflops.witness.cases import cases_path
 
     hint = "list configs and batches there: - {config: {...}, batch: {...}}"

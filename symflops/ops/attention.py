@@ -15,11 +15,11 @@ from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.algebra.words import said, words_of
 from symflops.diagnostics.findings import did_you_mean
 from symflops.model.contraction import Extent, Operand, Pairs
-from symflops.model.nodes import Part, Value
+from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
 from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, cases, operator_kind
+from symflops.ops.kind import Call, cases, operator_kind, plain
 
 BOUNDS = ("prefix", "sliding", "local", "chunked")
 
@@ -159,7 +159,7 @@ def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) 
     lk = lq if call.definitions.equal(lq, lk) else lk
     found, heads = masks_of(call), call.number("heads")
     masks, others = with_blocks(call, queries[0].stream, (fold, lq, lk), found)
-    if windows:
+    if windows or call.fields.get("shift"):
         refuse_masks(call, masks)
         pairs, useful = (fold * each for each in windowed(call, queries, folded, windows))
         mask = Mask() if useful == pairs else Mask(picked=useful)
@@ -254,7 +254,13 @@ def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], wi
     parts: list[Part] = [part for value in queries for part in value.stream.parts]
     if len(parts) != 1:
         call.fail("bad-field", "windows need queries of one part", "window")
-    shifts, stream = call.fields.get("shift") or {}, queries[0].stream
+    shifts, stream, axes = call.fields.get("shift") or {}, queries[0].stream, [axis for axis, _ in parts[0].axes]
+    for field, named, known in (("window", windows, axes), ("shift", shifts, list(windows))):
+        for axis in named.keys() - set(known):
+            hint = did_you_mean(axis, known, "'window' names axes of the queries, and 'shift' some of them")
+            call.fail(
+                "bad-field", f"'{field}' has '{axis}', which is no axis{' with a window' * (field == 'shift')}", field, hint
+            )
     pairs: list[Expr] = []
     useful: list[Expr] = []
     for axis, length in parts[0].axes:
@@ -262,12 +268,22 @@ def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], wi
             pairs.append(length**2 if axis not in folded else Integer(1))
             useful.append(pairs[-1])
             continue
-        size = call.streams.value(windows[axis], stream)
+        size = rows_in(call, windows[axis], stream, "window")
         count = call.definitions.divide(length, size)
         fit = count is not None and count.is_integer
         pairs.append(length * size if fit else size**2 * FloorDiv(length, size) + Modulo(length, size) ** 2)
-        shift = call.streams.value(shifts[axis], stream) if axis in shifts else Integer(0)
+        shift = rows_in(call, shifts[axis], stream, "shift") if axis in shifts else Integer(0)
         if shift != 0 and not fit:
             call.fail("mask-unsupported", f"shifted windows must divide the axis '{axis}'", "shift", "'pad' the axis before")
         useful.append(pairs[-1] - 2 * shift * (size - shift))
     return Mul(*pairs), Mul(*useful)
+
+
+def rows_in(call: Call, expression: Any, stream: Stream, field: str) -> Expr:
+    """A number of rows of a window; its shift may be 0."""
+    value = plain(call.streams.value(expression, stream))
+    if not isinstance(value, Expr) or (value.is_Number and value < int(field == "window")):
+        call.fail(
+            "bad-field", f"'{field}' cannot be {expression.text}", field, "write a number of rows, or an expression of sizes"
+        )
+    return value

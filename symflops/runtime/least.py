@@ -62,10 +62,15 @@ def least_of(left: Callable[[int], int]) -> int | None:
 
 def example_of(estimator: Any) -> str:
     """A batch of two items that the model of an estimator takes, as JSON."""
+    every = [row for rows in estimator.sets.values() for row in rows]
+    given = [row for row in every if not estimator.streams[row[0]]]
+    return next(filter(None, (_example(estimator, rows) for rows in (given, every) if rows)), "")
+
+
+def _example(estimator: Any, rows: Sequence[Any]) -> str:
+    """A batch of two items with some streams of an estimator, as JSON; empty if the model takes none that is tried."""
     import json
 
-    rows = [row for rows in estimator.sets.values() for row in rows if not estimator.streams[row[0]]]
-    rows = rows or [row for rows in estimator.sets.values() for row in rows]
     taken = getattr(estimator, "taken", {})
     for length in WIDE if any(len(axes) > 1 for _, axes, _ in rows) else SHORT:
         for known in ({}, taken) if taken else ({},):

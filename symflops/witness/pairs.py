@@ -72,7 +72,7 @@ def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) 
     if library:
         register()
     for name, said in IMPLEMENTATIONS.items() if library else ():
-        if name == FLASH and not model._supports_flash_attn:
+        if name == FLASH and not getattr(model, "_supports_flash_attn", False):
             continue
         with suppress(Exception):  # the class does not have it
             model.set_attn_implementation(name)

@@ -493,6 +493,12 @@ def test_a_window_that_may_be_null_is_one_formula() -> None:
         ("sliding: flag", "bad-field"),
         ("sliding: \"'W'\"", "bad-field"),
         ("window: {x: V}, mask: causal", "mask-unsupported"),
+        ("window: {z: V}", "bad-field"),
+        ("window: {x: 0}", "bad-field"),
+        ("window: {x: flag}", "bad-field"),
+        ("shift: {x: 1}", "bad-field"),
+        ("window: {x: V}, shift: {z: 1}", "bad-field"),
+        ("window: {x: V}, shift: {x: 0 - 1}", "bad-field"),
         ("window: {x: V}, local: W", "mask-unsupported"),
     ],
 )

@@ -18,6 +18,7 @@ from symflops.catalog import cache as spot
 from symflops.catalog import cache_folder, lookup
 from symflops.cli.main import main
 from symflops.emit.emit import emit
+from symflops.runtime.least import example_of
 from tests.sampling import sampled
 from tests.standalone import published
 
@@ -237,8 +238,7 @@ def test_a_derived_module_says_what_the_interpreter_says(spec):
             continue
         program = load(spec).program([regime], ["torch"], config)
         made = generated(program, config)
-        axes_of = [(stream.name, len(stream.variables)) for stream in program.streams if stream.given]
-        batch = {name: [[3, 5][:axes] if axes > 1 else 7, [8, 6][:axes] if axes > 1 else 9] for name, axes in axes_of}
+        batch = json.loads(example_of(one))
         ours, theirs = made.moments(**batch), one.moments(**batch)
         assert (made.parameters, made.trainable_parameters) == (one.parameters, one.trainable_parameters)
         assert (made.forward(ours), made.backward(ours), made.recomputed(ours)) == (one.forward(theirs), one.backward(theirs), one.recomputed(theirs))

@@ -118,20 +118,21 @@ def test_vision_patches():
     """Bridge's statistics of grids; a model whose encoder has windows keeps Bridge's own count of images."""
     one = estimator(VISION)
     cfg = SimpleNamespace(model=SimpleNamespace(seq_length=32, hidden_size=64, vision_config=SimpleNamespace(depth=2, hidden_size=64, intermediate_size=64)), peft=None)
+    lengths = [40, 30, 20]  # that hold the tokens of the images
     grid = torch.tensor([[1, 8, 8], [2, 16, 8]])
     stats = dict(zip(("patch_sum", "patch_squared_sum", "merged_token_sum"), flop_utils.vision_patch_stats_from_grid_thw(grid, spatial_merge_size=2), strict=True))
     megatron.patch_bridge(flop_utils, one)
-    text = flop_utils.num_floating_point_operations(cfg, 3, **gathered(LENGTHS))
-    assert text + flop_utils.vit_flops_from_patch_stats(cfg, **stats) == total(one, text=LENGTHS, images=grid.tolist())
+    text = flop_utils.num_floating_point_operations(cfg, 3, **gathered(lengths))
+    assert text + flop_utils.vit_flops_from_patch_stats(cfg, **stats) == total(one, text=lengths, images=grid.tolist())
     scalars = {name: torch.tensor(value) for name, value in stats.items()}
     assert flop_utils.vit_flops_from_patch_stats(cfg, **scalars) == flop_utils.vit_flops_from_patch_stats(cfg, **stats)
-    each = flop_utils.num_floating_point_operations(cfg, 2, **gathered([10, 20]), num_vision_patches=128)
-    assert each == total(one, text=[10, 20], images=[[1, 8, 8]] * 2)
+    each = flop_utils.num_floating_point_operations(cfg, 2, **gathered([20, 20]), num_vision_patches=128)
+    assert each == total(one, text=[20, 20], images=[[1, 8, 8]] * 2)
     flop_utils.vit_flops_from_patch_stats = OWN["vit_flops_from_patch_stats"]
     megatron.patch_bridge(flop_utils, estimator({"architectures": ["Qwen2_5_VLForConditionalGeneration"]}))
     assert flop_utils.vit_flops_from_patch_stats is OWN["vit_flops_from_patch_stats"]
-    each = flop_utils.num_floating_point_operations(cfg, 2, **gathered([10, 20]), num_vision_patches=128)
-    assert each > flop_utils.num_floating_point_operations(cfg, 2, **gathered([10, 20]))
+    each = flop_utils.num_floating_point_operations(cfg, 2, **gathered([20, 20]), num_vision_patches=128)
+    assert each > flop_utils.num_floating_point_operations(cfg, 2, **gathered([20, 20]))
 
 
 def test_a_model_that_needs_more_is_refused_when_it_is_registered():

@@ -6,6 +6,7 @@ import importlib
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,13 @@ def asked(name: str, module: Any) -> Iterator[tuple[dict[str, Any], dict[str, An
                 except (ValueError, IndexError):
                     continue  # of another structure, without a size that has no default, or deeper than a list says
                 for _ in range(BATCHES):
-                    batch = batch_of(module, draw)
-                    try:
-                        m = one.moments(**batch)
-                    except ValueError:
-                        continue  # an item of which the model leaves nothing
+                    for _ in range(20):
+                        batch = batch_of(module, draw)
+                        with suppress(ValueError):  # an item of which the model leaves nothing, or that the class does not take
+                            m = one.moments(**batch)
+                            break
+                    else:
+                        continue
                     answer = {
                         "moments": list(m.as_dict().values()), "parameters": one.parameters, "trainable": one.trainable_parameters,
                         "tensors": one.tensors(), "passes": [one.forward(m), one.backward(m), one.recomputed(m), one.total(m)],

@@ -149,12 +149,16 @@ def test_the_calculator_gives_the_integers_of_the_python_estimator(name: str, si
         for _ in range(2):
             items = draw.randint(1, 5)
             batches.append({stream: items if isinstance(given, int) else ragged(given, items, draw) for stream, given in item.batch.items()})
-        for batch in batches:
+        one = structure(group, name, item.config)(regime, convention)
+        for place, batch in enumerate(batches):
+            try:
+                m = one.moments(**batch)
+            except ValueError:  # lengths that the class does not take
+                assert place > 0
+                continue
             for stream, given in batch.items():
                 page.fill(f"#stream-{stream}", written(given))
             settle(page)
-            one = structure(group, name, item.config)(regime, convention)
-            m = one.moments(**batch)
             expected = [one.parameters, one.forward(m), one.backward(m), one.recomputed(m), one.total(m)]
             assert list(exact(page).values()) == expected, (item.name, batch)
             rows = page.locator("#by-module tr").evaluate_all("rows => rows.map((r) => [...r.children].map((c) => c.textContent))")

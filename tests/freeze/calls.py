@@ -134,10 +134,10 @@ def files() -> dict[str, str]:
         "import torch\n\n\nclass Tiny(torch.nn.Module):\n    def __init__(self, width=8, inner=16):\n        super().__init__()\n"
         "        self.up = torch.nn.Linear(width, inner)\n\n    def forward(self, x):\n        return self.up(x)\n"
     )
-    sums = {"n_rows": 3, "n_816cbc8d8a14": 2, "s_2cd84a7c9804": 7, "s_9c6199eafdf5_hi": 0, "s_9c6199eafdf5_lo": 25, "shard": "a"}
+    sums = {"n_rows": 3, "n_e8a3e06b6ac4": 2, "s_430bbb1c728e": 7, "s_fb317424aab5_hi": 0, "s_fb317424aab5_lo": 25, "shard": "a"}
     peer = json.loads((ROOT / "tests" / "data" / "peers" / "verl.json").read_text("utf-8"))[:2]
     return {
-        "sums.json": json.dumps([sums]), "floats.json": json.dumps(sums | {"s_2cd84a7c9804": 7.0}),
+        "sums.json": json.dumps([sums]), "floats.json": json.dumps(sums | {"s_430bbb1c728e": 7.0}),
         "tiny.yaml": tiny, "library/nn/tiny.yaml": tiny, "library/blocks/.keep": "", "broken.yaml": SPEC % "liner",
         "config.json": json.dumps(CONFIG), "batch.json": LLAMA, "module.py": module, "sizes.json": '{"width": 12, "inner": 20}',
         "inputs.json": '{"x": {"shape": [2, 6, 12], "dtype": "float32"}}',

@@ -52,7 +52,7 @@ def drawn(model, draw):
         batch, most, taken = {}, draw.choice((100, 1000, 10_000, 1_000_000)), draw.choice(({}, model.taken)) if model.taken else {}
         for streams in model.sets.values():
             for name, axes, _ in streams:
-                lengths = [draw.choice((0, 1, draw.randint(0, min(most, taken.get(axis, most))))) if len(axes) == 1 else taken.get(axis) or 48 * draw.randint(0, 4) for axis in axes]
+                lengths = [draw.choice((0, 1, draw.randint(0, min(most, taken.get(axis, most))), taken.get(axis, 1))) if len(axes) == 1 else taken.get(axis) or 48 * draw.randint(0, 4) for axis in axes]
                 batch[name] = 1 if not axes else [lengths[0]] if len(axes) == 1 else [lengths]
         try:
             model.moments(**batch)

@@ -14,19 +14,19 @@ from symflops.api import Model, load
 from symflops.catalog.library import chosen_specs, find_spec
 from symflops.cli.main import main
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.census.lengths import LengthCensus, Tried, batches_of, lengths_of_interest, resized
+from symflops.witness.census.lengths import LengthCensus, batches_of, lengths_of_interest, resized
 from symflops.witness.census.take import quiet
 from tests.sampling import sampled
 
 BY_ARGUMENTS = {
-    "chroma": ("prompt",), "cosmos": ("latent", "time"), "flux_controlnet": ("prompt",), "hunyuan_video15": ("latent",),
+    "chroma": ("prompt",), "controlnet": ("latent", "images"), "cosmos": ("latent", "time"), "flux_controlnet": ("prompt",), "hunyuan_video15": ("latent",),
     "llava": ("text", "images"), "llava_next": ("text", "images"), "ltx2_video": ("latent", "audio", "time", "audio_time"), "ltx_video": ("latent", "time"),
     "omnigen": ("latent", "prompt", "images"), "qwen2_5_vl": ("text", "images"), "qwen2_vl": ("text", "images"), "qwen3_vl": ("text", "images"),
     "qwen_image": ("latent", "prompt"), "skyreels_v2": ("latent", "image_context", "time"), "wan": ("latent", "image_context", "time"), "z_image": ("latent", "prompt"),
 }  # fmt: skip
 """Streams whose lengths further arguments of the cases repeat in a product or in token ids, by spec.
 
-Qwen-Image's class fails without a prompt, which VeRL-Omni counts as none: its adapter does, too.
+The image of a ControlNet has to fit its latent, which its spec does not ask yet. Qwen-Image's class fails without a prompt, which VeRL-Omni counts as none: its adapter does, too.
 """
 BY_TOKENS = ("SequenceClassification",)
 """Classes of encoders and decoders that look for the end of each text, which ids of equal tokens do not have."""
@@ -36,16 +36,6 @@ BY_ACCIDENT = {
     "siglip_vision": "the embedding of one patch is repeated for each place",
 }  # fmt: skip
 """Specs that refuse batches on which the class runs and computes something else, with what that is."""
-
-CACHED = ("kimi_linear", "qwen3_next")
-"""Specs of classes whose convolution reads a kernel of tokens where its inputs are cached: a shorter text is padded to one."""
-
-
-def padded_to_a_kernel(row: Tried, config: dict[str, Any]) -> bool:
-    """Whether a text is shorter than the kernel of a convolution with a cache, whose further rows the spec does not count."""
-    kernel = config.get("linear_attn_config", {}).get("short_conv_kernel_size", config.get("linear_conv_kernel_dim", 4))
-    return "FLOPs" in row.failed and max(row.batch["text"]) < kernel
-
 
 def firsts(name: str) -> list[int]:
     """The places of the first case of each class."""
@@ -68,11 +58,10 @@ def disagreements(model: Model, case: LiveCase) -> list[str]:
         rows = list(LengthCensus(model, case).rows())
     assert rows[0].agrees and not rows[0].failed, rows[0]
     found = [row for row in rows if not row.agrees and all(row.batch[stream] == case.batch[stream] for stream in fixed)]
-    found = [row for row in found if not (name in CACHED and padded_to_a_kernel(row, case.config))]
     return [f"{row.batch}: {row}" for row in found if row.failed or name not in BY_ACCIDENT]
 
 
-@pytest.mark.parametrize(("name", "place"), sampled(CASES, 45, 6))
+@pytest.mark.parametrize(("name", "place"), sampled(CASES, 45, 24))
 def test_a_spec_refuses_what_its_class_does(name: str, place: int) -> None:
     assert not disagreements(load(name), cases_of(find_spec(name))[place])
 

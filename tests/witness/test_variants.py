@@ -9,7 +9,7 @@ import pytest
 from symflops.catalog import lookup
 from symflops.model.regime import Regime
 from symflops.runtime.layouts import batch_of
-from symflops.witness.records import arguments_of, expected_of, read_records, regime_of_record
+from symflops.witness.records import arguments_of, config_of_record, expected_of, read_records, regime_of_record
 from tests.sampling import sampled
 from tests.shipped import load
 
@@ -31,7 +31,7 @@ def test_there_are_published_models():
 @pytest.mark.parametrize("name", sampled(PUBLISHED, 16, 1))
 def test_a_published_model_has_a_module_that_is_exact(name):
     record = PUBLISHED[name]
-    spec, config = STRUCTURED[record["class"]], record["config_json"]
+    spec, config = STRUCTURED[record["class"]], config_of_record(load(STRUCTURED[record["class"]]), record)
     module, made = lookup.estimator(lookup.by_name(spec), spec, config, "full", "torch")
     wanted = NAMES.get(name.rpartition("pub-")[2])
     assert module.VARIANT == wanted if wanted else module.VARIANT in lookup.by_name(spec).specs[spec]["structures"]
