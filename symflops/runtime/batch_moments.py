@@ -67,7 +67,9 @@ class Batches:
     # functions
 
     def asked(self, row: Mapping[str, Any]) -> bool:
-        """Whether a condition is asked: its sizes are known, or it reads none."""
+        """Whether a condition is asked: there are its items, and its sizes are known, or it reads none."""
+        if not {one["items"] for one in row.get("statistics", (row,))} <= self.sets.keys():
+            return False
         own = {one["name"] for one in row.get("statistics", ())}
         formulas = (row["formula"], *row.get("values", ()), *(one["formula"] for one in row.get("statistics", ())))
         letters = frozenset().union(*(self.program.formulas.letters(formula) for formula in formulas))
