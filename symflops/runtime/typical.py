@@ -8,7 +8,7 @@ from symflops.runtime.batch import LONGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     Rests = Sequence[tuple[frozenset[str], Callable[[Mapping[str, int]], Any]]]
@@ -21,8 +21,8 @@ MOST_RAISED = 2048
 def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, int]) -> dict[str, int]:
     """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
 
-    Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled; if
-    that does not make them divide, lengths are raised.
+    Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled, in
+    all streams or in one; if that does not make them divide, lengths are raised.
     """
     absent = {stream.name: stream.absent for stream in left_out(streams)}
     found = {
@@ -32,19 +32,22 @@ def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, in
     }
     short = {name for letters, rest in inner if rest(found) < 1 for name in letters}
     limited = {name: taken[name] if name in short and name in taken else length for name, length in found.items()}
-    for grown in (doubled(found, inner), doubled(limited, inner), raised(limited, inner)):
+    own = [doubled(limited, inner, stream.variables) for stream in streams]
+    for grown in (doubled(found, inner, found), doubled(limited, inner, found), *own, raised(limited, inner)):
         fitting = next((lengths for lengths in grown if all(rest(lengths) >= 1 for _, rest in inner)), None)
         if fitting is not None:
             return fitting
     return found
 
 
-def doubled(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]:
-    """``lengths``, those of which too little is left doubled, again and again."""
+def doubled(lengths: Mapping[str, int], inner: Rests, among: Collection[str]) -> Iterator[dict[str, int]]:
+    """``lengths``, those ``among`` them of which too little is left doubled, again and again."""
     found = dict(lengths)
     while max(found.values(), default=0) < LONGEST:
         yield found
-        short = {name for letters, rest in inner if rest(found) < 1 for name in letters}
+        short = {name for letters, rest in inner if rest(found) < 1 for name in letters if name in among}
+        if not short:
+            break
         found = {name: length * (1 + (name in short)) for name, length in found.items()}
 
 

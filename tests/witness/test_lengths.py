@@ -19,14 +19,14 @@ from symflops.witness.census.take import quiet
 from tests.sampling import sampled
 
 BY_ARGUMENTS = {
-    "chroma": ("prompt",), "controlnet": ("latent", "images"), "cosmos": ("latent", "time"), "flux_controlnet": ("prompt",), "hunyuan_video15": ("latent",),
+    "chroma": ("prompt",), "cosmos": ("latent", "time"), "flux_controlnet": ("prompt",), "hunyuan_video15": ("latent",),
     "llava": ("text", "images"), "llava_next": ("text", "images"), "ltx2_video": ("latent", "audio", "time", "audio_time"), "ltx_video": ("latent", "time"),
     "omnigen": ("latent", "prompt", "images"), "qwen2_5_vl": ("text", "images"), "qwen2_vl": ("text", "images"), "qwen3_vl": ("text", "images"),
     "qwen_image": ("latent", "prompt"), "skyreels_v2": ("latent", "image_context", "time"), "wan": ("latent", "image_context", "time"), "z_image": ("latent", "prompt"),
 }  # fmt: skip
 """Streams whose lengths further arguments of the cases repeat in a product or in token ids, by spec.
 
-The image of a ControlNet has to fit its latent, which its spec does not ask yet. Qwen-Image's class fails without a prompt, which VeRL-Omni counts as none: its adapter does, too.
+Qwen-Image's class fails without a prompt, which VeRL-Omni counts as none: its adapter does, too.
 """
 BY_TOKENS = ("SequenceClassification",)
 """Classes of encoders and decoders that look for the end of each text, which ids of equal tokens do not have."""

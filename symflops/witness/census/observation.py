@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -43,6 +44,11 @@ class Observed:
     config: Mapping[str, Any]
     parameters: Mapping[str, Shape]
     aliases: Mapping[str, str]
+
+    @property
+    def elements(self) -> int:
+        """The elements of all parameters."""
+        return sum(map(math.prod, self.parameters.values()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ ENOUGH = 2
 """Of numbers that can be built, as many are compared per field at the first base, and one at the others."""
 MANY_WORDS = 12
 """Of more words, all are tried at the first base, and two at the others."""
+LARGE = 100_000_000
+"""Elements of a model that stays on the meta device, where nobody sees its masks: smaller bases vary the same fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +142,24 @@ class Survey:
         self.fields += self.unlisted
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
-        """The cases at which the spec is exact; on the CPU, where small models run faster than on the meta device."""
+        """The cases at which the spec is exact; small models on the CPU, where they run faster than on the meta device."""
         options = {name: value for case in cases for name, value in case.options.items()}
         for number, case in enumerate(replace(case, options=options | dict(case.options)) for case in cases):
-            for one in (replace(case, device="cpu"), case):
+            for one in self._placed(case):
                 with suppress(SymflopsError):
                     seen = observed(self.reference, one, self.folder)
                     derived = self.derivations.derived(seen.config)
-                    if not difference(seen, derived) and flops(seen, one, derived, self.outputs) == derived.passes(case.batch):
+                    alike = not difference(seen, derived) and not self.other_masks(one)
+                    if alike and flops(seen, one, derived, self.outputs) == derived.passes(case.batch):
                         yield Base(number, one, seen, derived)
                         break
+
+    def _placed(self, case: LiveCase) -> Iterator[LiveCase]:
+        """A case on the CPU if its model is small, and as it stands."""
+        with suppress(SymflopsError):
+            if observed(self.reference, case, self.folder).elements <= LARGE:
+                yield replace(case, device="cpu")
+        yield case
 
     def rows(self) -> Iterator[Row]:
         """Every variation of every field, at every base."""
@@ -207,11 +217,15 @@ class Survey:
             return replace(row, verdict=WRONG if why else UNRUN, why=why)
         if run.real != run.derived:
             return replace(row, verdict=WRONG, why=f"forward, backward: {run.derived} for {run.real}")
-        masks = masks_of(self.model, run.case, self.estimated)
-        if masks and (masks.modules or masks.unlike):
-            return replace(row, verdict=WRONG, why=str(masks))
+        if why := self.other_masks(run.case):
+            return replace(row, verdict=WRONG, why=why)
         same = seen.parameters == base.seen.parameters and run.real == run.before
         return replace(row, verdict=NONE if same else EXACT)
+
+    def other_masks(self, case: LiveCase) -> str:
+        """How the masks of a class on the CPU differ from the spec's, or between its implementations; empty if they do not."""
+        masks = masks_of(self.model, case, self.estimated) if case.device == "cpu" else None
+        return str(masks) if masks and (masks.modules or masks.unlike) else ""
 
     def estimated(self, config: Mapping[str, Any]) -> Estimated:
         """The program and the sizes of a config."""
