@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,23 @@ def page(kind: str, name: str | Path) -> Source:
 def pages(kind: str) -> list[str]:
     """The names of the shipped regimes or conventions."""
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
+
+
+def described_blocks() -> list[tuple[str, str]]:
+    """Each block by name, with the comment at its top; a local one hides its namesake."""
+    return [(name, comment_of(text)) for name, text in block_texts().items()]
+
+
+def block_texts() -> dict[str, str]:
+    """The text of each block by name; a local one hides its namesake."""
+    found: dict[str, str] = {}
+    for root in roots():
+        for path in sorted((root / "blocks").glob("*.yaml")):
+            found.setdefault(path.stem, read_source(path).text)
+    return dict(sorted(found.items()))
+
+
+def comment_of(text: str) -> str:
+    """The comment at the top of a file."""
+    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return " ".join(line.lstrip("# ") for line in lines if "yaml-language-server" not in line)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         divisor, found["unit"] = 2 if found["unit"] == "flops" else 1, "macs"
         for key in ("forward", "backward", "recomputed", "total"):
             found[key] //= divisor
-        from symflops.runtime.per_token import per_token
+        from symflops.runtime.moments import per_token
 
         found["flops_per_token"] = per_token(found["total"], found["tokens"])
     print(json.dumps(found) if args.json else table(found))

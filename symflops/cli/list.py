@@ -100,7 +100,7 @@ def conventions() -> list[dict[str, Any]]:
 
 def blocks() -> list[dict[str, Any]]:
     """The blocks of the library, with the comment at the top of each."""
-    from symflops.catalog.blocks import described_blocks
+    from symflops.catalog.library import described_blocks
 
     return [{"name": name, "doc": doc} for name, doc in described_blocks()]
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [f"  {name:<10} {text}" for name, text in COMMANDS.items()]
         print(HELP + "\n".join(lines) + "\n\n'symflops COMMAND --help' tells more; --version prints the version")
         return 0 if words else 2
-    from symflops.cli.streams import Streams
+    from symflops.cli.terminal import Streams
 
     with Streams():
         return _main(words, len(words) < len(given))

@@ -55,7 +55,7 @@ def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
     from symflops.catalog.library import chosen_specs
     from symflops.witness.records import read_records
-    from symflops.witness.verified_specs import VerifiedSpec
+    from symflops.witness.verdicts import VerifiedSpec
 
     specs = [VerifiedSpec(file, args.cold) for file in chosen_specs(args.specs)]
     models = {reference.rpartition(".")[2]: spec for spec in specs for reference in spec.references}
@@ -78,8 +78,7 @@ def records(args: argparse.Namespace) -> int:
 def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
     """The verdict on each record, by the known inexact records beside the specs."""
     from symflops.records.inexact import known_inexact
-    from symflops.witness.verdicts import judged
-    from symflops.witness.verified_specs import verify_records
+    from symflops.witness.verdicts import judged, verify_records
 
     roots = {spec.file.root for spec in models.values()}
     known = {name: entry for root in roots for name, entry in known_inexact(root).items()}
@@ -134,7 +133,7 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
     from symflops.commands.generate import printed
     from symflops.records.published import FILE
     from symflops.system.files import write
-    from symflops.witness.published import published_of
+    from symflops.witness.records import published_of
 
     write(path.with_name(FILE), printed({"schema": 1, "specs": published_of(found, models)}))
 

@@ -1,4 +1,7 @@
-"""What shipped conventions count of one step of each spec: derived once, stored beside the spec's program, read by pages."""
+"""What ``symflops generate`` stored of a spec, if it is of the spec as it is now: its programs, and what conventions count.
+
+The figures of shipped conventions for one step are derived once, stored beside the program, and read by pages.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from symflops import __version__
 from symflops.analysis.typical_values import default_sizes, typical_batch
 from symflops.analysis.worked_figures import ConventionFigures
 from symflops.api import Model, convention_of, regime_of
 from symflops.catalog.library import SpecFile, pages
-from symflops.commands.stored import folder_of
 from symflops.diagnostics.findings import SymflopsError
+from symflops.model.format import FormatError
 from symflops.model.program import Program
+from symflops.model.serialise import program_of
 from symflops.system.digests import digest
 from symflops.system.reading import read_own
 from symflops.witness.differences import Comparison
@@ -107,3 +113,31 @@ def made_from(program: Program, against: Sequence[str]) -> str:
     return digest(
         repr((program.sources, program.fixed, program.fields, program.regimes[0].name, program.regimes[0].doc, conventions))
     )
+
+
+def folder_of(file: SpecFile) -> Path | None:
+    """The folder of the generated files of a spec; None if this version of symflops wrote none."""
+    folder = file.root.parent / "generated"
+    return folder / file.group if file.group and _version(folder) == __version__ else None
+
+
+@cache
+def _version(folder: Path) -> str:
+    found = read_own(folder / "manifest.json", {"version": str})
+    return str(found.get("version", ""))
+
+
+def stored_program(file: SpecFile, variant: str, regime: str, conventions: Sequence[str]) -> Program | None:
+    """The stored program of a spec or of one of its variants, with these conventions.
+
+    None if there is none, if the spec, a block or a base has changed since, or if it has another first regime.
+    """
+    folder = folder_of(file)
+    found = read_own(folder / f"{file.name}{f'_{variant}' if variant else ''}.json", {"format": int}) if folder else {}
+    try:
+        program = program_of(found).counting(conventions) if found else None
+    except FormatError:
+        return None
+    if program is None or program.regimes[0].name != regime or set(program.conventions) != set(conventions):
+        return None
+    return program if file.has(dict(program.sources)) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.catalog.blocks import block_texts, comment_of
+from symflops.catalog.library import block_texts, comment_of
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.json_schema import BlockSignature, schema
 from symflops.syntax.yaml_nodes import Mapping, read_yaml

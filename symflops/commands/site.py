@@ -13,9 +13,8 @@ from symflops.analysis.worked_figures import ConventionFigures, Worked
 from symflops.api import CONVENTIONS, Model, load, program_in
 from symflops.catalog.library import SpecFile, pages
 from symflops.commands.chosen import BAKED, baked
-from symflops.commands.compared import compared, config_of, figures, stored_figures
+from symflops.commands.compared import compared, config_of, figures, stored_figures, stored_program
 from symflops.commands.generate import Output, verified_digest
-from symflops.commands.stored import stored_program
 from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html
 from symflops.emit.html import resources
@@ -31,7 +30,7 @@ from symflops.records.checkpoints import checkpoints
 from symflops.records.published import FILE as PUBLISHED
 from symflops.records.published import published
 from symflops.records.verified import verifications
-from symflops.runtime.per_token import per_token
+from symflops.runtime.moments import per_token
 from symflops.system.digests import digest, package_digest
 from symflops.system.reading import read_bytes
 from symflops.witness.cases import cases_of

@@ -9,7 +9,7 @@ from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed, numbers, ordered
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import sets_of
-from symflops.runtime.least import described, taken, too_short, untaken
+from symflops.runtime.typical import described, taken, too_short, untaken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""An estimator that interprets a stored program.
-
-It has the interface of the generated ones (:class:`symflops.runtime.protocol.Estimator`) and gives the same integers.
-"""
+"""The estimator: it interprets a stored program."""
 
 from __future__ import annotations
 
@@ -14,17 +11,14 @@ from symflops.runtime.batch import LONGEST, BatchError, FormError
 from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
 from symflops.runtime.config import as_json
-from symflops.runtime.contraction_line import Line
-from symflops.runtime.evidence import evidence, inexact, left_to_class
+from symflops.runtime.evidence import evidence, inexact, left_to_class, parts_left_out
 from symflops.runtime.item_costs import item_costs
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
-from symflops.runtime.least import example_of, lengths_taken
-from symflops.runtime.left_out import parts_left_out
-from symflops.runtime.moments import Flops, Moments, settled, summed, whole_total
-from symflops.runtime.per_token import active_of
+from symflops.runtime.moments import Flops, Moments, active_of, settled, summed, whole_total
 from symflops.runtime.shown import markdown_of
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
-from symflops.runtime.stored import DamageTold, OtherStructure, plain, stored_of
+from symflops.runtime.stored import DamageTold, Line, OtherStructure, plain, stored_of
+from symflops.runtime.typical import example_of, lengths_taken
 from symflops.runtime.unread import check_unread
 
 TYPE_CHECKING = False

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symflops.runtime.at_hand import LengthError, at_hand, numpy_here, wide
-from symflops.runtime.boundaries import rows_of, steps
+from symflops.runtime.boundaries import LengthError, at_hand, numpy_here, rows_of, steps, wide
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from symflops.model.program import Program
 from symflops.model.regime import Recompute
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
+from symflops.witness.config_classes import in_evaluation
 from symflops.witness.live import build, outputs_of, reference_of, run
-from symflops.witness.modes import in_evaluation
 from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:

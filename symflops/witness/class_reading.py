@@ -21,8 +21,8 @@ from symflops.runtime.config import is_null, look_up
 from symflops.witness.cases import cases_of
 from symflops.witness.census.fields import setters_of
 from symflops.witness.classes import class_of
+from symflops.witness.config_classes import with_value
 from symflops.witness.defaults import signature_of
-from symflops.witness.modes import with_value
 
 LEGACY = re.compile(r"""kwargs\.(?:pop|get)\(\s*["'](\w+)["']""")
 GENERIC = frozenset({"dtype", "torch_dtype", "num_labels", "name_or_path", "rope_theta", "rope_scaling"})

@@ -1,4 +1,4 @@
-"""Config classes: which one a module class takes, its objects from JSON, and its fields as JSON.
+"""Config classes: which one a module class takes, its objects from JSON, its fields as JSON, and configs with other values.
 
 Classes of transformers name theirs (``config_class``), and its objects read and write JSON (``to_dict``). A class of one's own
 names it, or in the annotation of the argument that takes it: a dataclass, a class of attrs or pydantic, or any other.
@@ -16,6 +16,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any
 
+from symflops.model.spec import Spec
 from symflops.runtime.config import as_json
 
 FIELDS = ("__dataclass_fields__", "__attrs_attrs__", "model_fields", "_fields")
@@ -130,3 +131,18 @@ def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
         part = holding(hint)
         if part is not None and not hasattr(part, "to_dict"):
             yield name, part
+
+
+def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
+    """``config`` with the flags of ``spec`` that evaluation mode overrides."""
+    changed = dict(config)
+    for size in spec.sizes:
+        if size.evaluation is not None:
+            changed = with_value(changed, size.keys[0], size.evaluation)
+    return changed
+
+
+def with_value(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """``config`` with ``value`` at ``key``; dots in the key lead into nested configs."""
+    first, _, rest = key.partition(".")
+    return {**config, first: with_value(config.get(first) or {}, rest, value) if rest else value}

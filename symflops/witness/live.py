@@ -21,11 +21,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import instances_of, parameter_differences
 from symflops.witness.cases import LiveCase
 from symflops.witness.classes import class_of, package_of
-from symflops.witness.config_classes import built, complete
-from symflops.witness.counting import counter, plain_attention
-from symflops.witness.modes import in_evaluation
-from symflops.witness.module_work import Figure, different
-from symflops.witness.outputs import summed_tensors
+from symflops.witness.config_classes import built, complete, in_evaluation
+from symflops.witness.counting import Figure, counter, different, plain_attention, summed_tensors
 from symflops.witness.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
 from symflops.witness.tensors import arguments_of, moved, needed
 

@@ -14,7 +14,7 @@ from symflops.model.regime import Passes, Regime
 from symflops.witness.authoring_report import render_figure
 from symflops.witness.bench import NAMES, Bench, Choice, derived
 from symflops.witness.cases import LiveCase
-from symflops.witness.module_work import Figure
+from symflops.witness.counting import Figure
 from symflops.witness.tensors import needed
 
 if TYPE_CHECKING:

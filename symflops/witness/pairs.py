@@ -23,12 +23,13 @@ from symflops.model.nodes import Loop, Node, Operator
 from symflops.model.path import Path
 from symflops.syntax.plain_values import frozen
 from symflops.witness.counting import dispatching, following, plain_attention
-from symflops.witness.flash import FLASH, register
 from symflops.witness.tensors import needed
 
 HIDDEN = -99.0
 """A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""
 SOFTMAX = ("_softmax", "_safe_softmax")
+FLASH = "is_causal"
+"""The name of flash attention that is imitated; transformers takes one with "flash" in it for a kernel to be loaded."""
 IMPLEMENTATIONS = {"sdpa": "sdpa", "eager": "eager", FLASH: "flash"}
 """Implementations of transformers by their names there; flash attention is imitated where the class has it."""
 
@@ -204,3 +205,32 @@ def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
                 for case, body in node.classes:
                     if values.value(case.expr):
                         yield from running(body, values)
+
+
+def register() -> None:
+    """Make the implementation ``FLASH`` known to transformers; its masks are those of flash attention, none without padding."""
+    transformers, masks = needed("transformers"), needed("transformers.masking_utils")
+    transformers.AttentionInterface.register(FLASH, attend)
+    transformers.AttentionMaskInterface.register(FLASH, masks.flash_attention_mask)
+
+
+def attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    _: Any,
+    sliding_window: int | None = None,
+    is_causal: bool | None = None,
+    **__: Any,
+) -> tuple[Any, None]:
+    """Attention of queries (batch, heads, tokens, width) under ``is_causal`` and a window to both sides."""
+    torch = needed("torch")
+    groups = query.shape[1] // key.shape[1]
+    key, value = (each.repeat_interleave(groups, 1) for each in (key, value))
+    behind = torch.arange(query.shape[2])[:, None] + key.shape[2] - query.shape[2] - torch.arange(key.shape[2])
+    hidden = (behind < 0) & bool(module.is_causal if is_causal is None else is_causal)
+    if sliding_window:
+        hidden |= behind.abs() >= sliding_window
+    weights = (query @ key.transpose(2, 3)).masked_fill(hidden, -torch.inf).softmax(-1)
+    return (weights @ value).transpose(1, 2).contiguous(), None

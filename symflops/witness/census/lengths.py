@@ -16,9 +16,9 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.observation import in_time, light_counter
+from symflops.witness.config_classes import in_evaluation
 from symflops.witness.counting import plain_attention
 from symflops.witness.live import build, reference_of
-from symflops.witness.modes import in_evaluation
 from symflops.witness.tensors import arguments_of, needed
 
 LONGEST = {1: 140, 2: 48, 3: 20}

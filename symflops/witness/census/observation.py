@@ -15,9 +15,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import Shape, instances_of
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.variations import Changes
-from symflops.witness.counting import counter, plain_attention
+from symflops.witness.counting import counter, plain_attention, summed_tensors
 from symflops.witness.live import build, parameters_of
-from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import arguments_of, moved, needed
 
 SECONDS = 12
