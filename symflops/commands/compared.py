@@ -21,6 +21,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.format import FormatError
 from symflops.model.program import Program
 from symflops.model.serialise import program_of
+from symflops.runtime.config import put
 from symflops.system.digests import digest
 from symflops.system.reading import read_own
 from symflops.witness.differences import Comparison
@@ -75,16 +76,19 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
 
 
 def config_of(program: Program) -> dict[str, Any]:
-    """A config of the structure that a program is of."""
+    """A config of the structure of a program: what decides it, and else the defaults."""
     keys = {field.letter: field.keys[0] for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:
-        place = config
-        *outer, last = keys[letter].split(".")
-        for word in outer:
-            place = place.setdefault(word, {})
-        place[last] = list(value) if isinstance(value, tuple) else value
+        put(config, keys[letter], plain(value))
     return config
+
+
+def plain(value: Any) -> Any:
+    """A size as a config has it."""
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return float(value) if isinstance(value, Fraction) else value
 
 
 def text_of(program: Program, found: Sequence[ConventionFigures], against: Sequence[str]) -> str:

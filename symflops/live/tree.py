@@ -232,12 +232,18 @@ def _settings(kind: type) -> tuple[tuple[str, ...], ...]:
     plain: Any = inspect.unwrap(forward) if inspect.isfunction(forward) else None
     if plain is None or not NAMES.intersection(plain.__code__.co_names) or plain.__module__.startswith("torch."):
         return ()
+    match tree_of_source(plain):
+        case ast.Module(body=[ast.FunctionDef(body=body)]):
+            return tuple(_found(body, ()))
+    return ()
+
+
+def tree_of_source(function: Any) -> ast.Module | None:
+    """The syntax tree of a function, None if its source is not there."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(plain)))
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
-        return ()
-    body = tree.body[0].body if isinstance(tree.body[0], ast.FunctionDef) else []
-    return tuple(_found(body, ()))
+        return None
 
 
 def _found(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -75,9 +75,9 @@ class Batches:
 
     @staticmethod
     def over(functions: Sequence[Column]) -> Callable[..., tuple[Any, ...]]:
-        """Functions of columns as one, whose first argument is of no account."""
+        """Functions of columns as one."""
 
-        def of(_: Any, *columns: Any) -> tuple[Any, ...]:
+        def of(*columns: Any) -> tuple[Any, ...]:
             return tuple([function(columns) for function in functions])
 
         return of
@@ -193,7 +193,7 @@ class Batches:
             from symflops.runtime import vectors
 
             try:
-                return vectors.sums(self.terms, self.rests, None, self.sets, self.moment_sets, columns)
+                return vectors.sums(self.terms, self.rests, self.sets, self.moment_sets, columns)
             except ValueError as error:
                 raise BatchError(str(error)) from None
         columns = [listed(column) for column in columns]

@@ -69,9 +69,9 @@ def _size(value: Any) -> int:
     return value.value if isinstance(value, Bound) else abs(int(value))
 
 
-def bounds_of(terms: Terms, sizes: Any, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
+def bounds_of(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
     """Per term a bound, and one on every intermediate value, for lengths of so many bits."""
-    found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(sizes, *(Bound(2**bit) for bit in bits))]
+    found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(*(Bound(2**bit) for bit in bits))]
     return tuple(bound.value for bound in found), max((bound.most for bound in found), default=0)
 
 

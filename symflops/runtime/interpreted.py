@@ -143,16 +143,16 @@ class InterpretedEstimator:
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
         self._not_whole()
-        return self._batches.terms(None, *columns)
+        return self._batches.terms(*columns)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
         self._not_whole()
-        return self._batches.rests(None, *columns)
+        return self._batches.rests(*columns)
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        pairs = zip(self.stored.inner, self._batches.inner_terms(None, *columns), strict=True)
+        pairs = zip(self.stored.inner, self._batches.inner_terms(*columns), strict=True)
         return tuple((row["items"], left) for row, left in pairs)
 
     @property

@@ -46,7 +46,7 @@ def costs_on(batches: Batches, columns: Sequence[Any], found: Columns, costs: Se
         from symflops.runtime import vectors
 
         try:
-            return vectors.per_item(batches.terms, batches.rests, None, batches.sets, batches.moment_sets, columns, costs)
+            return vectors.per_item(batches.terms, batches.rests, batches.sets, batches.moment_sets, columns, costs)
         except ValueError as error:
             raise BatchError(str(error)) from None
     made: dict[str, Any] = {}

@@ -53,6 +53,29 @@ def counter(modules: bool = True) -> Any:
     return mode
 
 
+def both_passes(
+    model: Any, arguments: Mapping[str, Any], outputs: Sequence[str], made: Callable[[], Any], label: str = ""
+) -> tuple[Any, Any]:
+    """The counters, as ``made``, of a forward pass, and of the backward pass from the sum of ``outputs`` that need a gradient.
+
+    Raises:
+        SymflopsError: the model fails to run.
+    """
+    try:
+        with plain_attention(), made() as forward:
+            summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
+        with plain_attention(), made() as backward:
+            if summed:
+                needed("torch").autograd.backward([tensor.sum() for tensor in summed])
+    except SymflopsError:
+        raise
+    except Exception as error:
+        raise SymflopsError(f"{label}{type(model).__name__} fails to run: {type(error).__name__}: {error}") from error
+    finally:
+        model.zero_grad(set_to_none=True)
+    return forward, backward
+
+
 def plain_attention() -> Any:
     """Attention as two products, as on the meta device; the counter does not see the CPU's fused kernel."""
     kernels = needed("torch.nn.attention")

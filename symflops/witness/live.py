@@ -22,9 +22,9 @@ from symflops.runtime.parameters import instances_of, parameter_differences
 from symflops.witness.cases import LiveCase
 from symflops.witness.classes import class_of, package_of
 from symflops.witness.config_classes import built, complete, in_evaluation
-from symflops.witness.counting import Figure, counter, different, plain_attention, summed_tensors
+from symflops.witness.counting import Figure, both_passes, counter, different
 from symflops.witness.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
-from symflops.witness.tensors import arguments_of, moved, needed
+from symflops.witness.tensors import arguments_of, filled, moved, needed
 
 if TYPE_CHECKING:
     from symflops.api import Model
@@ -127,7 +127,7 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
         config = in_evaluation(model.spec, built)
         program, sizes = (derived or partial(estimated, model))(config)
         known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
-        arguments = telling(arguments_of(program, case.batch, sizes, case.arguments))
+        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), telling)
         why = "the class does not run on the CPU"
         seen = real_pairs(real, arguments)
     except Exception as error:
@@ -239,19 +239,8 @@ def run(
     Raises:
         SymflopsError: the model fails to run.
     """
-    torch = needed("torch")
-    try:
-        with torch.set_grad_enabled(train), frozen(model, not train), plain_attention(), counter(modules) as forward:
-            summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
-        with plain_attention(), counter(modules) as backward:
-            if summed:
-                torch.autograd.backward([tensor.sum() for tensor in summed])
-    except SymflopsError:
-        raise
-    except Exception as error:
-        raise SymflopsError(f"{case.label}: {type(model).__name__} fails to run: {type(error).__name__}: {error}") from error
-    finally:
-        model.zero_grad(set_to_none=True)
+    with needed("torch").set_grad_enabled(train), frozen(model, not train):
+        forward, backward = both_passes(model, arguments, outputs, partial(counter, modules), f"{case.label}: ")
     return counted(forward, model), counted(backward, model)
 
 

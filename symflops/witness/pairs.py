@@ -15,14 +15,11 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.functions import Longest, Together, unpadded
-from symflops.frontend.variants import value_in
-from symflops.lower.formulas import Formulas
-from symflops.model.formula import evaluate
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Operator
 from symflops.model.path import Path
-from symflops.syntax.plain_values import frozen
 from symflops.witness.counting import dispatching, following, plain_attention
+from symflops.witness.pieces import Sizes
 from symflops.witness.tensors import needed
 
 HIDDEN = -99.0
@@ -82,37 +79,21 @@ def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) 
     return ""
 
 
-def telling(value: Any, name: str = "") -> Any:
-    """Arguments on the CPU: what has no values is 1, so that masks hide nothing and no picture is empty; indices are 0."""
-    torch = needed("torch")
-    if isinstance(value, Mapping):
-        return {inner: telling(item, str(inner)) for inner, item in value.items()}
-    if isinstance(value, list):
-        return [telling(item, name) for item in value]
-    if not isinstance(value, torch.Tensor) or value.device.type == "cpu":
-        return value
-    full = value.is_floating_point() or ("mask" in name and "padding" not in name)
-    return torch.full_like(value, 1 if full else 0, device="cpu")
+def telling(tensor: Any, name: str) -> Any:
+    """A tensor on the CPU in place of one without values: of 1, so that masks hide nothing and no picture is empty.
+
+    Indices are 0.
+    """
+    full = tensor.is_floating_point() or ("mask" in name and "padding" not in name)
+    return needed("torch").full_like(tensor, 1 if full else 0, device="cpu")
 
 
-class Evaluated(dict[str, Any]):
-    """The values of letters for one config: sizes, derived sizes, and what is set here, such as indices and lengths."""
+class Evaluated(Sizes):
+    """The values of letters for one config and batch, with the indices and lengths of the moment."""
 
     def __init__(self, graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> None:
-        self.graph, self.config, self.batch = graph, config, items
-        self.definitions = {symbol.name: formula for symbol, formula in graph.definitions}
-        self.formulas = Formulas({})
-
-    def __missing__(self, letter: str) -> Any:
-        formula = self.definitions.get(letter)
-        spec = self.graph.spec
-        found = frozen(value_in(spec.sizes, letter, self.config, spec.reading)) if formula is None else self.value(formula)
-        self[letter] = found
-        return found
-
-    def value(self, expr: Expr) -> Any:
-        """The value of an expression."""
-        return evaluate(self.formulas.of(expr), self)
+        super().__init__(graph, config)
+        self.batch = items
 
     def total(self, expr: Expr, items: str) -> Any:
         """The sum of an expression over the items of an index set."""
