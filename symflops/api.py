@@ -38,7 +38,7 @@ from symflops.records.census import carried
 from symflops.records.verified import catalogued, measured_rules
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.shown import html_table
+from symflops.runtime.module_tree import html_table
 from symflops.specialise.assumed import Known, known_of
 from symflops.specialise.misfit import about_config
 

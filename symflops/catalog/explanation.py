@@ -12,8 +12,7 @@ from symflops.catalog.naming import estimator_of
 from symflops.emit.python.rows import RowPrinter
 from symflops.model.format import line_of
 from symflops.model.index_sets import ONCE, PADDED, padded_name
-from symflops.runtime.module_tree import largest, rows_of, tree_of
-from symflops.runtime.shown import html_table
+from symflops.runtime.module_tree import html_table, largest, rows_of, tree_of
 from symflops.runtime.typical import as_batch, typical_lengths
 from symflops.runtime.units import NAMES
 

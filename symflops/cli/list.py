@@ -8,15 +8,12 @@ there is: regimes, conventions, the blocks of the library, operators of the lang
 
 from __future__ import annotations
 
+import argparse
 import json
+from typing import Any
 
 from symflops.cli.arguments import JSON, argument, arguments_of
 from symflops.cli.terminal import line_width, wrapped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from typing import Any
 
 KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
 

@@ -142,8 +142,7 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
 def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.commands.chosen import baked
-    from symflops.commands.compared import compared
+    from symflops.commands.chosen import baked, compared
     from symflops.commands.site import standalone
 
     program = None
@@ -155,8 +154,7 @@ def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tup
 def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.api import REGIMES
-    from symflops.commands.chosen import baked
-    from symflops.commands.compared import convention_figures
+    from symflops.commands.chosen import baked, convention_figures
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
     from symflops.questions.baseline import against as against_baseline

@@ -12,7 +12,7 @@ from symflops.diagnostics.errors import escaped, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -42,6 +42,11 @@ def styled(text: str, style: str) -> str:
     """``text`` in a style, on a terminal whose user does not refuse colours (``NO_COLOR``)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
     return text if plain or not text.strip() else f"\033[{STYLES[style]}m{text}\033[0m"
+
+
+def tell(text: object) -> None:
+    """Print a message about what a command does."""
+    print(f"symflops: {text}", file=sys.stderr)
 
 
 def scaled(value: int) -> str:
@@ -74,10 +79,10 @@ def fitted(text: str, most: int) -> str:
     return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}" if most > 1 else "…"
 
 
-def columns(rows: Sequence[Sequence[str]], most: int, style: Callable[[int, str], str] | None = None) -> list[str]:
+def columns(rows: Sequence[Sequence[str]], most: int) -> list[str]:
     """Rows as lines of at most ``most`` characters: the first cell to the left, and shortened to fit; the others to the right.
 
-    ``style`` may colour a line, by its position.
+    The first line is bold.
     """
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     first = min(widths[0], max(most - sum(2 + one for one in widths[1:]), 8))
@@ -85,8 +90,8 @@ def columns(rows: Sequence[Sequence[str]], most: int, style: Callable[[int, str]
         "  ".join([fitted(row[0], first).ljust(first), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
         for row in rows
     ]
-    lines = [line.rstrip() for line in lines]
-    return [style(place, line) for place, line in enumerate(lines)] if style else lines
+    head, *rest = (line.rstrip() for line in lines)
+    return [styled(head, "bold"), *rest]
 
 
 def place_to_cut(text: str, room: int) -> int:

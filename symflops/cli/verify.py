@@ -261,8 +261,8 @@ def in_regime(args: argparse.Namespace) -> int:
     """Compare with the real classes under a regime."""
     from symflops.api import load, regime_of
     from symflops.catalog.library import chosen_specs
+    from symflops.witness.bench import render_regime, verify_regime
     from symflops.witness.cases import cases_of
-    from symflops.witness.live_regime import render_regime, verify_regime
 
     regime = regime_of(args.regime)
     reports, models = [], [load(file) for file in chosen_specs(args.specs)]

@@ -1,6 +1,7 @@
 """Begins a new spec: a copy of an existing one under another name, with a comment on each part.
 
 The copy may be changed by features: windows, experts, ... ``emit/templates/features.yaml`` says what each one does.
+The schema that editors read has the blocks that specs may call.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
-from symflops.catalog.library import PACKAGE, SpecFile, find_spec
+from symflops.catalog.library import PACKAGE, SpecFile, block_texts, comment_of, find_spec
 from symflops.commands.check import findings
-from symflops.commands.schemas import editor_schema
-from symflops.diagnostics.findings import SpecError, SymflopsError, did_you_mean
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError, did_you_mean
 from symflops.frontend.entry_paths import ENTRY
 from symflops.frontend.fields import EXTENDS
+from symflops.frontend.json_schema import BlockSignature, schema
 from symflops.syntax.identifiers import MODULE, why_not_identifier
+from symflops.syntax.yaml_nodes import Mapping, read_yaml
 from symflops.system.files import write
 from symflops.system.reading import read_own, read_text
 
@@ -229,3 +231,18 @@ def change(document: Document, body: Document, feature: dict[str, Any], letters:
             others = repr([rest, *(value for key, value in document.items() if key != "sizes")])
             if not re.search(rf"\b{text}\b", others):
                 del document["sizes"][text]
+
+
+def editor_schema(page: str) -> str:
+    """The text of the schema of one kind of page; it suggests the blocks of the project and of the library."""
+    return schema(page, [BlockSignature(name, comment_of(text), parameters(text)) for name, text in block_texts().items()])
+
+
+def parameters(text: str) -> tuple[str, ...]:
+    """The parameters of a block; none of one that is no YAML."""
+    try:
+        node = read_yaml(Source("block.yaml", text))
+    except SpecError:
+        return ()
+    params = node.get("params") if isinstance(node, Mapping) else None
+    return tuple(key.text for key, _ in params.entries) if isinstance(params, Mapping) else ()

@@ -12,8 +12,7 @@ from symflops.analysis.typical_values import default_sizes
 from symflops.analysis.worked_figures import ConventionFigures, Worked
 from symflops.api import CONVENTIONS, Model, load, program_in
 from symflops.catalog.library import SpecFile, pages
-from symflops.commands.chosen import BAKED, baked
-from symflops.commands.compared import compared, config_of, figures, stored_figures, stored_program
+from symflops.commands.chosen import BAKED, baked, compared, config_of, figures, stored_figures, stored_program
 from symflops.commands.generate import Output, verified_digest
 from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html

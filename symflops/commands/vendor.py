@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops import __version__, api
 from symflops.adapters.verl import only_patches_count
-from symflops.commands.compared import config_of, plain
+from symflops.commands.chosen import config_of, plain
 from symflops.commands.vendored_batches import examples, latents_in
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.code.batches import stream_rows

@@ -12,10 +12,9 @@ from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
 from symflops.runtime.config import as_json
 from symflops.runtime.evidence import evidence, inexact, left_to_class, parts_left_out
-from symflops.runtime.item_costs import item_costs
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
-from symflops.runtime.moments import Flops, Moments, active_of, settled, summed, whole_total
-from symflops.runtime.shown import markdown_of
+from symflops.runtime.module_tree import markdown_of
+from symflops.runtime.moments import Flops, Moments, active_of, item_costs, settled, summed, whole_total
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
 from symflops.runtime.stored import DamageTold, Line, OtherStructure, plain, stored_of
 from symflops.runtime.typical import example_of, lengths_taken

@@ -6,8 +6,10 @@ The file itself needs the standard library alone, and states sizes, sums and clo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from types import FunctionType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.batch import BatchError
@@ -19,12 +21,6 @@ from symflops.runtime.layouts import sets_of
 from symflops.runtime.moments import Flops, Moments
 from symflops.runtime.sizes import defined, sizes_of
 from symflops.runtime.stored import OtherStructure, Stored, plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
-    from typing import Any
 
 LONGEST = 2**10_000
 """The largest length of a list: none."""

@@ -20,8 +20,7 @@ from symflops.runtime.classes import of_class
 from symflops.runtime.config import is_null, look_up
 from symflops.witness.cases import cases_of
 from symflops.witness.census.fields import setters_of
-from symflops.witness.classes import class_of
-from symflops.witness.config_classes import with_value
+from symflops.witness.classes import class_of, with_value
 from symflops.witness.defaults import signature_of
 
 LEGACY = re.compile(r"""kwargs\.(?:pop|get)\(\s*["'](\w+)["']""")

@@ -11,27 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
+from symflops.model.program import Program
 from symflops.runtime.batch import items_of
 from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.parameters import instances_of, parameter_differences
+from symflops.runtime.parameters import Shape, instances_of, parameter_differences
 from symflops.witness.cases import LiveCase
-from symflops.witness.classes import class_of, package_of
-from symflops.witness.config_classes import built, complete, in_evaluation
+from symflops.witness.classes import built, class_of, complete, in_evaluation, package_of
 from symflops.witness.counting import Figure, both_passes, counter, different
 from symflops.witness.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
 from symflops.witness.tensors import arguments_of, filled, moved, needed
 
-if TYPE_CHECKING:
-    from symflops.api import Model
-    from symflops.model.program import Program
-    from symflops.runtime.parameters import Shape
-
-Estimated = tuple["Program", Mapping[str, Any]]
+Estimated = tuple[Program, Mapping[str, Any]]
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 
 

@@ -17,7 +17,7 @@ from symflops.algebra.truth import NO, YES
 from symflops.diagnostics.findings import SymflopsError
 from symflops.frontend.peer_pages import Lengths, PeerCase
 from symflops.syntax.expression import Expression
-from symflops.witness.config_classes import with_value
+from symflops.witness.classes import with_value
 
 Record = Mapping[str, Any]
 MOST_ITEMS = 100_000

@@ -26,7 +26,7 @@ from symflops.runtime.layouts import batch_of
 from symflops.runtime.parameters import instances_of
 from symflops.runtime.sizes import is_null, look_up
 from symflops.system.reading import fits, read_json
-from symflops.witness.config_classes import in_evaluation, with_value
+from symflops.witness.classes import in_evaluation, with_value
 from symflops.witness.counting import rolled_up, starred
 
 FIELDS: Mapping[str, tuple[type, ...]] = {

@@ -120,7 +120,7 @@ def test_every_spec(spec, project, projects):
 
 def with_default(program):
     """A config of the structure that a program has."""
-    from symflops.commands.compared import config_of
+    from symflops.commands.chosen import config_of
 
     return config_of(program)
 

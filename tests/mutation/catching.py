@@ -21,7 +21,7 @@ from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.classes import class_in
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.bench import NAMES
-from symflops.witness.config_classes import in_evaluation
+from symflops.witness.classes import in_evaluation
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written

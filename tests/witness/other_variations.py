@@ -31,7 +31,7 @@ from symflops.witness.census.observation import Derived, Observed, TooSlowError,
 from symflops.witness.census.survey import Base, Survey, difference, plain_lists, widths
 from symflops.witness.census.take import of_each_config, quiet
 from symflops.witness.census.variations import Changes, edges, variations
-from symflops.witness.config_classes import in_evaluation
+from symflops.witness.classes import in_evaluation
 from symflops.witness.live import reference_of
 from tests.witness.variations import variations as fixed
 

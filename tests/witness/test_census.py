@@ -16,7 +16,7 @@ from symflops.cli.main import main
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.evaluate import ConfigError
 from symflops.records.census import census_path, spec_digest, stale
-from symflops.runtime.census import check_census
+from symflops.runtime.classes import check_census
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, settable
 from symflops.witness.census.observation import fitting

@@ -16,7 +16,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.observation import in_time, light_counter
-from symflops.witness.config_classes import in_evaluation
+from symflops.witness.classes import in_evaluation
 from symflops.witness.counting import plain_attention
 from symflops.witness.live import build, reference_of
 from symflops.witness.tensors import arguments_of, filled, needed

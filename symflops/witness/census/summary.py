@@ -15,12 +15,11 @@ from typing import Any
 
 from symflops.records.census import source_digest, version_of
 from symflops.records.inexact import known_inexact
-from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
-from symflops.runtime.classes import class_name
+from symflops.runtime.classes import admitted, class_name, kind_of, related, texts_in, values_at
 from symflops.witness.census.fields import value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.witness.census.variations import UNHEARD
-from symflops.witness.config_classes import config_class_of
+from symflops.witness.classes import config_class_of
 from symflops.witness.defaults import signature_of
 
 MEASURES = ("number", "list")

@@ -21,8 +21,7 @@ from symflops.witness.cases import LiveCase
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
 from symflops.witness.census.variations import Changes, Words, alike, edges, partnered, unlisted, variations
-from symflops.witness.classes import class_of
-from symflops.witness.config_classes import in_evaluation
+from symflops.witness.classes import class_of, in_evaluation
 from symflops.witness.live import Estimated, masks_of, outputs_of
 
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
