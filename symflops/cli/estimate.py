@@ -41,8 +41,6 @@ def run(args: argparse.Namespace) -> int:
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
-    for note in found["notes"]:
-        tell(note)
     if args.unit == "macs" and found["unit"] != "macs":
         divisor, found["unit"] = 2 if found["unit"] == "flops" else 1, "macs"
         for key in ("forward", "backward", "recomputed", "total"):
@@ -93,7 +91,14 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
         tell(proof(catalog, name, config))
         model.proven = True
-    return lookup.result(model, batch)
+    return noted(lookup.result(model, batch))
+
+
+def noted(found: dict[str, Any]) -> dict[str, Any]:
+    """An estimate whose notes were told."""
+    for note in found["notes"]:
+        tell(note)
+    return found
 
 
 def rules_of(args: argparse.Namespace) -> Any:
@@ -115,7 +120,7 @@ def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, A
     model = load(args.spec).estimator(config, args.regime, rules_of(args))
     for line in check_unread(model.stored, config, args.strict):
         tell(line)
-    return result(model, batch)
+    return noted(result(model, batch))
 
 
 def table(found: dict[str, Any]) -> str:

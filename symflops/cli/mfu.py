@@ -17,7 +17,7 @@ from decimal import Decimal, DecimalException
 from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, one_of
-from symflops.cli.terminal import short, tell, width, wrapped
+from symflops.cli.terminal import short, width, wrapped
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import AS_SOURCE, TWICE_AS_HIGH
 
@@ -102,8 +102,6 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
     args.strict = args.prove = False
     args.unit = "flops"
     found = estimated(args, batch_of(args.batch))
-    for note in found["notes"]:
-        tell(note)
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
     model = {
         name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence", "unit")

@@ -21,9 +21,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symflops.meter.packs import TOKENS, entry, pack_of
+from symflops.runtime.batch import BatchError
 from symflops.runtime.boundaries import LengthError
 from symflops.runtime.latents import latent_sides, sample_shape
-from symflops.runtime.layouts import shape_of
+from symflops.runtime.layouts import count_in, dimensions, shape_of
 from symflops.runtime.lengths import Lengths, joined, of_mask, of_nested, of_position_ids, of_rows, same
 
 LATENTS = (("image_latents", False), ("latents_clean", False), ("all_latents", True))
@@ -120,17 +121,27 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
     pack = None if prefix else pack_of(batch, given)
     if pack is not None:
         return pack
+    nested = getattr(given, "is_nested", False)
+    mask = entry(batch, f"{prefix}attention_mask")
+    if not nested and mask is not None and len(shape_of(mask)) == 2:
+        return of_mask(mask)
+    positions = entry(batch, f"{prefix}position_ids")
+    if not nested and mask is None and positions is not None and len(shape_of(positions)) <= 2:
+        return of_position_ids(positions)
+    return rows_in(given, "token ids", "(samples, positions)")
+
+
+def rows_in(given: Any, what: str, expected: str) -> Lengths:
+    """The rows of a nested tensor, or of a dense one, whose rows are equally long.
+
+    Raises:
+        LengthError: it has one dimension.
+    """
     if getattr(given, "is_nested", False):
         return of_nested(given)
     shape = shape_of(given)
-    mask = entry(batch, f"{prefix}attention_mask")
-    if mask is not None and len(shape_of(mask)) == 2:
-        return of_mask(mask)
-    positions = entry(batch, f"{prefix}position_ids")
-    if mask is None and positions is not None and len(shape_of(positions)) <= 2:
-        return of_position_ids(positions)
     if len(shape) < 2:
-        raise LengthError(f"token ids of shape {shape}: expected (samples, positions)")
+        raise LengthError(f"{what} of shape {shape}: expected {expected}")
     return same(shape[0], shape[1])
 
 
@@ -144,14 +155,7 @@ def prompts(batch: Mapping[str, Any]) -> Lengths | None:
     mask, embeddings = entry(batch, "prompt_embeds_mask"), entry(batch, "prompt_embeds")
     if mask is not None:
         return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)
-    if embeddings is None:
-        return None
-    if getattr(embeddings, "is_nested", False):
-        return of_nested(embeddings)
-    shape = shape_of(embeddings)
-    if len(shape) < 2:
-        raise LengthError(f"prompt embeddings of shape {shape}: expected (samples, tokens, width)")
-    return same(shape[0], shape[1])
+    return None if embeddings is None else rows_in(embeddings, "prompt embeddings", "(samples, tokens, width)")
 
 
 def read(
@@ -202,35 +206,19 @@ def by_layout(
             return same(shape[0], *latent_sides(name, shape, (" ".join(words), axes, width)))
         except ValueError as error:
             raise LengthError(str(error)) from None
-    named = [word.partition("=") for word in words]
-    if not sum(not default for _, default, _ in named) <= len(shape) <= len(words):
-        raise LengthError(f"'{name}' has {len(shape)} dimensions, its layout '{' '.join(words)}' has {len(words)}")
-    return _named(name, named, axes, shape, items)
+    if words[0].startswith("b*") and shape and (not items or shape[0] % items):
+        raise LengthError(f"'{name}' has {shape[0]} rows, several per item: give the number of items with it")
+    count = count_in(words, shape, items)
+    try:
+        found = dict(dimensions(name, words, shape, count))
+    except BatchError as error:
+        raise LengthError(str(error)) from None
+    if not set(axes) <= found.keys():
+        raise LengthError(f"the layout of '{name}' does not tell {', '.join(sorted(set(axes) - found.keys()))}")
+    return same(count, *(found[axis] for axis in axes))
 
 
 def of_channels(words: Sequence[str], axes: Sequence[str]) -> str:
     """The word for channels in a layout that has nothing else than samples and ``axes``; empty for any other layout."""
     others = [word for word in words if word not in axes and word != "b"]
     return others[0] if axes and len(others) == 1 and others[0].isalpha() and {*axes} < {*words} else ""
-
-
-def _named(
-    name: str, words: Sequence[tuple[str, str, str]], axes: Sequence[str], shape: tuple[int, ...], items: int
-) -> Lengths:
-    found: dict[str, int] = {}
-    heads = [word for word, _, _ in words]
-    count = shape[heads.index("b")] if "b" in heads[: len(shape)] else items if "b" in heads[0] else 1
-    for place, (word, _, default) in enumerate(words):
-        head, _, blocks = word.partition("*")
-        size = shape[place] if place < len(shape) else int(default)
-        if head == "b" and blocks:
-            if not items or size % items:
-                raise LengthError(f"'{name}' has {size} rows, several per item: give the number of items with it")
-            found[blocks] = size // items
-        elif head == "1" and found.get(blocks, size) != size:
-            raise LengthError(f"'{name}' of shape {shape} has two lengths for '{blocks}', {found[blocks]} and {size}")
-        else:
-            found[word] = size
-    if not set(axes) <= found.keys():
-        raise LengthError(f"the layout of '{name}' does not tell {', '.join(sorted(set(axes) - found.keys()))}")
-    return same(count, *(found[axis] for axis in axes))

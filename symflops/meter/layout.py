@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.runtime.boundaries import LengthError, at_hand
-from symflops.runtime.bounds import safe_bits
+from symflops.runtime.columnwise import safe_bits
 from symflops.runtime.interpreted import InterpretedEstimator
 
 Vector = tuple[list[int], Any]

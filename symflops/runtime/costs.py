@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symflops.runtime.bounds import LIMIT
+from symflops.runtime.columnwise import LIMIT
 
 HALF = 32
 SAFE = frozenset({

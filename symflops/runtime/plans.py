@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symflops.runtime.bounds import LIMIT
+from symflops.runtime.columnwise import LIMIT
 from symflops.runtime.costs import Costs, wide_sum
 from symflops.runtime.monomials import Column, Monomial, leaves, product_of
 

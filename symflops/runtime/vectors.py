@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from symflops.runtime.bounds import LIMIT, bounds_of
+from symflops.runtime.columnwise import LIMIT, bounds_of
 from symflops.runtime.costs import wide_sum
 from symflops.runtime.plans import NOT_DIVIDED, Prices, Sums, TooWide
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from sympy import Integer, Rational
 
-from symflops.algebra.domain import plain
+from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.truth import NO, YES
 from symflops.diagnostics.findings import SymflopsError
 from symflops.frontend.peer_pages import Lengths, PeerCase
 from symflops.syntax.expression import Expression
@@ -63,13 +62,9 @@ def _flat(part: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
 
 def _known(value: Any) -> Any:
     """A value of a record in the domain of expressions."""
-    if isinstance(value, bool):
-        return YES if value else NO
-    if isinstance(value, int):
-        return Integer(value)
     if isinstance(value, float):
         return Rational(repr(value)) if isfinite(value) else None
-    return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else value
+    return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else known(value)
 
 
 def _every(step: Any, count: Any) -> Any:

@@ -19,7 +19,7 @@ from symflops.catalog.library import shipped, specs_in
 from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime import vectors
-from symflops.runtime.bounds import LIMIT, Bound, bounds_of
+from symflops.runtime.columnwise import LIMIT, Bound, bounds_of
 from tests.sampling import amount, sampled
 from tests.shipped import cases_of, load
 
