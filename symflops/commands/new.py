@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from itertools import count
@@ -64,16 +63,10 @@ CASE = """\
 Document = MutableMapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The files of a new spec: the spec, its cases, and the schema if it is missing."""
+def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> list[tuple[Path, str]]:
+    """The files of a new spec: itself, its cases, and the schema if it is missing; nothing is written yet.
 
-    spec: Path
-    files: tuple[tuple[Path, str], ...]
-
-
-def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> Start:
-    """The files that a new spec begins with; nothing is written yet. With ``features`` it describes no class of a library.
+    With ``features`` it describes no class of a library.
 
     Raises:
         SymflopsError: the name cannot be one, there is no spec to begin from, or a file of that name is there already.
@@ -94,7 +87,7 @@ def start(name: str, folder: Path, like: str | None = None, features: Sequence[s
     taken = [path for path, _ in files if path.exists()]
     if taken:
         raise SymflopsError(f"{taken[0]} is there already, and is left as it is: choose another name or folder")
-    return Start(path, tuple(files))
+    return files
 
 
 def is_schema(path: Path) -> bool:
@@ -140,8 +133,8 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
     return f"{LINE}{where}\n{printed.getvalue()}"
 
 
-def begin(found: Start) -> None:
-    """Write the files of a new spec and check it; if it is not valid, the files are removed again.
+def begin(files: Sequence[tuple[Path, str]]) -> None:
+    """Write the files of a new spec, itself the first, and check it; if it is not valid, the files are removed again.
 
     Raises:
         SpecError: the spec is not valid in its new place: it calls a block of another library, say.
@@ -149,10 +142,10 @@ def begin(found: Start) -> None:
     """
     written: list[Path] = []
     try:
-        for path, text in found.files:
+        for path, text in files:
             write(path, text)
             written.append(path)
-        errors = [finding for finding in findings(find_spec(found.spec)) if finding.severity == "error"]
+        errors = [finding for finding in findings(find_spec(files[0][0])) if finding.severity == "error"]
         if errors:
             raise SpecError(errors)
     except BaseException as error:

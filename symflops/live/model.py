@@ -185,9 +185,8 @@ class Reader:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""
         if self.stored is None:
             return {}
-        value = self.stored.formulas.settled
-        rows = inputs_of(self.stored)
-        return {name: (to, layout, None if width is None else value(width, self.sizes)) for name, to, layout, width in rows}
+        settled = self.stored.formulas.settled
+        return inputs_of(self.stored, lambda width: settled(width, self.sizes))
 
 
 class Awaited:

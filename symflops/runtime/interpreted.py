@@ -161,10 +161,7 @@ class InterpretedEstimator:
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""
-        return {
-            name: (to, layout, None if width is None else self._settled(width))
-            for name, to, layout, width in inputs_of(self.stored)
-        }
+        return inputs_of(self.stored, self._settled)
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""

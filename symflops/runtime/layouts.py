@@ -10,7 +10,7 @@ from symflops.runtime.batch import BatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from symflops.model import layout as model
@@ -75,21 +75,22 @@ def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]
             yield stream.name, [info.when for info in program.inputs if info.stream == stream.name]
 
 
-def inputs_of(program: Program | Stored) -> list[tuple[str, str, str, Any]]:
-    """The arguments whose shapes hold lengths: name, stream or index set, layout, width.
+def inputs_of(program: Stored, value: Callable[[int], int]) -> dict[str, tuple[str, str, int | None]]:
+    """The arguments whose shapes hold lengths: stream or index set, layout and width, a formula that ``value`` evaluates.
 
     A layout is one word per dimension, or ``values:`` and the columns of one row per item.
     """
     streams = {stream.name for stream in program.streams if stream.given}
     variables = {name for stream in program.streams for name in stream.variables}
-    found = []
+    found: dict[str, tuple[str, str, int | None]] = {}
     for info in program.inputs:
         if info.layout is None:
             continue
         words = info.layout.values or tuple(word.partition("=")[0].rpartition("*")[2] for word in info.layout.axes)
         if variables & set(words) or info.stream in streams:
             layout = " ".join(("values:", *info.layout.values) if info.layout.values else info.layout.axes)
-            found.append((info.name, info.over or info.stream, layout, info.width))
+            width = None if info.width is None else value(info.width)
+            found[info.name] = (info.over or info.stream, layout, width)
     return found
 
 
