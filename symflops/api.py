@@ -280,4 +280,4 @@ def load(spec: str | Path | SpecFile) -> Model:
         SpecError: it is not valid in form.
     """
     file = spec if isinstance(spec, SpecFile) else find_spec(spec)
-    return Model(file, replace(read(file.source(), file.blocks(), file.bases()), reading=file.reading()))
+    return Model(file, replace(read(file.source(), file.block, file.base), reading=file.reading()))

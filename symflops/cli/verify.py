@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -193,10 +193,7 @@ def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[
     from symflops.witness.authoring_report import render
     from symflops.witness.live import verify_live
 
-    reports: list[tuple[Any, list[Any]]] = [(model, []) for model in models]
-    for found, case in cases(reports):
-        found[1].append(attempted(partial(verify_live, found[0], case), case))
-    checked([report for _, same in reports for report in same])
+    reports = reported(models, verify_live)
     if as_json:
         print(
             json.dumps([{"spec": model.spec.name, **report.as_json()} for model, same in reports for report in same], indent=1)
@@ -249,12 +246,19 @@ def checked(reports: Sequence[Any]) -> None:
         raise first.error
 
 
-def cases(models: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Each case of each model, as pairs, with a bar; a model leads its tuple."""
+def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tuple[Any, list[Any]]]:
+    """Each model with the reports on its cases, with a bar.
+
+    Raises:
+        SymflopsError: all cases fail, for one reason, such as a package that is missing.
+    """
     from symflops.witness.cases import cases_of
 
-    pairs = [(entry, case) for entry in models for case in cases_of(entry[0].file)]
-    return progress(pairs, "verifying", lambda pair: pair[0][0].spec.name)
+    pairs = [(model, case) for model in models for case in cases_of(model.file)]
+    steps = progress(pairs, "verifying", lambda pair: pair[0].spec.name)
+    made = [(model, attempted(partial(compare, model, case), case)) for model, case in steps]
+    checked([report for _, report in made])
+    return [(model, [report for other, report in made if other is model]) for model in models]
 
 
 def in_regime(args: argparse.Namespace) -> int:
@@ -262,16 +266,13 @@ def in_regime(args: argparse.Namespace) -> int:
     from symflops.api import load, regime_of
     from symflops.catalog.library import chosen_specs
     from symflops.witness.bench import render_regime, verify_regime
-    from symflops.witness.cases import cases_of
 
     regime = regime_of(args.regime)
-    reports, models = [], [load(file) for file in chosen_specs(args.specs)]
-    lacking = [model for model in models if args.specs and not cases_of(model.file)]
+    found = reported([load(file) for file in chosen_specs(args.specs)], partial(verify_regime, regime=regime))
+    reports = [report for _, same in found for report in same]
+    lacking = [model for model, same in found if args.specs and not same]
     for model in lacking:
         print(without_cases(model), file=sys.stderr)
-    for (model,), case in cases([(model,) for model in models]):
-        reports.append(attempted(partial(verify_regime, model, case, regime), case))
-    checked(reports)
     for report in () if args.json else reports:
         print(report if isinstance(report, Failed) else render_regime(report))
     if args.json:

@@ -54,7 +54,7 @@ def findings(
     """
     report = Reporter()
     try:
-        reading = read_through(file.source(), file.blocks(), file.bases())
+        reading = read_through(file.source(), file.block, file.base)
     except SpecError as error:
         return in_order(error.diagnostics)
     _keep(report, reading.report.diagnostics)
@@ -113,7 +113,7 @@ def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
     Raises:
         SpecError: it is no YAML, or what stands before its graph is wrong.
     """
-    reading = read_through(file.source(), file.blocks(), file.bases())
+    reading = read_through(file.source(), file.block, file.base)
     unfinished = {finding.message for finding in reading.report.diagnostics if finding.code == "missing-field"}
     if not reading.buildable and len(unfinished) < len(reading.report.diagnostics):
         reading.report.check()

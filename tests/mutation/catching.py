@@ -75,7 +75,7 @@ class Subject:
         self.file = file
         self.name = file.name
         self.documents = {file.name: file.source().text}
-        find = file.blocks()
+        find = file.block
         spec = read(file.source(), find)
         for source in spec.sources[1:]:
             self.documents[Path(source.path).stem] = source.text
