@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from symflops.diagnostics.errors import escaped, shown
+from symflops.diagnostics.errors import cut, escaped, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ def short(value: int) -> str:
 def of_batch(batch: Mapping[str, Any]) -> str:
     """A batch as text; of a long one, the beginning and the end."""
     import json
-
-    from symflops.diagnostics.errors import cut
 
     return f"batch {cut(json.dumps(batch), LONGEST_BATCH)}"
 
