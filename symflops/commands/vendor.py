@@ -93,7 +93,7 @@ def plan(spec: str, target: Target, order: Order) -> Vendored:
     read |= {letter for letter, _ in whole.fixed}
     assumed = {one.keys[0]: plain(sizes[one.letter]) for one in missing if one.letter in read}
     return Vendored(
-        program=program, target=target, name=identifier(whole.name), command=order.command, version=__version__,
+        program=program, target=target, name=re.sub(r"\W", "_", whole.name), command=order.command, version=__version__,
         examples=list(examples(estimator, program, target, on)), config=config_for(program, reading, sizes),
         words=order.words, values={one.letter: sizes[one.letter] for one in missing}, assumed=assumed, streams=streams,
         latents=list(latents_in(estimator, latent_inputs(whole))) if target.feeds == "latents" else (),
@@ -205,11 +205,6 @@ def refuse(fields: list[Field], target: Target) -> None:
     if fields:
         key = fields[0].keys[0]
         raise SymflopsError(f"where does a config of {target.name} have '{key}'? Say --read {key}=PATH")
-
-
-def identifier(name: str) -> str:
-    """The name of a spec as a part of names in code."""
-    return re.sub(r"\W", "_", name)
 
 
 def config_for(program: Program, reading: Reading, sizes: Mapping[str, Any]) -> dict[str, Any]:

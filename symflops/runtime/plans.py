@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from symflops.runtime.columnwise import LIMIT
-from symflops.runtime.costs import Costs, wide_sum
-from symflops.runtime.monomials import Column, Monomial, leaves, product_of
+from symflops.runtime.exact import Column, Costs, Monomial, leaves, product_of, wide_sum
 
 ROW = 8192  # a longer inner product would take several threads
 SUMMED, PRICED = 6 * ROW, 8 * ROW  # items at once

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from symflops.runtime.columnwise import LIMIT, bounds_of
-from symflops.runtime.costs import wide_sum
+from symflops.runtime.exact import wide_sum
 from symflops.runtime.plans import NOT_DIVIDED, Prices, Sums, TooWide
 
 Terms = Callable[..., tuple[Any, ...]]

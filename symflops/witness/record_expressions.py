@@ -67,56 +67,21 @@ def _known(value: Any) -> Any:
     return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else known(value)
 
 
-def _every(step: Any, count: Any) -> Any:
-    """A list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others."""
-    return step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(_number(count)))
-
-
-def _steps(ends: Any) -> Any:
-    """Differences of neighbours: the lengths of documents from their boundaries."""
-    return tuple(after - before for before, after in pairwise(ends))
-
-
-def _copies(value: Any, count: Any) -> Any:
-    """A list of ``count`` times one value."""
-    return (value,) * _number(count)
-
-
-def _count(values: Any, value: Any) -> Any:
-    """How often a list has a value."""
-    return Integer(values.count(value))
-
-
-def _indices(count: Any) -> Any:
-    """The whole numbers from 0 on, as many as ``count``."""
-    return tuple(Integer(number) for number in range(_number(count)))
-
-
-def _modules(names: Any) -> Any:
-    """Patterns of modules by their last names."""
-    return tuple(f"*{name}" for name in names)
-
-
-def _letters(text: Any) -> Any:
-    """The letters of a text."""
-    return tuple(str(text))
-
-
-def _nonzero(lengths: Any) -> Any:
-    """The lengths of a pack without those of its empty documents, which no model is run on alone."""
-    return tuple(length for length in lengths if length != 0)
-
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "every": _every,
-    "steps": _steps,
-    "copies": _copies,
-    "count": _count,
-    "indices": _indices,
-    "modules": _modules,
-    "letters": _letters,
-    "nonzero": _nonzero,
+    # a list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others
+    "every": lambda step, count: (
+        step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(_number(count)))
+    ),
+    "steps": lambda ends: tuple(after - before for before, after in pairwise(ends)),  # lengths of documents from boundaries
+    "copies": lambda value, count: (value,) * _number(count),
+    "count": lambda values, value: Integer(values.count(value)),  # how often a list has a value
+    "indices": lambda count: tuple(Integer(number) for number in range(_number(count))),
+    "modules": lambda names: tuple(f"*{name}" for name in names),  # patterns of modules by their last names
+    "letters": lambda text: tuple(str(text)),
+    # the lengths of a pack without those of its empty documents, which no model is run on alone
+    "nonzero": lambda lengths: tuple(length for length in lengths if length != 0),
 }
+"""What expressions over a record may call."""
 
 
 def _number(count: Any) -> int:

@@ -11,7 +11,7 @@ from symflops.generated.language.llama import Estimator, Sizes
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime import plans, vectors
-from symflops.runtime.costs import Costs
+from symflops.runtime.exact import Costs
 from tests.runtime.test_backends import FILES, drawn, in_columns, model, together
 from tests.sampling import sampled
 
