@@ -262,11 +262,6 @@ def pages(kind: str) -> list[str]:
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
 
 
-def described_blocks() -> list[tuple[str, str]]:
-    """Each block by name, with the comment at its top; a local one hides its namesake."""
-    return [(name, comment_of(text)) for name, text in block_texts().items()]
-
-
 def block_texts() -> dict[str, str]:
     """The text of each block by name; a local one hides its namesake."""
     found: dict[str, str] = {}

@@ -16,8 +16,8 @@ from symflops.runtime.unread import check_numbers, check_unread
 from symflops.system.reading import read_bytes, what_counts
 
 __all__ = [
-    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "estimate", "estimator",
-    "interpreted", "interpreter", "read_config", "result",
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "described", "estimate",
+    "estimator", "interpreted", "interpreter", "read_config", "result",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -43,6 +43,11 @@ def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
         found = catalog.program(name) if stored else program(catalog, name, config, "full", "symflops", lambda text: None)[0]
         check_numbers(Stored(found), config)
     return catalog, name
+
+
+def described(field: str) -> set[str]:
+    """The ``model_types``, ``pipelines`` or ``references`` of the models that specs describe."""
+    return {word for catalog in catalogs() for entry in catalog.specs.values() for word in entry[field]}
 
 
 def estimator(

@@ -97,9 +97,9 @@ def conventions() -> list[dict[str, Any]]:
 
 def blocks() -> list[dict[str, Any]]:
     """The blocks of the library, with the comment at the top of each."""
-    from symflops.catalog.library import described_blocks
+    from symflops.catalog.library import block_texts, comment_of
 
-    return [{"name": name, "doc": doc} for name, doc in described_blocks()]
+    return [{"name": name, "doc": comment_of(text)} for name, text in block_texts().items()]
 
 
 def operators() -> list[dict[str, Any]]:

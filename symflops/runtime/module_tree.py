@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,13 +64,7 @@ def largest(estimator: Any, m: Moments, most: int) -> Module:
 
 def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Module]]) -> Module:
     root = Module("", WHOLE)
-    known: dict[str, list[Module]] = {}
-
-    def at(path: str) -> list[Module]:
-        if path not in known:
-            known[path] = nodes(root, path)
-        return known[path]
-
+    at = cache(partial(nodes, root))
     for name, count in estimator.tensors().items():
         for node in at(name.rpartition(".")[0]):
             node.parameters += count
