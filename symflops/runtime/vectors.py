@@ -85,6 +85,11 @@ def sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], col
             found = sums(terms, rests, sets, moments, [column[start : start + block] for column in arrays])
             totals = list(map(add, totals, found))
         return [one if items == "once" else total for items, one, total in zip(moments.values(), found, totals, strict=True)]
+    return _whole_sums(terms, rests, sets, moments, columns)
+
+
+def _whole_sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
+    """The moments of columns that are read at once, whatever their values."""
     arrays, bits = _measured(columns)
     bounds, most = _bounds(terms, bits)
     if most >= LIMIT:
