@@ -39,7 +39,7 @@ from transformers import AutoConfig
 
 import symflops
 from symflops.diagnostics.findings import Source
-from symflops.runtime import at_hand
+from symflops.runtime import boundaries
 from symflops.runtime.lengths import of_cu_seqlens, of_mask, of_position_ids
 from symflops.syntax.yaml_nodes import _document, read_yaml
 
@@ -212,7 +212,7 @@ def on_a_device() -> list[Row]:
     mask, ids = torch.arange(4096)[None] < lengths[:, None], torch.arange(4096)[None] % 1000
     forms = (lambda: lengths, lambda: of_cu_seqlens(bounds), lambda: of_mask(mask), lambda: of_position_ids(ids))
     run = waits = 0
-    with mock.patch.object(at_hand, "HOST", "none"):
+    with mock.patch.object(boundaries, "HOST", "none"):
         for form in forms:
             meter = symflops.MFUMeter(one, devices=1, peak_tflops=1.0)
             meter.add(text=form())

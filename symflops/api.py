@@ -38,7 +38,7 @@ from symflops.records.census import carried
 from symflops.records.verified import catalogued, measured_rules
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.shown import html_table
+from symflops.runtime.module_tree import html_table
 from symflops.specialise.assumed import Known, known_of
 from symflops.specialise.misfit import about_config
 
@@ -280,4 +280,4 @@ def load(spec: str | Path | SpecFile) -> Model:
         SpecError: it is not valid in form.
     """
     file = spec if isinstance(spec, SpecFile) else find_spec(spec)
-    return Model(file, replace(read(file.source(), file.blocks(), file.bases()), reading=file.reading()))
+    return Model(file, replace(read(file.source(), file.block, file.base), reading=file.reading()))

@@ -191,16 +191,11 @@ def register(
     table = flops_counter.ESTIMATE_FUNC
     verl_lora.watch(flops_counter.FlopsCounter, MODELS)
     function: Function = estimate_function(regime, convention)
-    for model_type in model_types or sorted({*table, *described()}):
+    for model_type in model_types or sorted({*table, *lookup.described("model_types")}):
         own = table.get(model_type, getattr(flops_counter, "_estimate_unknown_flops", None))
         function = estimate_function(regime, convention, getattr(own, "otherwise", own), tell)
         table[model_type] = function
     return function
-
-
-def described() -> set[str]:
-    """The model types that specs describe."""
-    return {kind for catalog in lookup.catalogs() for entry in catalog.specs.values() for kind in entry["model_types"]}
 
 
 def value_model(config: Any) -> dict[str, Any]:

@@ -226,16 +226,11 @@ def register(*pipelines: str, **options: Unpack[EstimatorOptions]) -> type:
 
     table = getattr(getattr(mfu, "diffusion_flops_counter", None), "_REGISTRY", {})
     registered: type = DiffusionFlops
-    for pipeline in pipelines or sorted({*table, *described()}):
+    for pipeline in pipelines or sorted({*table, *lookup.described("pipelines")}):
         own = table.get(pipeline)
         made = safe(mfu.DiffusionModelFlops, getattr(own, "own", own), options)
         registered = mfu.register_diffusion_architecture(pipeline)(made)
     return registered
-
-
-def described() -> set[str]:
-    """The pipelines of the models that specs describe."""
-    return {word for catalog in lookup.catalogs() for entry in catalog.specs.values() for word in entry["pipelines"]}
 
 
 def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:

@@ -1,4 +1,4 @@
-"""Cache of derived programs and of the headers of local specs, in the user's cache folder.
+"""Cache of derived programs and of the headers of local specs, in the user's cache folder: where it is, and who may write it.
 
 An entry is data with a header: the digests of the data, of its sources and of the package, and sympy's version. If an entry is
 damaged or one of these has changed, it is written again. A hit imports neither sympy nor YAML.
@@ -7,13 +7,15 @@ damaged or one of these has changed, it is written again. A hit imports neither 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from symflops import __version__
-from symflops.catalog.cache_folder import folder, prepare, prune, trusted
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.sizes import sizes_of
@@ -21,6 +23,10 @@ from symflops.runtime.stored import Stored, has
 from symflops.system.digests import digest, package_digest, sympy_release
 from symflops.system.files import write
 from symflops.system.reading import read_text
+
+MOST_BYTES, MOST_SECONDS = 64 * 2**20, 90 * 86_400
+"""What entries may take in all, and how long one is kept after it was written."""
+WRITABLE, STICKY = 0o022, 0o1000
 
 
 def place(name: str) -> Path:
@@ -130,3 +136,84 @@ def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], ob
     except OSError as error:
         tell(f"derived on the spot, and not kept ({error.strerror or error})")
     return document
+
+
+def folder() -> Path:
+    """The cache folder of symflops: below ``XDG_CACHE_HOME`` where it is set, else below that of the platform.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    said = os.environ.get("XDG_CACHE_HOME", "")
+    if said and Path(said).is_absolute():
+        return Path(said) / "symflops"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise OSError("there is no home folder") from None
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else home / "AppData" / "Local") / "symflops" / "Cache"
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "symflops"
+
+
+def own(path: Path) -> bool:
+    """Whether a file or folder belongs to this user, and nobody else can write it."""
+    if os.name != "posix":
+        return True
+    found = path.lstat()
+    return found.st_uid == os.geteuid() and not found.st_mode & WRITABLE
+
+
+def trusted(path: Path) -> bool:
+    """Whether an entry, or a folder of the cache, and all folders of the cache around it are this user's own.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    root = folder()
+    if not all(own(one) for one in (path, *path.parents) if one.is_relative_to(root)):
+        return False
+    around = root.parent.stat().st_mode
+    return os.name != "posix" or not around & WRITABLE or bool(around & STICKY)
+
+
+def prepare(path: Path) -> None:
+    """Make a folder of the cache, and those around it, for this user alone.
+
+    Raises:
+        OSError: it cannot be made, or somebody else can write there.
+    """
+    root = folder()
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in reversed([path, *path.parents]):
+        if one.is_relative_to(root):
+            one.mkdir(mode=0o700, exist_ok=True)
+    if not trusted(path):
+        raise OSError(f"others can write to {root}")
+
+
+def entries() -> Iterator[Path]:
+    """All entries, of every version and spec."""
+    yield from sorted(folder().rglob("*.json"))
+
+
+def prune() -> None:
+    """Remove entries that are too old, then the oldest ones until the rest is small enough."""
+    found = []
+    for path in entries():
+        stat = path.stat()
+        found.append((stat.st_mtime, stat.st_size, path))
+    total = 0
+    for written, size, path in sorted(found, reverse=True):
+        total += size
+        if total > MOST_BYTES or time.time() - written > MOST_SECONDS:
+            path.unlink(missing_ok=True)
+
+
+def clear() -> int:
+    """Remove all entries; returns how many."""
+    found = list(entries())
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)

@@ -1,7 +1,7 @@
 """Reads configs, and finds the spec that describes the model of one. Imports neither sympy nor YAML.
 
 A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of
-its pipeline.
+its pipeline. Whose model no spec describes is told the nearest specs, and the commands that help.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import os.path
 
 from symflops.catalog.catalog import UnknownModelError, catalogs
-from symflops.catalog.pipelines import denoiser, of_pipeline
-from symflops.catalog.unknown import unknown_model
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.classes import check_class, class_name, model_type_in, named_classes, without_pipeline
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.runtime.classes import check_class, class_name, listed, model_type_in, named_classes, without_pipeline
 from symflops.runtime.config import as_json
 from symflops.runtime.evidence import LIBRARIES
+from symflops.runtime.unread import EVERYWHERE
 from symflops.system.reading import parse_json, read_json
 
 TYPE_CHECKING = False
@@ -23,6 +22,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.catalog.catalog import Catalog
+
+    Specs = Mapping[str, Mapping[str, Any]]
+
+
+SIMILAR = 0.4
+"""The share of common fields from which two models are called similar."""
+WAY = "'symflops list' shows every class, 'symflops draft' writes a spec from a class"
+
+DENOISING = ("transformer", "unet")
+"""The components of pipelines that denoise, as diffusers calls them."""
 
 
 def read_config(path: Any) -> dict[str, Any]:
@@ -100,3 +109,68 @@ def unknown(field: str, word: str, config: Mapping[str, Any], known: dict[str, C
     """The error that no spec describes a class or a model type, with the nearest ones."""
     specs = {name: known[name].specs[name] for name in reversed(known)}
     return UnknownModelError(unknown_model(field, word, config, specs))
+
+
+def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs) -> str:
+    """The message that no spec describes the class or model type ``word``, which a ``field`` of the config names."""
+    kind = config.get("model_type")
+    same = [class_name(name) for entry in specs.values() if kind in entry["model_types"] for name in entry["references"]]
+    known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
+    alike = similar(config, specs)
+    near = did_you_mean(word, [*known, *specs])
+    if same:
+        near = f"of this model type there is {listed(same)}"
+    elif word in specs:
+        near = f"the spec '{word}' is of {listed([class_name(name) for name in specs[word]['references']])}"
+    elif alike:
+        near = f"a config like this one has {', '.join(alike)}"
+    return f"no spec describes {word} ({field}); {near + '; ' if near else ''}{WAY}"
+
+
+def similar(config: Mapping[str, Any], specs: Specs, most: int = 3) -> list[str]:
+    """The specs that read most of the fields of a config and few others, the nearest first."""
+    every = {key for entry in specs.values() for key in entry.get("keys", ())}
+    given = (set(config) & every) - EVERYWHERE
+    scores = {}
+    for name, entry in specs.items():
+        keys = set(entry.get("keys", ())) - EVERYWHERE
+        scores[name] = len(given & keys) / len(given | keys) if given | keys else 0.0
+    order = sorted(scores, key=lambda name: (-scores[name], name))
+    return [name for name in order[:most] if scores[name] >= SIMILAR]
+
+
+def of_pipeline(word: str, config: Mapping[str, Any]) -> tuple[Catalog, str] | None:
+    """The catalog and spec of the denoising model of the pipeline class ``word``; None if no spec is in it.
+
+    Of several specs it is the one that knows most fields of the config, then the one in most pipelines: a ControlNet is in few
+    of those of the model beside it.
+    """
+    for catalog in catalogs():
+        held = {name: entry for name, entry in catalog.specs.items() if word in entry["pipelines"]}
+        fits = {name: (len({*config} & {*entry.get("keys", ())}), len(entry["pipelines"])) for name, entry in held.items()}
+        if fits:
+            return catalog, max(fits, key=lambda name: fits[name])
+    return None
+
+
+def denoiser(index: Mapping[str, Any], path: str) -> str:
+    """The path of the config of the denoising model beside the index of a pipeline: no encoder of prompts or pixels.
+
+    Raises:
+        UnknownModelError: no spec describes that model, or its config is not there.
+    """
+    entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
+    classes = {class_name(reference): entry for entry in reversed(entries) for reference in entry["references"]}
+    pairs = {name: value for name, value in index.items() if isinstance(value, list) and len(value) == 2}
+    parts = {name: word for name, (_, word) in pairs.items() if isinstance(word, str)}
+    pipelines = {name: len(classes[word]["pipelines"]) for name, word in parts.items() if word in classes}
+    known = sorted((name for name in pipelines if name in DENOISING or pipelines[name]), key=lambda name: -pipelines[name])
+    for name in known:
+        inner = os.path.join(os.path.dirname(path), name, "config.json")
+        if os.path.isfile(inner):
+            return inner
+    seen = ", ".join(f"{name} {word}" for name, word in parts.items())
+    if known or any(index.get("_class_name") in entry["pipelines"] for entry in entries):
+        told = f"give that file, or the config of the model, beside {path}"
+        raise UnknownModelError(f"this pipeline has no {(known or ['transformer'])[0]}/config.json: {told}")
+    raise UnknownModelError(f"no spec describes the denoising model of this pipeline ({index.get('_class_name')}: {seen})")

@@ -12,8 +12,7 @@ from symflops.catalog.naming import estimator_of
 from symflops.emit.python.rows import RowPrinter
 from symflops.model.format import line_of
 from symflops.model.index_sets import ONCE, PADDED, padded_name
-from symflops.runtime.module_tree import largest, rows_of, tree_of
-from symflops.runtime.shown import html_table
+from symflops.runtime.module_tree import html_table, largest, rows_of, tree_of
 from symflops.runtime.typical import as_batch, typical_lengths
 from symflops.runtime.units import NAMES
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from symflops.model.program import Case, Program
     from symflops.runtime.interpreted import InterpretedEstimator
     from symflops.specialise.assumed import Known
 
@@ -94,9 +92,7 @@ class Explanation:
     def closed_form(self) -> dict[str, dict[str, str]]:
         """The closed form of each pass as moment -> coefficient."""
         if self._folded is not None:
-            from symflops.catalog.folded import forms_of
-
-            return forms_of(*self._folded)
+            return self._folded[0]
         case = next(
             row
             for row in self._document["cases"]
@@ -105,12 +101,15 @@ class Explanation:
         return {name: {self._moment(place): self._printer.text(form) for place, form in case[name]} for name in PASSES}
 
     @cached_property
-    def _folded(self) -> tuple[Program, Case] | None:
-        """The program with what is known of the sizes put in, and its closed forms; None if nothing is known."""
+    def _folded(self) -> tuple[dict[str, dict[str, str]], list[dict[str, str]], list[str]] | None:
+        """The closed forms, their letters and the values of other sizes, with what is known put in; None if nothing is."""
         if not self.known:
             return None
+        from symflops.catalog.folded import forms_of, symbols_of
+
         program = self.known.of(self.model.program.counting([self.model.convention]))
-        return program, program.case(self.model.regime, self.model.convention)
+        case = program.case(self.model.regime, self.model.convention)
+        return forms_of(program, case), *symbols_of(program, case)
 
     def _moment(self, position: int) -> str:
         """The name of a moment as the convention counts it: of padded lengths or of real ones."""
@@ -123,9 +122,7 @@ class Explanation:
     def symbols(self) -> list[dict[str, str]]:
         """The letters of the closed form: sizes with their config field and meaning, derived ones with their formula."""
         if self._folded is not None:
-            from symflops.catalog.folded import symbols_of
-
-            return symbols_of(*self._folded)[0]
+            return self._folded[1]
         sizes = [{"letter": row["letter"], "field": row["attribute"], "doc": row["doc"]} for row in self._document["fields"]]
         derived = [(row["letter"], self._printer.text(row["formula"])) for row in self._document["definitions"]]
         return sizes + [{"letter": letter.partition("@")[0], "formula": formula} for letter, formula in derived]
@@ -133,11 +130,7 @@ class Explanation:
     @property
     def folded(self) -> list[str]:
         """The sizes that are known, and that the closed forms no longer have, each with its value."""
-        if self._folded is None:
-            return []
-        from symflops.catalog.folded import symbols_of
-
-        return symbols_of(*self._folded)[1]
+        return [] if self._folded is None else self._folded[2]
 
     @property
     def sums(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -100,26 +101,18 @@ class SpecFile:
         beside = sorted(self.path.parent.glob(f"{escape(self.path.stem)}.*.json"))
         return digest("".join(f"{path.name} {digest(read_bytes(path))}\n" for path in beside if there(path)))
 
-    def blocks(self) -> Callable[[str], Source | None]:
-        """Finds a block of this library, else a shipped one."""
+    def block(self, name: str) -> Source | None:
+        """A block of this library, else a shipped one."""
+        for root in (self.root, shipped("specs")):
+            path = root / "blocks" / f"{name}.yaml"
+            if there(path):
+                return read_source(path, f"specs/blocks/{name}.yaml")
+        return None
 
-        def find(name: str) -> Source | None:
-            for root in (self.root, shipped("specs")):
-                path = root / "blocks" / f"{name}.yaml"
-                if there(path):
-                    return read_source(path, f"specs/blocks/{name}.yaml")
-            return None
-
-        return find
-
-    def bases(self) -> Callable[[str], Source | None]:
-        """Finds a spec of this library by its name, else a shipped one."""
-
-        def find(name: str) -> Source | None:
-            found = self.other(name)
-            return found.source() if found else None
-
-        return find
+    def base(self, name: str) -> Source | None:
+        """A spec of this library by its name, else a shipped one."""
+        found = self.other(name)
+        return found.source() if found else None
 
     def other(self, name: str) -> SpecFile | None:
         """A spec of this library by its name, else a shipped one, else one beside this one."""
@@ -154,7 +147,7 @@ class SpecFile:
         if label == self.label:
             return self.source()
         path = Path(label)
-        return (self.blocks() if path.parent.name == "blocks" else self.bases())(path.stem)
+        return (self.block if path.parent.name == "blocks" else self.base)(path.stem)
 
 
 def there(path: Path) -> bool:
@@ -267,3 +260,18 @@ def page(kind: str, name: str | Path) -> Source:
 def pages(kind: str) -> list[str]:
     """The names of the shipped regimes or conventions."""
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
+
+
+def block_texts() -> dict[str, str]:
+    """The text of each block by name; a local one hides its namesake."""
+    found: dict[str, str] = {}
+    for root in roots():
+        for path in sorted((root / "blocks").glob("*.yaml")):
+            found.setdefault(path.stem, read_source(path).text)
+    return dict(sorted(found.items()))
+
+
+def comment_of(text: str) -> str:
+    """The comment at the top of a file."""
+    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return " ".join(line.lstrip("# ") for line in lines if "yaml-language-server" not in line)

@@ -75,7 +75,7 @@ def read(file: SpecFile) -> dict[str, Any]:
     entry: dict[str, Any] = {"title": "", "streams": {}, "structures": {}}
     try:
         sources = (file.source(),)
-        spec = read_through(sources[0], lambda name: None, file.bases()).spec
+        spec = read_through(sources[0], lambda name: None, file.base).spec
     except SymflopsError:  # who asks for it gets the diagnostic
         words = dict(NAMING.findall(sources[0].text)) if sources else {}
         entry |= {name: re.findall(r"[\w.:-]*\w", words.get(key, "")) for key, name in NAMES.items()}

@@ -10,22 +10,20 @@ from symflops.diagnostics.errors import SymflopsError, shown
 from symflops.runtime import evidence
 from symflops.runtime.classes import class_in, class_name, without_pipeline
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.per_token import per_token, tokens_of
+from symflops.runtime.moments import per_token, tokens_of
 from symflops.runtime.stored import Stored
 from symflops.runtime.unread import check_numbers, check_unread
 from symflops.system.reading import read_bytes, what_counts
 
 __all__ = [
-    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "estimate", "estimator",
-    "interpreted", "interpreter", "read_config", "result",
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "described", "estimate",
+    "estimator", "interpreted", "interpreter", "read_config", "result",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
-
-    from symflops.runtime.protocol import Estimator
 
 
 def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
@@ -47,6 +45,11 @@ def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
     return catalog, name
 
 
+def described(field: str) -> set[str]:
+    """The ``model_types``, ``pipelines`` or ``references`` of the models that specs describe."""
+    return {word for catalog in catalogs() for entry in catalog.specs.values() for word in entry[field]}
+
+
 def estimator(
     catalog: Catalog,
     name: str,
@@ -54,7 +57,7 @@ def estimator(
     regime: str = "full",
     convention: str = "symflops",
     tell: Callable[[str], object] | None = None,
-) -> tuple[Any, Estimator]:
+) -> tuple[Any, InterpretedEstimator]:
     """The source of an estimator, and the estimator of a spec or of the variant that fits a config.
 
     If the shipped catalog has a generated module, the source is that module. Otherwise the source is the JSON object of a

@@ -8,6 +8,7 @@ from symflops.catalog.catalog import UnknownModelError, assumed, attributes, cat
 from symflops.catalog.lookup import by_config, config_of, interpreter, read_config, warn
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.classes import class_name
+from symflops.runtime.config import as_json, put
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored, has
 
@@ -160,16 +161,8 @@ def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, An
     found: dict[str, Any] = {}
     for row in stored.document["fields"]:
         if row["letter"] in fixed:
-            inner, (*path, last) = found, row["keys"][0].split(".")
-            for word in path:
-                inner = inner.setdefault(word, {})
-            inner[last] = as_json(fixed[row["letter"]])
+            put(found, row["keys"][0], as_json(fixed[row["letter"]]))
     return found
-
-
-def as_json(value: Any) -> Any:
-    """A size as a config has it."""
-    return [as_json(item) for item in value] if isinstance(value, tuple) else value
 
 
 def resolve(args: Any) -> str:

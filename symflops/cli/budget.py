@@ -14,7 +14,7 @@ import json
 from dataclasses import asdict
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
-from symflops.cli.estimate import batch_of
+from symflops.cli.estimate import asked
 from symflops.cli.terminal import scaled, width, wrapped
 from symflops.diagnostics.errors import SymflopsError
 
@@ -35,17 +35,14 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Divide and print."""
-    from symflops.catalog.lookup import read_config
     from symflops.devices.rates import rate_of
     from symflops.questions.solve import budget
-    from symflops.questions.subject import Subject
 
     tokens = whole(args.tokens, "--tokens")
     if args.devices < 1:
         raise SymflopsError(f"there is at least one device, not {args.devices}")
     rate, source = rate_of(args.peak, args.dtype)
-    subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
-    batch = batch_of(args.batch) if args.batch else subject.batch()
+    subject, batch = asked(args)
     found = budget(subject, tokens, batch, rate, args.mfu)
     hours = found.device_hours / args.devices
     if args.json:

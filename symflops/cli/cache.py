@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the cache holds, or clear it."""
-    from symflops.catalog.cache_folder import clear, entries, folder
+    from symflops.catalog.cache import clear, entries, folder
     from symflops.diagnostics.errors import SymflopsError
 
     try:

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     files, code = chosen_specs(args.specs), 0
     if not args.watch:
         return checked(files, args)
-    from symflops.commands.watch import changes
+    from symflops.commands.check import changes
 
     try:
         for number, _ in enumerate(changes(files)):
@@ -120,7 +120,7 @@ def explain(code: str) -> int:
 def roles_of(files: Sequence[SpecFile]) -> Roles:
     """What the modules of specs are for, by spec, as JSON."""
     from symflops.api import load
-    from symflops.commands.roles import shown
+    from symflops.commands.check import shown
 
     return {file.name: [row._asdict() for row in shown(load(file))] for file in files}
 

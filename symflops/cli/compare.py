@@ -177,4 +177,4 @@ def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
 def titled(title: str, cells: list[Any]) -> list[str]:
     """A table below its title."""
     most = width()
-    return [*wrapped(title, most), *columns(cells, most, lambda place, line: line if place else styled(line, "bold"))]
+    return [*wrapped(title, most), *columns(cells, most)]

@@ -9,12 +9,10 @@ The shell asks symflops for the words that may follow, so local specs are comple
 
 from __future__ import annotations
 
-from symflops.cli.arguments import argument, arguments_of
+import argparse
+from collections.abc import Iterable, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
+from symflops.cli.arguments import argument, arguments_of
 
 SCRIPTS = {
     "bash": """_symflops() {
@@ -56,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
 def candidates(before: Sequence[str], last: str) -> Iterable[str]:
     """The words that may stand after those ``before``, of which the ``last`` one has begun."""
     import importlib
-    from argparse import ArgumentParser
 
     from symflops.cli.main import COMMANDS
 
@@ -64,7 +61,7 @@ def candidates(before: Sequence[str], last: str) -> Iterable[str]:
         return [*COMMANDS, "--help", "--version"]
     if before[0] not in COMMANDS:
         return []
-    parser = ArgumentParser(before[0])
+    parser = argparse.ArgumentParser(before[0])
     importlib.import_module(f"symflops.cli.{before[0]}").configure(parser)
     options = parser._option_string_actions
     given = options.get(before[-1])

@@ -15,18 +15,15 @@ Exit codes: 0 fine, 1 rows are left out, 2 usage.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from symflops.cli.arguments import CONFIG, JSON, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-    from typing import Any
-
     from symflops.questions.corpus import Priced
     from symflops.runtime.interpreted import InterpretedEstimator
 
@@ -112,6 +109,7 @@ def estimator(word: str, config: str | None, regime: str, convention: str) -> In
     """The estimator of a model that is named as on every command line."""
     from symflops.catalog import lookup
     from symflops.catalog.naming import named
+    from symflops.cli.terminal import tell
 
     found = named(word)
     if config and found.whole:
@@ -119,9 +117,6 @@ def estimator(word: str, config: str | None, regime: str, convention: str) -> In
     whole = {**(lookup.read_config(config) if config else {}), **found.config}
     if lookup.is_file(found.spec):
         return lookup.interpreter(found.spec, whole, regime, convention)
-
-    def tell(text: str) -> None:
-        print(f"symflops: {text}", file=sys.stderr)
 
     if found.note:
         tell(found.note)
@@ -163,16 +158,16 @@ def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequenc
 
 def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
     """Print a result; returns 1 if rows are left out."""
-    from symflops.cli.terminal import short
+    from symflops.cli.terminal import columns, short, tell, width
     from symflops.runtime.units import NAMES
 
     notes = [note for model in found["models"] for note in model["notes"]]
     for note in dict.fromkeys(notes):
-        print(f"symflops: {note}", file=sys.stderr)
+        tell(note)
     left = max(model["left_out"] for model in found["models"])
     if left:
         where = f"; the first is {first}" if first else ""
-        print(f"symflops: {left:,} of {found['rows']:,} rows are left out{where}", file=sys.stderr)
+        tell(f"{left:,} of {found['rows']:,} rows are left out{where}")
     if args.json:
         print(json.dumps(found, default=str))
         return int(left > 0)
@@ -182,14 +177,18 @@ def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
         figures = (short(model[kind]) for kind in ("forward", "backward", "recomputed", "total"))
         cells.append((name, *figures, f"{model['tokens'] or 0:,}"))
     units = ", ".join(dict.fromkeys(NAMES[model["unit"]] for model in found["models"]))
-    print("\n".join([f"{found['rows'] - left:,} rows, in {units}", *table(cells)]))
+    print("\n".join([f"{found['rows'] - left:,} rows, in {units}", *columns(cells, width())]))
     for place, name in enumerate(names if found["group_by"] else ()):
         cells = [(", ".join(found["group_by"]), "total", "tokens")]
         for group in found["groups"][:MOST_GROUPS]:
             row = group["models"][place]
             cells.append((", ".join(map(str, group["by"].values())), short(row["total"]), f"{row['tokens'] or 0:,}"))
         more = len(found["groups"]) - MOST_GROUPS
-        print("\n".join(["", name, *table(cells), *([f"and {more:,} more: --json has all groups"] if more > 0 else [])]))
+        print(
+            "\n".join(
+                ["", name, *columns(cells, width()), *([f"and {more:,} more: --json has all groups"] if more > 0 else [])]
+            )
+        )
     return int(left > 0)
 
 
@@ -197,10 +196,3 @@ def labels(models: Sequence[dict[str, Any]]) -> list[str]:
     """The spec of each model, with its regime and its convention if they differ between models."""
     keys = [key for key in ("regime", "convention") if len({model[key] for model in models}) > 1]
     return [", ".join(str(model[key]) for key in ("spec", *keys)) for model in models]
-
-
-def table(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Cells as lines that fit the terminal."""
-    from symflops.cli.terminal import columns, styled, width
-
-    return columns(cells, width(), lambda place, line: line if place else styled(line, "bold"))

@@ -10,16 +10,12 @@ FP32; fp16_fp16 and fp8_fp16 accumulate in FP16. Exit code 1: the device, or its
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 
 from symflops.cli.arguments import JSON, argument, arguments_of
+from symflops.cli.terminal import tell
 from symflops.diagnostics.errors import SymflopsError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-
 
 configure = arguments_of(
     argument("name", nargs="?", metavar="NAME", help="what the device is called, or the name that it reports"),
@@ -45,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise SymflopsError(str(error)) from None
     if note:
-        print(f"symflops: {note}", file=sys.stderr)
+        tell(note)
     text = f"{found}\n  {found.note}" if found.note else str(found)
     print(json.dumps(found.as_dict()) if args.json else text)
     return 1 if found.tflops is None else 0

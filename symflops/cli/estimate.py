@@ -9,10 +9,9 @@ SPEC alone means the defaults of its class. A batch maps each stream to one entr
 from __future__ import annotations
 
 import json
-import sys
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of
-from symflops.cli.terminal import scaled
+from symflops.cli.terminal import scaled, tell
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.evidence import grade_of
 from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
@@ -42,13 +41,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
-    for note in found["notes"]:
-        print(f"symflops: {note}", file=sys.stderr)
     if args.unit == "macs" and found["unit"] != "macs":
         divisor, found["unit"] = 2 if found["unit"] == "flops" else 1, "macs"
         for key in ("forward", "backward", "recomputed", "total"):
             found[key] //= divisor
-        from symflops.runtime.per_token import per_token
+        from symflops.runtime.moments import per_token
 
         found["flops_per_token"] = per_token(found["total"], found["tokens"])
     print(json.dumps(found) if args.json else table(found))
@@ -61,6 +58,15 @@ def batch_of(text: str) -> dict[str, Any]:
     if not isinstance(batch, dict):
         raise SymflopsError('a batch maps streams to lists, e.g. {"text": [4096, 1024]}')
     return batch
+
+
+def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """The model that a question is about, and the batch."""
+    from symflops.catalog.lookup import read_config
+    from symflops.questions.subject import Subject
+
+    subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
+    return subject, batch_of(args.batch) if args.batch else subject.batch()
 
 
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
@@ -77,9 +83,6 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     else:
         catalog, name = lookup.by_config(config)
 
-    def tell(text: str) -> None:
-        print(f"symflops: {text}", file=sys.stderr)
-
     model = lookup.interpreted(catalog, name, config, args.regime, rules_of(args), tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
@@ -88,7 +91,14 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
         tell(proof(catalog, name, config))
         model.proven = True
-    return lookup.result(model, batch)
+    return noted(lookup.result(model, batch))
+
+
+def noted(found: dict[str, Any]) -> dict[str, Any]:
+    """An estimate whose notes were told."""
+    for note in found["notes"]:
+        tell(note)
+    return found
 
 
 def rules_of(args: argparse.Namespace) -> Any:
@@ -103,16 +113,14 @@ def rules_of(args: argparse.Namespace) -> Any:
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of a spec file, derived on the spot."""
-    import sys
-
     from symflops.api import load
     from symflops.catalog.lookup import result
     from symflops.runtime.unread import check_unread
 
     model = load(args.spec).estimator(config, args.regime, rules_of(args))
     for line in check_unread(model.stored, config, args.strict):
-        print(f"symflops: {line}", file=sys.stderr)
-    return result(model, batch)
+        tell(line)
+    return noted(result(model, batch))
 
 
 def table(found: dict[str, Any]) -> str:

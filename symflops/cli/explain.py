@@ -156,7 +156,7 @@ def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[
             filled = round(row["share"] * BAR)
             share += f" {'#' * filled}{'.' * (BAR - filled)}"
         cells.append((name, *(short(row[key]) for key in ("parameters", "forward", "backward")), share))
-    return columns(cells, most, lambda place, line: line if place else styled(line, "bold"))
+    return columns(cells, most)
 
 
 def roles(told: Explanation, most: int) -> list[str]:

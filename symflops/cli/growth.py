@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
-from symflops.cli.estimate import batch_of
+from symflops.cli.estimate import asked
 from symflops.cli.terminal import of_batch, scaled
 from symflops.runtime.units import unit_of
 
@@ -38,12 +38,9 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Derive and print."""
-    from symflops.catalog.lookup import read_config
     from symflops.questions.growth import Growth
-    from symflops.questions.subject import Subject
 
-    subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
-    batch = batch_of(args.batch) if args.batch else subject.batch()
+    subject, batch = asked(args)
     growth = Growth(subject, batch)
     overtakings, tokens, sizes = list(growth.overtakings()), list(growth.tokens()), list(growth.sizes())
     grown, over = growth.over(args.over or "")

@@ -8,15 +8,12 @@ there is: regimes, conventions, the blocks of the library, operators of the lang
 
 from __future__ import annotations
 
+import argparse
 import json
+from typing import Any
 
 from symflops.cli.arguments import JSON, argument, arguments_of
 from symflops.cli.terminal import line_width, wrapped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from typing import Any
 
 KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
 
@@ -100,9 +97,9 @@ def conventions() -> list[dict[str, Any]]:
 
 def blocks() -> list[dict[str, Any]]:
     """The blocks of the library, with the comment at the top of each."""
-    from symflops.catalog.blocks import described_blocks
+    from symflops.catalog.library import block_texts, comment_of
 
-    return [{"name": name, "doc": doc} for name, doc in described_blocks()]
+    return [{"name": name, "doc": comment_of(text)} for name, text in block_texts().items()]
 
 
 def operators() -> list[dict[str, Any]]:

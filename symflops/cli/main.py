@@ -6,10 +6,7 @@ Exit codes: 0 fine, 1 findings or drift, 2 usage, bad batch, unknown spec or str
 from __future__ import annotations
 
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 COMMANDS = {
     "list": "the specs, regimes, conventions and devices that there are",
@@ -52,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [f"  {name:<10} {text}" for name, text in COMMANDS.items()]
         print(HELP + "\n".join(lines) + "\n\n'symflops COMMAND --help' tells more; --version prints the version")
         return 0 if words else 2
-    from symflops.cli.streams import Streams
+    from symflops.cli.terminal import Streams
 
     with Streams():
         return _main(words, len(words) < len(given))
@@ -91,7 +88,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     import importlib
 
     module = importlib.import_module(f"symflops.cli.{name}")
-    from symflops.cli.terminal import width
+    from symflops.cli.terminal import tell, width
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # without a width it would import shutil
@@ -107,7 +104,7 @@ def _run(name: str, words: Sequence[str]) -> int:
 
             note = resolve(args)
             if note:
-                print(f"symflops: {note}", file=sys.stderr)
+                tell(note)
         code = int(module.run(args))
         sys.stdout.flush()
         return code

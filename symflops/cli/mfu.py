@@ -11,18 +11,15 @@ column aic_cube_fops is summed: what it executed, recomputed work included.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
+from decimal import Decimal, DecimalException
+from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, one_of
+from symflops.cli.terminal import short, width, wrapped
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import AS_SOURCE, TWICE_AS_HIGH
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from decimal import Decimal
-    from typing import Any
 
 MOST_CSV = 512 * 2**20  # bytes of a profile
 COLUMN = "aic_cube_fops"
@@ -70,8 +67,6 @@ def run(args: argparse.Namespace) -> int:
 
 def told(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
     """The result for people."""
-    from symflops.cli.terminal import short, width, wrapped
-
     rates = f"{found['achieved_tflops_per_device']:.2f} of {found['peak_tflops']:g} TFLOP/s a device ({found['peak_source']})"
     lines = [f"MFU {found['mfu']:.4f}: {rates}"]
     if found.get("model", {}).get("unit") == AS_SOURCE:
@@ -107,8 +102,6 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
     args.strict = args.prove = False
     args.unit = "flops"
     found = estimated(args, batch_of(args.batch))
-    for note in found["notes"]:
-        print(f"symflops: {note}", file=sys.stderr)
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
     model = {
         name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence", "unit")
@@ -119,7 +112,6 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
 def summed(path: str) -> Decimal:
     """The sum of the column of FLOPs over all kernels; blank and N/A cells are kernels that have none."""
     import csv
-    from decimal import Decimal, DecimalException
 
     from symflops.system.reading import read_lines
 

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     found = start(args.name, Path(args.out), args.like, [word.strip() for word in args.features.split(",") if word.strip()])
     begin(found)
-    for path, _ in found.files:
+    for path, _ in found:
         print(path)
-    print(f"next: edit {found.spec}, then 'symflops check {found.spec}'", file=sys.stderr)
+    print(f"next: edit {found[0][0]}, then 'symflops check {found[0][0]}'", file=sys.stderr)
     return 0

@@ -17,49 +17,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from symflops.cli.arguments import ASSUME, NUMERIC, SPEC, STRUCTURE, argument, arguments_of
 from symflops.diagnostics.errors import SymflopsError
 
-
-@dataclass(frozen=True)
-class Format:
-    """How a page is written: the ending of its file, what prints it, what prints its fragments, what the text becomes then.
-
-    ``whole`` makes a file that is more than a page.
-    """
-
-    ending: str
-    page: Callable[..., str] | None = None
-    fragments: Callable[..., dict[str, str]] | None = None
-    compiled: Callable[[str, str], bytes] | None = None
-    whole: Callable[..., str] | None = None
-
-
-def formats() -> dict[str, Format]:
-    """The formats by name."""
-    from symflops.emit.latex import document as latex
-    from symflops.emit.latex import fragments
-    from symflops.emit.markdown import document as markdown
-
-    return {
-        "latex": Format("tex", latex.render_page, fragments.render_fragments),
-        "pdf": Format("pdf", latex.render_page, compiled=typeset),
-        "markdown": Format("md", markdown.render_page, markdown.render_fragments),
-        "html": Format("html", whole=html_page),
-    }
-
-
-NAMES = ("latex", "pdf", "markdown", "html")
+ENDINGS = {"latex": "tex", "pdf": "pdf", "markdown": "md", "html": "html"}
+"""The formats, and how their files end."""
 TEX_SECONDS = 300
 
 
 configure = arguments_of(
     SPEC,
-    argument("--format", required=True, choices=NAMES, help="what to write"),
+    argument("--format", required=True, choices=tuple(ENDINGS), help="what to write"),
     argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page"),
     argument("--width", choices=("page", "column"), help="of the text that LaTeX fragments go into: one column, or two"),
     argument("-o", "--out", metavar="DIR", help="the folder or file to write to; default: standard output, or here a PDF"),
@@ -98,11 +69,12 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
     from symflops.catalog.lookup import read_config
+    from symflops.emit.latex import document as latex
+    from symflops.emit.markdown import document as markdown
 
-    model = load(args.spec)
+    model, ending = load(args.spec), ENDINGS[args.format]
     known = model.known(read_config(args.config) if args.config else None, args.assume, args.numeric)
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
-    chosen = formats()[args.format]
     if args.width and not (args.fragment and args.format == "latex"):
         raise SymflopsError("--width is of LaTeX fragments: --format latex --fragment")
     if args.fragment:
@@ -110,16 +82,14 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
         wide = {"wide": args.width} if args.width else {}
         program = program_of(model, known, regimes or REGIMES, conventions or CONVENTIONS)
         pieces = fragments(program, __version__, **wide)
-        return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
-    if chosen.whole:
-        return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, known, regimes, conventions, args.against)}
-    assert chosen.page is not None
-    if chosen.compiled is typeset:
+        return {f"{program.name}-{piece}.{ending}": text for piece, text in pieces.items()}
+    if args.format == "html":
+        return {f"{model.spec.name}.{ending}": html_page(model, known, regimes, conventions, args.against)}
+    if args.format == "pdf":
         tools()  # before the work, not after it
     shown = page(model, known, regimes, conventions or CONVENTIONS, args.against)
-    text = chosen.page(shown, __version__)
-    name = shown.name
-    return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
+    text = (markdown if args.format == "markdown" else latex).render_page(shown, __version__)
+    return {f"{shown.name}.{ending}": typeset(text, shown.name) if args.format == "pdf" else text}
 
 
 def program_of(model: Any, known: Any, regimes: Sequence[str], conventions: Sequence[str]) -> Any:
@@ -133,7 +103,10 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
     Raises:
         SymflopsError: the format has none.
     """
-    able = {name: each.fragments for name, each in formats().items() if each.fragments}
+    from symflops.emit.latex.fragments import render_fragments as latex
+    from symflops.emit.markdown.document import render_fragments as markdown
+
+    able = {"latex": latex, "markdown": markdown}
     if name not in able:
         raise SymflopsError(f"there are no fragments in the format '{name}', only in {', '.join(able)}")
     return able[name]
@@ -142,8 +115,7 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
 def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.commands.chosen import baked
-    from symflops.commands.compared import compared
+    from symflops.commands.chosen import baked, compared
     from symflops.commands.site import standalone
 
     program = None
@@ -155,8 +127,7 @@ def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tup
 def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.api import REGIMES
-    from symflops.commands.chosen import baked
-    from symflops.commands.compared import convention_figures
+    from symflops.commands.chosen import baked, convention_figures
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
     from symflops.questions.baseline import against as against_baseline

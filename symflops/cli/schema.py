@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
-    from symflops.commands.schemas import editor_schema
+    from symflops.commands.new import editor_schema
     from symflops.system.files import write
 
     text = editor_schema(args.page)

@@ -14,7 +14,7 @@ import argparse
 import json
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
-from symflops.cli.estimate import batch_of
+from symflops.cli.estimate import asked
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime.units import NAMES
 
@@ -33,15 +33,12 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Search and print."""
-    from symflops.catalog.lookup import read_config
     from symflops.questions.solve import solve
-    from symflops.questions.subject import Subject
 
     budget, tokens = whole(args.flops, "--flops"), whole(args.tokens, "--tokens")
     if args.name == "tokens" and tokens:
         raise SymflopsError("say either --for tokens or --tokens")
-    subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
-    batch = batch_of(args.batch) if args.batch else subject.batch()
+    subject, batch = asked(args)
     found = solve(subject, args.name, budget, batch, tokens)
     if args.json:
         told = {"schema": 1, "spec": subject.program.name, "regime": args.regime, "convention": args.convention}

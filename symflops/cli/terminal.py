@@ -1,17 +1,26 @@
-"""What a terminal shows: its width, colours, tables with numbers to the right, and lines that are cut where they may be."""
+"""What a terminal shows: its width, colours, tables with numbers to the right, and lines that are cut where they may be.
+
+The streams of a command: closed ones become empty ones, and words of a user are shown, never obeyed, by a terminal.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from symflops.diagnostics.errors import cut, escaped, shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
 
 NARROWEST, LONGEST_BATCH = 40, 600
 STYLES = {"bold": "1", "dim": "2", "cyan": "36"}
+
+OWN = tuple(f"\033[{style}m" for style in ("0", *STYLES.values(), "1;31", "1;33", "1;34", "1;36"))
+"""The sequences by which a command styles text on a terminal."""
 
 
 def width() -> int:
@@ -35,6 +44,11 @@ def styled(text: str, style: str) -> str:
     return text if plain or not text.strip() else f"\033[{STYLES[style]}m{text}\033[0m"
 
 
+def tell(text: object) -> None:
+    """Print a message about what a command does."""
+    print(f"symflops: {text}", file=sys.stderr)
+
+
 def scaled(value: int) -> str:
     """A number with four digits and an SI prefix."""
     for power, prefix in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
@@ -52,8 +66,6 @@ def of_batch(batch: Mapping[str, Any]) -> str:
     """A batch as text; of a long one, the beginning and the end."""
     import json
 
-    from symflops.diagnostics.errors import cut
-
     return f"batch {cut(json.dumps(batch), LONGEST_BATCH)}"
 
 
@@ -65,10 +77,10 @@ def fitted(text: str, most: int) -> str:
     return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}" if most > 1 else "…"
 
 
-def columns(rows: Sequence[Sequence[str]], most: int, style: Callable[[int, str], str] | None = None) -> list[str]:
+def columns(rows: Sequence[Sequence[str]], most: int) -> list[str]:
     """Rows as lines of at most ``most`` characters: the first cell to the left, and shortened to fit; the others to the right.
 
-    ``style`` may colour a line, by its position.
+    The first line is bold.
     """
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     first = min(widths[0], max(most - sum(2 + one for one in widths[1:]), 8))
@@ -76,8 +88,8 @@ def columns(rows: Sequence[Sequence[str]], most: int, style: Callable[[int, str]
         "  ".join([fitted(row[0], first).ljust(first), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
         for row in rows
     ]
-    lines = [line.rstrip() for line in lines]
-    return [style(place, line) for place, line in enumerate(lines)] if style else lines
+    head, *rest = (line.rstrip() for line in lines)
+    return [styled(head, "bold"), *rest]
 
 
 def place_to_cut(text: str, room: int) -> int:
@@ -112,3 +124,61 @@ def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
         lines.append((head + text[:cut]).rstrip())
         text, head = text[cut:].lstrip(), rest
     return [*lines, (head + text).rstrip()]
+
+
+class Shown:
+    """A stream that writes control characters of texts as escapes; one of messages shortens long lines, too."""
+
+    def __init__(self, stream: Any, messages: bool) -> None:
+        self._stream, self._messages = stream, messages
+
+    def write(self, text: str) -> int:
+        """Write a text, with the styles of a command if it goes to a terminal."""
+        self._stream.write(self._shown(text) if not text.isprintable() or len(text) > 1000 else text)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write texts."""
+        for line in lines:
+            self.write(line)
+
+    def _shown(self, text: str) -> str:
+        if not self._stream.isatty():
+            return self._plain(text)
+        first, *rest = text.split("\033")
+        found = [self._plain(first)]
+        for part in rest:
+            own = next((one[1:] for one in OWN if part.startswith(one[1:])), None)
+            found.append(self._plain(f"\033{part}") if own is None else f"\033{own}{self._plain(part[len(own) :])}")
+        return "".join(found)
+
+    def _plain(self, text: str) -> str:
+        if self._messages:
+            head, tail = "\r" * text.startswith("\r"), "\r" * text.endswith("\r")  # of progress, which rewrites its line
+            return head + shown(text.strip("\r") if head or tail else text) + tail
+        return "\n".join([escaped(line) for line in text.split("\n")])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Streams:
+    """While a command runs, its streams are open and show texts; afterwards they are as before."""
+
+    def __enter__(self) -> None:
+        self.before = sys.stdin, sys.stdout, sys.stderr
+        closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+        if closed:
+            null = os.open(os.devnull, os.O_RDWR)
+            while null <= 2:  # a file that is opened later must not take the number of a standard stream
+                null = os.dup(null)
+            for name in closed:
+                setattr(sys, name, os.fdopen(os.dup(null), "r" if name == "stdin" else "w", encoding="utf-8"))
+            os.close(null)
+        for stream in (sys.stdout, sys.stderr):
+            if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8")  # a locale without UTF-8 cannot say every formula
+        sys.stdout, sys.stderr = Shown(sys.stdout, False), Shown(sys.stderr, True)
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdin, sys.stdout, sys.stderr = self.before

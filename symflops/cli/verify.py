@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,7 +55,7 @@ def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
     from symflops.catalog.library import chosen_specs
     from symflops.witness.records import read_records
-    from symflops.witness.verified_specs import VerifiedSpec
+    from symflops.witness.verdicts import VerifiedSpec
 
     specs = [VerifiedSpec(file, args.cold) for file in chosen_specs(args.specs)]
     models = {reference.rpartition(".")[2]: spec for spec in specs for reference in spec.references}
@@ -78,8 +78,7 @@ def records(args: argparse.Namespace) -> int:
 def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
     """The verdict on each record, by the known inexact records beside the specs."""
     from symflops.records.inexact import known_inexact
-    from symflops.witness.verdicts import judged
-    from symflops.witness.verified_specs import verify_records
+    from symflops.witness.verdicts import judged, verify_records
 
     roots = {spec.file.root for spec in models.values()}
     known = {name: entry for root in roots for name, entry in known_inexact(root).items()}
@@ -134,7 +133,7 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
     from symflops.commands.generate import printed
     from symflops.records.published import FILE
     from symflops.system.files import write
-    from symflops.witness.published import published_of
+    from symflops.witness.records import published_of
 
     write(path.with_name(FILE), printed({"schema": 1, "specs": published_of(found, models)}))
 
@@ -194,10 +193,7 @@ def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[
     from symflops.witness.authoring_report import render
     from symflops.witness.live import verify_live
 
-    reports: list[tuple[Any, list[Any]]] = [(model, []) for model in models]
-    for found, case in cases(reports):
-        found[1].append(attempted(partial(verify_live, found[0], case), case))
-    checked([report for _, same in reports for report in same])
+    reports = reported(models, verify_live)
     if as_json:
         print(
             json.dumps([{"spec": model.spec.name, **report.as_json()} for model, same in reports for report in same], indent=1)
@@ -250,29 +246,33 @@ def checked(reports: Sequence[Any]) -> None:
         raise first.error
 
 
-def cases(models: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Each case of each model, as pairs, with a bar; a model leads its tuple."""
+def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tuple[Any, list[Any]]]:
+    """Each model with the reports on its cases, with a bar.
+
+    Raises:
+        SymflopsError: all cases fail, for one reason, such as a package that is missing.
+    """
     from symflops.witness.cases import cases_of
 
-    pairs = [(entry, case) for entry in models for case in cases_of(entry[0].file)]
-    return progress(pairs, "verifying", lambda pair: pair[0][0].spec.name)
+    pairs = [(model, case) for model in models for case in cases_of(model.file)]
+    steps = progress(pairs, "verifying", lambda pair: pair[0].spec.name)
+    made = [(model, attempted(partial(compare, model, case), case)) for model, case in steps]
+    checked([report for _, report in made])
+    return [(model, [report for other, report in made if other is model]) for model in models]
 
 
 def in_regime(args: argparse.Namespace) -> int:
     """Compare with the real classes under a regime."""
     from symflops.api import load, regime_of
     from symflops.catalog.library import chosen_specs
-    from symflops.witness.cases import cases_of
-    from symflops.witness.live_regime import render_regime, verify_regime
+    from symflops.witness.bench import render_regime, verify_regime
 
     regime = regime_of(args.regime)
-    reports, models = [], [load(file) for file in chosen_specs(args.specs)]
-    lacking = [model for model in models if args.specs and not cases_of(model.file)]
+    found = reported([load(file) for file in chosen_specs(args.specs)], partial(verify_regime, regime=regime))
+    reports = [report for _, same in found for report in same]
+    lacking = [model for model, same in found if args.specs and not same]
     for model in lacking:
         print(without_cases(model), file=sys.stderr)
-    for (model,), case in cases([(model,) for model in models]):
-        reports.append(attempted(partial(verify_regime, model, case, regime), case))
-    checked(reports)
     for report in () if args.json else reports:
         print(report if isinstance(report, Failed) else render_regime(report))
     if args.json:

@@ -18,8 +18,7 @@ from typing import Any
 from symflops import __version__
 from symflops.api import convention_of, load, program_in
 from symflops.catalog.library import PACKAGE, SpecFile
-from symflops.commands.chosen import ALL, Chosen
-from symflops.commands.compared import ENDING, compared, figures, text_of
+from symflops.commands.chosen import ALL, ENDING, Chosen, compared, figures, text_of
 from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown import summary

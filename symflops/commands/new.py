@@ -1,22 +1,30 @@
-"""Begins a new spec: a copy of an existing one under another name, with a comment on each part."""
+"""Begins a new spec: a copy of an existing one under another name, with a comment on each part.
+
+The copy may be changed by features: windows, experts, ... ``emit/templates/features.yaml`` says what each one does.
+The schema that editors read has the blocks that specs may call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, MutableMapping, Sequence
+from functools import cache
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 
-from symflops.catalog.library import PACKAGE, SpecFile, find_spec
+from symflops.catalog.library import PACKAGE, SpecFile, block_texts, comment_of, find_spec
 from symflops.commands.check import findings
-from symflops.commands.features import add, without_class
-from symflops.commands.schemas import editor_schema
-from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError, did_you_mean
+from symflops.frontend.entry_paths import ENTRY
 from symflops.frontend.fields import EXTENDS
+from symflops.frontend.json_schema import BlockSignature, schema
 from symflops.syntax.identifiers import MODULE, why_not_identifier
+from symflops.syntax.yaml_nodes import Mapping, read_yaml
 from symflops.system.files import write
 from symflops.system.reading import read_own, read_text
 
@@ -52,17 +60,13 @@ CASE = """\
 # Small configs and batches with which 'symflops verify' builds the real class and runs it: config, then lengths per stream.
 """
 
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The files of a new spec: the spec, its cases, and the schema if it is missing."""
-
-    spec: Path
-    files: tuple[tuple[Path, str], ...]
+Document = MutableMapping[str, Any]
 
 
-def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> Start:
-    """The files that a new spec begins with; nothing is written yet. With ``features`` it describes no class of a library.
+def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> list[tuple[Path, str]]:
+    """The files of a new spec: itself, its cases, and the schema if it is missing; nothing is written yet.
+
+    With ``features`` it describes no class of a library.
 
     Raises:
         SymflopsError: the name cannot be one, there is no spec to begin from, or a file of that name is there already.
@@ -83,7 +87,7 @@ def start(name: str, folder: Path, like: str | None = None, features: Sequence[s
     taken = [path for path, _ in files if path.exists()]
     if taken:
         raise SymflopsError(f"{taken[0]} is there already, and is left as it is: choose another name or folder")
-    return Start(path, tuple(files))
+    return files
 
 
 def is_schema(path: Path) -> bool:
@@ -129,8 +133,8 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
     return f"{LINE}{where}\n{printed.getvalue()}"
 
 
-def begin(found: Start) -> None:
-    """Write the files of a new spec and check it; if it is not valid, the files are removed again.
+def begin(files: Sequence[tuple[Path, str]]) -> None:
+    """Write the files of a new spec, itself the first, and check it; if it is not valid, the files are removed again.
 
     Raises:
         SpecError: the spec is not valid in its new place: it calls a block of another library, say.
@@ -138,10 +142,10 @@ def begin(found: Start) -> None:
     """
     written: list[Path] = []
     try:
-        for path, text in found.files:
+        for path, text in files:
             write(path, text)
             written.append(path)
-        errors = [finding for finding in findings(find_spec(found.spec)) if finding.severity == "error"]
+        errors = [finding for finding in findings(find_spec(files[0][0])) if finding.severity == "error"]
         if errors:
             raise SpecError(errors)
     except BaseException as error:
@@ -150,3 +154,88 @@ def begin(found: Start) -> None:
         if isinstance(error, OSError):
             raise SymflopsError(f"{error.filename}: {error.strerror or error}") from None
         raise
+
+
+@cache
+def features() -> dict[str, Any]:
+    """The known features by name."""
+    found: dict[str, Any] = YAML(typ="safe", pure=True).load(read_text(PACKAGE / "emit" / "templates" / "features.yaml"))
+    return found
+
+
+def add(document: Document, names: Sequence[str], like: str) -> None:
+    """Change ``document`` by the features ``names``.
+
+    Raises:
+        SymflopsError: there is no such feature, or nothing in the spec that it changes.
+    """
+    for name in names:
+        if name not in features():
+            known = ", ".join(f"{feature} ({row['doc']})" for feature, row in features().items())
+            raise SymflopsError(f"there is no feature '{name}': {did_you_mean(name, features(), f'there are {known}')}")
+        feature = features()[name]
+        found = [body for body in bodies(document.get("graph") or ()) if feature["where"].items() <= body.items()]
+        if not found:
+            what = ", ".join(f"{key}: {value}" for key, value in feature["where"].items())
+            base = document.get("extends")
+            hint = f": begin like '{base}', which it extends" if base else ""
+            raise SymflopsError(f"'{like}' has no entry of its own with '{what}', which '{name}' changes{hint}")
+        letters = {letter: unused(letter, document) for letter in feature["sizes"]}
+        for body in found:
+            change(document, body, feature, letters)
+        document.setdefault("sizes", {})
+        for letter, row in feature["sizes"].items():
+            document["sizes"][letters[letter]] = size = CommentedMap(row)
+            size.fa.set_flow_style()
+
+
+def without_class(document: Document) -> None:
+    """Let ``document`` describe no class; what the class decided has its default."""
+    document.pop("reference", None)
+    sizes = document.get("sizes") or {}
+    decided = [name for name, row in sizes.items() if isinstance(row, MutableMapping) and "key" not in row]
+    derived = {name: sizes.pop(name)["default"] for name in decided}
+    if derived:
+        document["derived"] = derived | dict(document.get("derived") or {})
+
+
+def bodies(graph: Sequence[Any]) -> Iterator[Document]:
+    """The fields of each entry at every depth."""
+    for entry in graph:
+        body = entry if any(key in entry for key in ENTRY) else next(iter(entry.values()), None)
+        if isinstance(body, MutableMapping):
+            yield body
+            yield from bodies(body.get("graph") or ())
+
+
+def unused(letter: str, document: Document) -> str:
+    """The letter, with a number if a word of the spec is spelt like it."""
+    taken = set(re.findall(r"[A-Za-z_]\w*", repr(document)))
+    return next(name for name in (letter + str(number or "") for number in count()) if name not in taken)
+
+
+def change(document: Document, body: Document, feature: dict[str, Any], letters: dict[str, str]) -> None:
+    """Set the fields of one entry, and drop those that the new kind lacks, with sizes that nothing else reads."""
+    dropped = [body.pop(key) for key in [*body] if key not in feature.get("keep", [*body]) and key not in feature["set"]]
+    body.update({key: letters.get(value, value) for key, value in feature["set"].items()})
+    for text in map(str, dropped):
+        if text in document.get("sizes", {}):
+            rest = {key: value for key, value in document["sizes"].items() if key != text}
+            others = repr([rest, *(value for key, value in document.items() if key != "sizes")])
+            if not re.search(rf"\b{text}\b", others):
+                del document["sizes"][text]
+
+
+def editor_schema(page: str) -> str:
+    """The text of the schema of one kind of page; it suggests the blocks of the project and of the library."""
+    return schema(page, [BlockSignature(name, comment_of(text), parameters(text)) for name, text in block_texts().items()])
+
+
+def parameters(text: str) -> tuple[str, ...]:
+    """The parameters of a block; none of one that is no YAML."""
+    try:
+        node = read_yaml(Source("block.yaml", text))
+    except SpecError:
+        return ()
+    params = node.get("params") if isinstance(node, Mapping) else None
+    return tuple(key.text for key, _ in params.entries) if isinstance(params, Mapping) else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from symflops.analysis.typical_values import default_sizes
 from symflops.analysis.worked_figures import ConventionFigures, Worked
 from symflops.api import CONVENTIONS, Model, load, program_in
 from symflops.catalog.library import SpecFile, pages
-from symflops.commands.chosen import BAKED, baked
-from symflops.commands.compared import compared, config_of, figures, stored_figures
+from symflops.commands.chosen import BAKED, baked, compared, config_of, figures, stored_figures, stored_program
 from symflops.commands.generate import Output, verified_digest
-from symflops.commands.stored import stored_program
 from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html
 from symflops.emit.html import resources
@@ -31,7 +28,7 @@ from symflops.records.checkpoints import checkpoints
 from symflops.records.published import FILE as PUBLISHED
 from symflops.records.published import published
 from symflops.records.verified import verifications
-from symflops.runtime.per_token import per_token
+from symflops.runtime.moments import per_token
 from symflops.system.digests import digest, package_digest
 from symflops.system.reading import read_bytes
 from symflops.witness.cases import cases_of
@@ -41,22 +38,9 @@ PUBLISHED_NAME, CLASS_DEFAULT = "pub-", "pub-default"
 """How records of published models are called, and the one that has the defaults of the class."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Structure:
-    """A structure of a model: the key and the text of its estimator, and its program."""
-
-    program: Program
-    script: str
-
-    @property
-    def key(self) -> str:
-        return javascript.key_of(self.program)
-
-
-def structures(model: Model) -> list[_Structure]:
+def structures(model: Model) -> list[Program]:
     """The structures that a page calculates: that of the defaults, and those of the published variants."""
-    programs = (structure(model, variant) for variant in ("", *model.variants))
-    return [_Structure(program, javascript.render(program, __version__)) for program in programs]
+    return [structure(model, variant) for variant in ("", *model.variants)]
 
 
 def structure(model: Model, variant: str) -> Program:
@@ -73,16 +57,16 @@ def compile_page(file: SpecFile) -> Output:
     """
     model = load(file)
     found = structures(model)
-    program = found[0].program
+    program = found[0]
     folder = file.group or "models"
-    scripts = [script_name(structure.program) for structure in found]
+    scripts = {script_name(one): javascript.render(one, __version__) for one in found}
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
-    shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
+    shown = resources.linked(f"../{ASSETS}", more=(script_name(program),))
     beside = against(model, program)
     page = page_of(program, verifications(file), conventions=compared_figures(model, program, compared()), against=beside)
     derivation = document(page)
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
-    files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
+    files |= {f"{folder}/{name}": text for name, text in scripts.items()}
     sources = {source.path: digest(source.text) for source in sources_of(model)}
     return Output(program.name, file.group, files, entry_of(file, program, page.worked), sources, verified_digest(file))
 
@@ -95,10 +79,10 @@ def standalone(model: Model, program: Program | None = None, others: Sequence[st
     Raises:
         SpecError: the spec is not valid.
     """
-    found = structures(model) if program is None else [_Structure(program, javascript.render(program, __version__))]
+    found = structures(model) if program is None else [program]
     setting = setting_of(model.file, model, found, ("",) * len(found), "")
-    carried = resources.within(tuple(structure.script for structure in found))
-    shown = found[0].program
+    carried = resources.within(tuple(javascript.render(one, __version__) for one in found))
+    shown = found[0]
     names = [regime.name for regime in shown.regimes]
     counted = compared_figures(model, shown, others)
     beside = against(model) if program is None else None
@@ -115,13 +99,13 @@ def compared_figures(model: Model, program: Program, against: Sequence[str]) -> 
     return figures(model, program, against) if stored is None else stored
 
 
-def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> Setting:
+def setting_of(file: SpecFile, model: Model, found: Sequence[Program], scripts: Sequence[str], home: str) -> Setting:
     """The parts of a page beside the derivation."""
     return Setting(
         family=file.group,
-        presets=tuple(presets(file, model, found[0].program)),
-        drawing=pictures(model.graph(config_of(found[0].program)).to_networkx()),
-        estimators=tuple((structure.key, script) for structure, script in zip(found, scripts, strict=True)),
+        presets=tuple(presets(file, model, found[0])),
+        drawing=pictures(model.graph(config_of(found[0])).to_networkx()),
+        estimators=tuple((javascript.key_of(one), script) for one, script in zip(found, scripts, strict=True)),
         home=home,
         records=tuple(case for item in verifications(file) for case in item.cases),
     )

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from symflops import __version__, api
 from symflops.adapters.verl import only_patches_count
+from symflops.commands.chosen import config_of, plain
 from symflops.commands.vendored_batches import examples, latents_in
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.code.batches import stream_rows
@@ -27,7 +27,6 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.latent_inputs import latent_inputs
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import stored_of
-from symflops.specialise.assumed import put
 from symflops.specialise.specialise import specialise
 from symflops.system.files import holds, write
 from symflops.system.reading import read_text
@@ -75,7 +74,7 @@ def plan(spec: str, target: Target, order: Order) -> Vendored:
     check_words(order.words, whole, target)
     check_registered(whole, target)
     streams = handed(whole, target)
-    config = {**(order.config or with_fixed(whole))}
+    config = {**(order.config or config_of(whole))}
     try:
         estimator = InterpretedEstimator(whole, config, regime=case.regime, convention=case.convention)
     except ConfigError as error:
@@ -94,7 +93,7 @@ def plan(spec: str, target: Target, order: Order) -> Vendored:
     read |= {letter for letter, _ in whole.fixed}
     assumed = {one.keys[0]: plain(sizes[one.letter]) for one in missing if one.letter in read}
     return Vendored(
-        program=program, target=target, name=identifier(whole.name), command=order.command, version=__version__,
+        program=program, target=target, name=re.sub(r"\W", "_", whole.name), command=order.command, version=__version__,
         examples=list(examples(estimator, program, target, on)), config=config_for(program, reading, sizes),
         words=order.words, values={one.letter: sizes[one.letter] for one in missing}, assumed=assumed, streams=streams,
         latents=list(latents_in(estimator, latent_inputs(whole))) if target.feeds == "latents" else (),
@@ -208,20 +207,6 @@ def refuse(fields: list[Field], target: Target) -> None:
         raise SymflopsError(f"where does a config of {target.name} have '{key}'? Say --read {key}=PATH")
 
 
-def identifier(name: str) -> str:
-    """The name of a spec as a part of names in code."""
-    return re.sub(r"\W", "_", name)
-
-
-def with_fixed(program: Program) -> dict[str, Any]:
-    """A config of the structure of a program: what decides it, and else the defaults."""
-    config: dict[str, Any] = {}
-    fields = {one.letter: one for one in program.fields}
-    for letter, value in program.fixed:
-        put(config, fields[letter].keys, plain(value))
-    return config
-
-
 def config_for(program: Program, reading: Reading, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """A config as the project has it, with the fields that the estimator reads."""
     letters = {*needed(reading.defaults(formulas_of(program)), program), *(letter for letter, _ in program.fixed)}
@@ -239,13 +224,6 @@ def config_for(program: Program, reading: Reading, sizes: Mapping[str, Any]) -> 
                 place = place.setdefault(word.removesuffix("[0]"), Repeated() if word.endswith("[0]") else {})
             place[last] = value
     return found
-
-
-def plain(value: Any) -> Any:
-    """A size as a config has it."""
-    if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
-    return float(value) if isinstance(value, Fraction) else value
 
 
 def save(texts: Mapping[str, str], out: Path, force: bool = False) -> int:

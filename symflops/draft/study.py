@@ -23,7 +23,7 @@ from symflops.draft.trace.subject import Subject, class_of
 from symflops.draft.vary.variables import Moves, Variable
 from symflops.draft.write.document import Document, document
 from symflops.draft.write.graph import Style
-from symflops.witness.config_classes import config_class_of
+from symflops.witness.classes import config_class_of
 from symflops.witness.defaults import signature_of
 
 HOLD_OUTS = 5

@@ -16,7 +16,7 @@ from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError
 from symflops.model.spec import Name, SizeSpec, Spec, VariantSpec
-from symflops.runtime.config import as_read, as_whole, checked, is_null, look_up
+from symflops.runtime.config import as_read, as_whole, checked, is_null, look_up, put
 from symflops.syntax.expression import names
 from symflops.syntax.identifiers import VARIANT
 from symflops.syntax.plain_values import frozen
@@ -106,11 +106,7 @@ def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapp
     keys = {size.name.text: size.keys[0] for size in sizes}
     config: dict[str, Any] = dict(more)
     for letter, value in values.items():
-        *outer, last = keys[letter].split(".")
-        inner = config
-        for word in outer:
-            inner = inner.setdefault(word, {})
-        inner[last] = value
+        put(config, keys[letter], value)
     return config
 
 

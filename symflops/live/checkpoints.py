@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from symflops.live.tree import LiveModelError, Tree
+from symflops.live.tree import LiveModelError, Tree, tree_of_source
 
 LAYER = "GradientCheckpointingLayer"
 FUNCTION = "_gradient_checkpointing_func"
@@ -117,9 +116,8 @@ def passed_modules(kind: type) -> tuple[str | None, ...]:
 
 def _passed(function: Callable[..., Any]) -> Iterator[str | None]:
     """The attributes of ``self`` that a method passes to the checkpoint function."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
+    tree = tree_of_source(function)
+    if tree is None:
         yield None
         return
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}

@@ -166,10 +166,7 @@ def of_model(
     Raises:
         SymflopsError: no spec describes the model, or it has parts that regimes do not describe, or it differs from its spec.
     """
-    check_word(check)
-    live = LiveModule(module, spec)
-    if check == "raise":
-        live.check_base()
+    live = checked_module(module, spec, check)
     found = live.estimator(live.regime() if regime == LIVE else regime, convention, log)
     log(live.accounted(found, regime == LIVE, check).account)
     return found
@@ -188,9 +185,8 @@ class Reader:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""
         if self.stored is None:
             return {}
-        value = self.stored.formulas.settled
-        rows = inputs_of(self.stored)
-        return {name: (to, layout, None if width is None else value(width, self.sizes)) for name, to, layout, width in rows}
+        settled = self.stored.formulas.settled
+        return inputs_of(self.stored, lambda width: settled(width, self.sizes))
 
 
 class Awaited:
@@ -225,10 +221,7 @@ def estimators_of(
     Raises:
         SymflopsError: as :func:`of_model`.
     """
-    check_word(check)
-    live = LiveModule(module, spec)
-    if check == "raise":
-        live.check_base()
+    live = checked_module(module, spec, check)
     found: dict[str, InterpretedEstimator | Awaited] = {}
     for phase, word in regimes.items():
         regime = live.regime() if word == LIVE else word
@@ -263,14 +256,19 @@ def untold_sizes(program: Stored) -> Iterator[str]:
             yield row["keys"][0]
 
 
-def check_word(check: str) -> None:
-    """Refuse another word for ``check``.
+def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
+    """A live module; with ``raise`` its parameters without adapters are compared, before any program is derived.
 
     Raises:
-        ValueError: it is neither ``raise`` nor ``warn``.
+        SymflopsError: no spec describes it, or it differs.
+        ValueError: ``check`` is neither ``raise`` nor ``warn``.
     """
     if check not in CHECKS:
         raise ValueError(f"'check' is 'raise' or 'warn', not {check!r}")
+    live = LiveModule(module, spec)
+    if check == "raise":
+        live.check_base()
+    return live
 
 
 def _plain(name: str) -> str:

@@ -7,6 +7,7 @@ the config and the versions of the libraries.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -91,7 +92,8 @@ def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
     text = known[1] if known else built_elsewhere(request)
     found: dict[str, Any] = json.loads(text)
     if known is None:
-        _remember(path, text)
+        with contextlib.suppress(OSError):
+            keep(path, text)
     if found["differences"]:
         lines = found["differences"]
         more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
@@ -149,13 +151,6 @@ def built_elsewhere(request: str) -> str:
     return done.stdout.decode()
 
 
-def _remember(path: Path, text: str) -> None:
-    import contextlib
-
-    with contextlib.suppress(OSError):
-        keep(path, text)
-
-
 def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
     """``compare`` the class that standard input names with its spec, and print the result as JSON."""
     import warnings
@@ -173,8 +168,6 @@ def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
     """The parameters of the real class, and how they differ from those of a spec."""
-    import contextlib
-
     from symflops.live.model import LiveModule
     from symflops.runtime.parameters import trained_of
 

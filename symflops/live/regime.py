@@ -9,9 +9,8 @@ from math import prod
 from typing import Any
 
 from symflops.live.checkpoints import Recomputed, outermost, recomputed
-from symflops.live.leaves import makes_leaf
 from symflops.live.spelling import spelled
-from symflops.live.tree import Tree, active_adapters, is_lora
+from symflops.live.tree import Tree, active_adapters, is_lora, makes_leaf
 from symflops.runtime.parameters import Shape
 
 

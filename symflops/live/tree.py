@@ -2,12 +2,17 @@
 
 Wrappers of compilers, sharding and checkpointing disappear from paths. Of PEFT's wrappers the part remains that runs: the
 active copy of a saved module, and a base layer with its active adapters; what is switched off is ``idle``. No data is touched.
+Some modules make a tensor need a gradient while they run, as the first convolution of Wav2Vec2 does.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -17,6 +22,8 @@ TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"
 """Children that stand for their parent: those of torch.compile, FSDP1 and torch's checkpoint wrapper."""
 PACKED = ("Params4bit", "Int8Params")
 """Parameters that are stored in another shape than that of their module."""
+
+NAMES = frozenset({"requires_grad", "requires_grad_"})
 
 
 class LiveModelError(SymflopsError):
@@ -203,3 +210,61 @@ def refuse_other_adapters(module: Any, path: str) -> None:
     if names & {"BaseTunerLayer", "AuxiliaryTrainingWrapper"}:
         words = f"{type(module).__module__}.{type(module).__name__}"
         raise LiveModelError(f"'{path}' is a {words}: only LoRA, DoRA and modules_to_save can be read off a module")
+
+
+def makes_leaf(module: Any) -> bool | None:
+    """Whether ``forward`` sets ``requires_grad`` of a tensor once the module trains, by attributes of the module alone.
+
+    None if no attributes make the class do that.
+
+    Where a condition asks for more than attributes, such as which arguments there are, what is set is no input of the module.
+    """
+    kind: Any = type(module)
+    settings = _settings(kind)
+    wanted = any(all(name == "training" or getattr(module, name, False) for name in names) for names in settings)
+    return wanted if settings else None
+
+
+@lru_cache(maxsize=1024)
+def _settings(kind: type) -> tuple[tuple[str, ...], ...]:
+    """Per assignment of ``requires_grad = True`` in ``forward``, the attributes that must be true."""
+    forward = getattr(kind, "forward", None)
+    plain: Any = inspect.unwrap(forward) if inspect.isfunction(forward) else None
+    if plain is None or not NAMES.intersection(plain.__code__.co_names) or plain.__module__.startswith("torch."):
+        return ()
+    match tree_of_source(plain):
+        case ast.Module(body=[ast.FunctionDef(body=body)]):
+            return tuple(_found(body, ()))
+    return ()
+
+
+def tree_of_source(function: Any) -> ast.Module | None:
+    """The syntax tree of a function, None if its source is not there."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def _found(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=True)):
+                yield names
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[] | [ast.Constant(value=True)])):
+                yield names
+            case ast.If(test=test, body=inner):
+                asked = _attributes(test)
+                if asked is not None:
+                    yield from _found(inner, (*names, *asked))
+
+
+def _attributes(test: ast.expr) -> tuple[str, ...] | None:
+    """The attributes of ``self`` that a condition asks for, all of which must be true; None if it asks for anything else."""
+    match test:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return (name,)
+        case ast.BoolOp(op=ast.And(), values=values):
+            parts = [_attributes(value) for value in values]
+            return None if None in parts else tuple(name for part in parts if part is not None for name in part)
+    return None

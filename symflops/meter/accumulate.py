@@ -15,15 +15,14 @@ from operator import add
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.meter.columns import check_padding, entries_of, tokens
-from symflops.meter.layout import Layout
+from symflops.meter.layout import Layout, check_padding, entries_of, tokens
 from symflops.meter.on_device import HALF, LOW, DeviceSums, Kept
 from symflops.meter.processes import distributed_of, reduced
 from symflops.meter.types import Sums
-from symflops.runtime.at_hand import LengthError, at_hand
-from symflops.runtime.least import example_of
+from symflops.runtime.boundaries import LengthError, at_hand
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.lengths import Lengths, of_any
-from symflops.runtime.protocol import Estimator
+from symflops.runtime.typical import example_of
 
 PLAIN = (list, tuple, int)
 
@@ -36,7 +35,7 @@ class Accumulator:
     a batch as a whole (``whole``), each micro-batch's lengths are needed on the host, so lengths on a device are waited for.
     """
 
-    def __init__(self, estimator: Estimator, device: Any = None) -> None:
+    def __init__(self, estimator: InterpretedEstimator, device: Any = None) -> None:
         self.layout = Layout(estimator)
         self.implied: tuple[str, ...] = tuple(getattr(estimator, "implied", ()))
         self.example = partial(example_of, estimator)

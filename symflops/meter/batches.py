@@ -8,6 +8,10 @@ A batch is a mapping of tensors. The lengths of a stream come from the first of:
 - for latents ``image_latents``, ``latents_clean``, ``all_latents`` (with an axis of time steps after the batch), or a named
   key; for prompts ``prompt_embeds_mask`` (dense or nested), then ``prompt_embeds``, else no prompts.
 
+A layout names the dimensions of an input (``b c f h w``, or ``b x w`` for packed tokens). A latent that the model packs may
+also come unpacked, as ``(b, [t], c, *spatial)``: packing keeps the number of elements. A ``stacked`` latent has an axis of time
+steps after the batch.
+
 The keys and their order are those of VeRL-Omni's extractors and of the flash-attention arguments of transformers.
 """
 
@@ -17,10 +21,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symflops.meter.packs import TOKENS, entry, pack_of
-from symflops.runtime.at_hand import LengthError
-from symflops.runtime.layouts import shape_of
-from symflops.runtime.lengths import Lengths, joined, of_mask, of_nested, of_position_ids, same
-from symflops.runtime.shapes import read
+from symflops.runtime.batch import BatchError
+from symflops.runtime.boundaries import LengthError
+from symflops.runtime.latents import latent_sides, sample_shape
+from symflops.runtime.layouts import count_in, dimensions, shape_of
+from symflops.runtime.lengths import Lengths, joined, of_mask, of_nested, of_position_ids, of_rows, same
 
 LATENTS = (("image_latents", False), ("latents_clean", False), ("all_latents", True))
 GRIDS = ("image_grid_thw", "video_grid_thw")
@@ -116,17 +121,27 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
     pack = None if prefix else pack_of(batch, given)
     if pack is not None:
         return pack
+    nested = getattr(given, "is_nested", False)
+    mask = entry(batch, f"{prefix}attention_mask")
+    if not nested and mask is not None and len(shape_of(mask)) == 2:
+        return of_mask(mask)
+    positions = entry(batch, f"{prefix}position_ids")
+    if not nested and mask is None and positions is not None and len(shape_of(positions)) <= 2:
+        return of_position_ids(positions)
+    return rows_in(given, "token ids", "(samples, positions)")
+
+
+def rows_in(given: Any, what: str, expected: str) -> Lengths:
+    """The rows of a nested tensor, or of a dense one, whose rows are equally long.
+
+    Raises:
+        LengthError: it has one dimension.
+    """
     if getattr(given, "is_nested", False):
         return of_nested(given)
     shape = shape_of(given)
-    mask = entry(batch, f"{prefix}attention_mask")
-    if mask is not None and len(shape_of(mask)) == 2:
-        return of_mask(mask)
-    positions = entry(batch, f"{prefix}position_ids")
-    if mask is None and positions is not None and len(shape_of(positions)) <= 2:
-        return of_position_ids(positions)
     if len(shape) < 2:
-        raise LengthError(f"token ids of shape {shape}: expected (samples, positions)")
+        raise LengthError(f"{what} of shape {shape}: expected {expected}")
     return same(shape[0], shape[1])
 
 
@@ -140,11 +155,70 @@ def prompts(batch: Mapping[str, Any]) -> Lengths | None:
     mask, embeddings = entry(batch, "prompt_embeds_mask"), entry(batch, "prompt_embeds")
     if mask is not None:
         return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)
-    if embeddings is None:
-        return None
-    if getattr(embeddings, "is_nested", False):
-        return of_nested(embeddings)
-    shape = shape_of(embeddings)
-    if len(shape) < 2:
-        raise LengthError(f"prompt embeddings of shape {shape}: expected (samples, tokens, width)")
-    return same(shape[0], shape[1])
+    return None if embeddings is None else rows_in(embeddings, "prompt embeddings", "(samples, tokens, width)")
+
+
+def read(
+    name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool | None = None, items: int = 0
+) -> Lengths:
+    """The lengths of the stream with these ``axes``, from one argument: a tensor, or a list of one tensor per item.
+
+    ``row`` is the argument's row of ``inputs()``. If an argument holds several blocks per item, ``items`` is their number.
+    ``stacked`` is None for anything else than latents under a key of their own.
+
+    Raises:
+        LengthError: its shape does not fit the layout.
+    """
+    _, layout, width = row
+    words = layout.split()
+    if words[:1] == ["values:"]:
+        return of_rows(given, len(axes))
+    if getattr(given, "is_nested", False):
+        return of_nested(given)
+    if isinstance(given, (list, tuple)) and given and all(len(getattr(item, "shape", ())) > 1 for item in given):
+        channels = of_channels(words, axes)
+        single = words[0] == "b" or bool("b" not in words and channels)
+        whole = [(1,) * (single and ("b" not in words or len(item.shape) < len(words))) + shape_of(item) for item in given]
+        if stacked is not None and channels:
+            whole = [(1, *sample_shape(name, item, stacked, len(axes))) for item in given]
+        return joined([by_layout(name, words, axes, width, shape) for shape in whole])
+    shape = shape_of(given)
+    if shape == (0,):
+        return same(0, *(0 for _ in axes))
+    if stacked:
+        if len(shape) < 2:
+            raise LengthError(f"'{name}' of shape {shape} has no axis of time steps")
+        shape = (shape[0], *shape[2:])
+    return by_layout(name, words, axes, width, shape, items)
+
+
+def by_layout(
+    name: str, words: Sequence[str], axes: Sequence[str], width: int | None, shape: tuple[int, ...], items: int = 0
+) -> Lengths:
+    """The lengths in a shape, by a layout or by the unpacked form of a latent.
+
+    Raises:
+        LengthError: it fits neither.
+    """
+    channels = of_channels(words, axes)
+    if channels and ("b" in words or len(shape) != len(words) or shape[words.index(channels)] != width):
+        try:
+            return same(shape[0], *latent_sides(name, shape, (" ".join(words), axes, width)))
+        except ValueError as error:
+            raise LengthError(str(error)) from None
+    if words[0].startswith("b*") and shape and (not items or shape[0] % items):
+        raise LengthError(f"'{name}' has {shape[0]} rows, several per item: give the number of items with it")
+    count = count_in(words, shape, items)
+    try:
+        found = dict(dimensions(name, words, shape, count))
+    except BatchError as error:
+        raise LengthError(str(error)) from None
+    if not set(axes) <= found.keys():
+        raise LengthError(f"the layout of '{name}' does not tell {', '.join(sorted(set(axes) - found.keys()))}")
+    return same(count, *(found[axis] for axis in axes))
+
+
+def of_channels(words: Sequence[str], axes: Sequence[str]) -> str:
+    """The word for channels in a layout that has nothing else than samples and ``axes``; empty for any other layout."""
+    others = [word for word in words if word not in axes and word != "b"]
+    return others[0] if axes and len(others) == 1 and others[0].isalpha() and {*axes} < {*words} else ""

@@ -29,7 +29,7 @@ from symflops.meter.keys import metrics
 from symflops.meter.phases import Phase, check_options, estimators_of_config, seconds_of
 from symflops.meter.processes import is_zero
 from symflops.meter.types import MeterOptions, Window
-from symflops.runtime.protocol import Estimator
+from symflops.runtime.interpreted import InterpretedEstimator
 
 ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
@@ -63,7 +63,7 @@ class MFUMeter(Counts):
     """
 
     def __init__(
-        self, estimators: Estimator | Mapping[str, Any] | None, *, devices: int, scope: str = "global",
+        self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int, scope: str = "global",
         group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,

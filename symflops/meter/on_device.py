@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from symflops.meter.columns import Vector, with_rows
-from symflops.meter.layout import Layout
+from symflops.meter.layout import Layout, Vector, with_rows
 
 HALF = 32
 LOW = 2**HALF - 1

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
-from symflops.runtime.at_hand import LengthError, at_hand
-from symflops.runtime.boundaries import filled, rows_of, steps
+from symflops.runtime.boundaries import LengthError, at_hand, filled, rows_of, steps
 from symflops.runtime.layouts import shape_of
 from symflops.runtime.lengths import Lengths, marked, same
 

@@ -12,7 +12,7 @@ from typing import Any
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.keys import PRESETS
 from symflops.meter.types import Sums, Window
-from symflops.runtime.protocol import Estimator
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.units import in_flops
 
 
@@ -50,7 +50,7 @@ class Phase:
     """
 
     name: str
-    estimator: Estimator
+    estimator: InterpretedEstimator
     surfaced: bool
     sums: Any
     seconds: float = 0.0
@@ -77,7 +77,7 @@ class Phase:
         found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
         return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
 
-    def receive(self, estimator: Estimator) -> None:
+    def receive(self, estimator: InterpretedEstimator) -> None:
         """Take the estimator that was awaited, and sum up what ran before."""
         waiting: Waiting = self.sums
         self.estimator, self.awaited = estimator, None
@@ -119,7 +119,9 @@ def like(sums: Accumulator) -> Accumulator:
     return found
 
 
-def estimators_of_config(config: Any, regimes: Mapping[str, str], convention: str, spec: str | None) -> dict[str, Estimator]:
+def estimators_of_config(
+    config: Any, regimes: Mapping[str, str], convention: str, spec: str | None
+) -> dict[str, InterpretedEstimator]:
     """The estimator of a config per phase.
 
     Raises:

@@ -198,7 +198,7 @@ class Program:
     inner: tuple[InnerLength, ...] = ()  # lengths inside of the model, at least 1; conditions on those of an item
     conditions: tuple[BatchCondition, ...] = ()  # the conditions on the lengths of a whole batch
     expected: tuple[Requirement, ...] = ()  # what configs usually have; an estimate of another one says so
-    census: Mapping[str, object] | None = None  # by class, fields with other effects (:mod:`symflops.runtime.census`)
+    census: Mapping[str, object] | None = None  # by class, fields with other effects (:mod:`symflops.runtime.classes`)
     requirements: tuple[Requirement, ...] = ()  # what a config must have
 
     pairs, lengths, unseen = _column("pairs"), _column("lengths"), _column("unseen")

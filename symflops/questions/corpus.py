@@ -17,8 +17,7 @@ from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Sym, number
 from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.moments import Moments
-from symflops.runtime.per_token import per_token, tokens_of
+from symflops.runtime.moments import Moments, per_token, tokens_of
 
 KINDS = ("forward", "backward", "recomputed", "total")
 

@@ -14,7 +14,7 @@ from symflops.emit.closed_forms import Derived
 from symflops.model.serialise import program_of
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.per_token import tokens_of
+from symflops.runtime.moments import tokens_of
 from symflops.specialise.assumed import letter_of, put
 
 Batch = Mapping[str, Any]

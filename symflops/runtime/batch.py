@@ -184,7 +184,9 @@ def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int
             raise FormError(f"'{stream.name}' must be the number of {stream.items}, {most}, not {given!r:.80}")
         return count, []
     if not isinstance(given, (list, tuple)):
-        raise FormError(f"'{stream.name}' must be a list with one entry per item, {_wanted(stream)}, not {given!r:.80}")
+        raise FormError(
+            f"'{stream.name}' must be a list with one entry per item, {wanted(stream.variables)}, not {given!r:.80}"
+        )
     columns: list[Any] = [given] if axes == 1 else _by_axis(given, axes)
     if columns and all(_are_lengths(column, longest) for column in columns):
         return len(given), columns
@@ -227,12 +229,14 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any, longest: int) -> 
     values = [value.item() if hasattr(value, "item") else value for value in values]
     if len(values) != len(axes) or not all(is_whole(value, longest) for value in values):
         most = f" of at most {longest:,}" if any(isinstance(value, int) and value > longest for value in values) else ""
-        raise FormError(f"item {place} of '{stream.name}' must be {_wanted(stream)}{most}, not {entry!r:.80}{as_whole(entry)}")
+        raise FormError(
+            f"item {place} of '{stream.name}' must be {wanted(stream.variables)}{most}, not {entry!r:.80}{as_whole(entry)}"
+        )
     return values
 
 
-def _wanted(stream: StreamInfo | Stream) -> str:
-    axes = stream.variables
+def wanted(axes: Sequence[str]) -> str:
+    """What an item of a stream with some axes is."""
     return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
 
 

@@ -9,7 +9,7 @@ from symflops.model.index_sets import ONCE
 from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed, numbers, ordered
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import sets_of
-from symflops.runtime.least import described, taken, too_short, untaken
+from symflops.runtime.typical import described, taken, too_short, untaken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ class Batches:
 
     @staticmethod
     def over(functions: Sequence[Column]) -> Callable[..., tuple[Any, ...]]:
-        """Functions of columns as one, whose first argument is of no account."""
+        """Functions of columns as one."""
 
-        def of(_: Any, *columns: Any) -> tuple[Any, ...]:
+        def of(*columns: Any) -> tuple[Any, ...]:
             return tuple([function(columns) for function in functions])
 
         return of
@@ -195,7 +195,7 @@ class Batches:
             from symflops.runtime import vectors
 
             try:
-                return vectors.sums(self.terms, self.rests, None, self.sets, self.moment_sets, columns)
+                return vectors.sums(self.terms, self.rests, self.sets, self.moment_sets, columns)
             except ValueError as error:
                 raise BatchError(str(error)) from None
         columns = [listed(column) for column in columns]

@@ -162,6 +162,14 @@ def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return None
 
 
+def put(config: dict[str, Any], key: str, value: Any) -> None:
+    """Write a value under a key, whose points walk into nested configs."""
+    *outer, last = key.split(".")
+    for word in outer:
+        config = config.setdefault(word, {})
+    config[last] = value
+
+
 def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
     """Whether one of ``keys`` is there and null, and none has a value."""
     if look_up(config, keys) is not None:

@@ -1,4 +1,4 @@
-"""What an answer rests on: the class, the fields of the config that were read, and what measured it."""
+"""What an answer rests on: the class, the fields of the config that were read, what measured it, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from symflops.diagnostics.errors import cut
 from symflops.model.format import line_of
 from symflops.runtime.classes import class_name, named_classes
 from symflops.runtime.config import as_read, look_up
-from symflops.runtime.sizes import sizes_of
+from symflops.runtime.sizes import default, sizes_of
 from symflops.runtime.unread import census_of, unread
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.runtime.stored import Stored
+
 
 PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
 """The grades of an answer, the strongest first."""
@@ -142,3 +143,13 @@ def summary(found: Mapping[str, Any]) -> list[str]:
 def shortened(names: list[str], most: int = 4) -> str:
     """The first few of some names."""
     return ", ".join(cut(name, LONGEST_KEY) for name in names[:most]) + (", ..." if len(names) > most else "")
+
+
+def parts_left_out(stored: Stored, regime: str, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each part that a config has and the regime does not run."""
+    for field in stored.regimes[regime].get("left_out", ()):
+        value = look_up(as_read(stored.document, config), field["keys"])
+        value = default(field, stored, sizes) if value is None else value
+        if value:
+            part, doc, key = field["part"], field["doc"], field["keys"][0]
+            yield f"regime '{regime}' leaves out the {doc} ('{key}' is {value}): '{regime}:parts={part}' runs them"

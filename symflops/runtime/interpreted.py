@@ -1,7 +1,4 @@
-"""An estimator that interprets a stored program.
-
-It has the interface of the generated ones (:class:`symflops.runtime.protocol.Estimator`) and gives the same integers.
-"""
+"""The estimator: it interprets a stored program."""
 
 from __future__ import annotations
 
@@ -14,17 +11,13 @@ from symflops.runtime.batch import LONGEST, BatchError, FormError
 from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
 from symflops.runtime.config import as_json
-from symflops.runtime.contraction_line import Line
-from symflops.runtime.evidence import evidence, inexact, left_to_class
-from symflops.runtime.item_costs import item_costs
+from symflops.runtime.evidence import evidence, inexact, left_to_class, parts_left_out
 from symflops.runtime.layouts import implied_streams, inputs_of, sets_of
-from symflops.runtime.least import example_of, lengths_taken
-from symflops.runtime.left_out import parts_left_out
-from symflops.runtime.moments import Flops, Moments, settled, summed, whole_total
-from symflops.runtime.per_token import active_of
-from symflops.runtime.shown import markdown_of
+from symflops.runtime.module_tree import markdown_of
+from symflops.runtime.moments import Flops, Moments, active_of, item_costs, settled, summed, whole_total
 from symflops.runtime.sizes import check_fit, sizes_of, unanswered
-from symflops.runtime.stored import DamageTold, OtherStructure, plain, stored_of
+from symflops.runtime.stored import DamageTold, Line, OtherStructure, plain, stored_of
+from symflops.runtime.typical import example_of, lengths_taken
 from symflops.runtime.unread import check_unread
 
 TYPE_CHECKING = False
@@ -149,16 +142,16 @@ class InterpretedEstimator:
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
         self._not_whole()
-        return self._batches.terms(None, *columns)
+        return self._batches.terms(*columns)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """The remainders of the model's divisions of lengths; all must be 0."""
         self._not_whole()
-        return self._batches.rests(None, *columns)
+        return self._batches.rests(*columns)
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        pairs = zip(self.stored.inner, self._batches.inner_terms(None, *columns), strict=True)
+        pairs = zip(self.stored.inner, self._batches.inner_terms(*columns), strict=True)
         return tuple((row["items"], left) for row, left in pairs)
 
     @property
@@ -168,10 +161,7 @@ class InterpretedEstimator:
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Stream or index set, layout and width of each argument whose shape holds lengths."""
-        return {
-            name: (to, layout, None if width is None else self._settled(width))
-            for name, to, layout, width in inputs_of(self.stored)
-        }
+        return inputs_of(self.stored, self._settled)
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from symflops.model.formula import ONE, Apply, Formula, Power, Prod, Sym, symbols
+from symflops.model.program import Program
+from symflops.model.sums import InputInfo
 from symflops.runtime.latents import PIPELINE_NAMES
 from symflops.runtime.layouts import implied_streams
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from symflops.model.program import Program
-    from symflops.model.sums import InputInfo
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from symflops.runtime.batch import BatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from symflops.model import layout as model
@@ -75,21 +75,22 @@ def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]
             yield stream.name, [info.when for info in program.inputs if info.stream == stream.name]
 
 
-def inputs_of(program: Program | Stored) -> list[tuple[str, str, str, Any]]:
-    """The arguments whose shapes hold lengths: name, stream or index set, layout, width.
+def inputs_of(program: Stored, value: Callable[[int], int]) -> dict[str, tuple[str, str, int | None]]:
+    """The arguments whose shapes hold lengths: stream or index set, layout and width, a formula that ``value`` evaluates.
 
     A layout is one word per dimension, or ``values:`` and the columns of one row per item.
     """
     streams = {stream.name for stream in program.streams if stream.given}
     variables = {name for stream in program.streams for name in stream.variables}
-    found = []
+    found: dict[str, tuple[str, str, int | None]] = {}
     for info in program.inputs:
         if info.layout is None:
             continue
         words = info.layout.values or tuple(word.partition("=")[0].rpartition("*")[2] for word in info.layout.axes)
         if variables & set(words) or info.stream in streams:
             layout = " ".join(("values:", *info.layout.values) if info.layout.values else info.layout.axes)
-            found.append((info.name, info.over or info.stream, layout, info.width))
+            width = None if info.width is None else value(info.width)
+            found[info.name] = (info.over or info.stream, layout, width)
     return found
 
 
@@ -142,43 +143,45 @@ def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int
             raise BatchError(f"a row of '{info.name}' has {len(layout.values)} numbers: {', '.join(layout.values)}")
         return [dict(zip(layout.values, row, strict=True)) for row in rows]
     if isinstance(given, (list, tuple)) and all(isinstance(item, dict) for item in given):
-        return [dict(dimensions(info, axes, shape_of(item), 1)) for item in given]
+        return [dict(dimensions(info.name, axes, shape_of(item), 1)) for item in given]
     shape = shape_of(given)
-    count = _count(axes, shape, samples) or 1
-    lengths = dict(dimensions(info, axes, shape, count))
+    count = count_in(axes, shape, samples) or 1
+    lengths = dict(dimensions(info.name, axes, shape, count))
     return [dict(lengths) for _ in range(count)]
 
 
-def _count(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
+def count_in(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
     """The number of items in an argument: its axis ``b``, all samples if its first axis holds blocks of each, else 1."""
     if "b" in axes:
         return shape[axes.index("b")] if len(shape) > axes.index("b") else 1
     return samples if "b" in "".join(axes[:1]) else 1
 
 
-def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
+def dimensions(name: str, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
     """Axis names with their lengths. ``b*r`` holds ``r`` blocks per item; ``t=1`` is 1 if the axis is missing.
 
     ``1*r`` is a second axis as long as ``r``.
     """
     required = [axis for axis in axes if "=" not in axis]
     if not len(required) <= len(shape) <= len(axes):
-        raise BatchError(f"'{info.name}' has {len(shape)} dimensions, its layout '{' '.join(axes)}' has {len(axes)}")
+        raise BatchError(f"'{name}' has {len(shape)} dimensions, its layout '{' '.join(axes)}' has {len(axes)}")
     for position, axis in enumerate(axes):
-        name, _, default = axis.partition("=")
+        word, _, default = axis.partition("=")
         if position >= len(shape):
-            yield name, int(default)
+            yield word, int(default)
             continue
-        head, _, blocks = name.partition("*")
+        head, _, blocks = word.partition("*")
+        size = shape[position]
         if head == "b" and blocks:
-            if shape[position] % items:
-                raise BatchError(f"'{info.name}' has {shape[position]} rows for {items} items")
-            yield blocks, shape[position] // items
+            if size % items:
+                raise BatchError(f"'{name}' has {size} rows for {items} items")
+            yield blocks, size // items
         elif head == "1" and blocks in axes:
-            if shape[position] != shape[axes.index(blocks)]:
-                raise BatchError(f"'{info.name}' of shape {list(shape)} has two lengths for '{blocks}'")
-        elif name != "b":
-            yield name, shape[position]
+            other = shape[axes.index(blocks)]
+            if size != other:
+                raise BatchError(f"'{name}' of shape {list(shape)} has two lengths for '{blocks}', {other} and {size}")
+        elif word != "b":
+            yield word, size
 
 
 def merge(items: Items, measured: Items, name: str, variables: set[str]) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symflops.runtime.at_hand import LengthError, at_hand, numpy_here, wide
-from symflops.runtime.boundaries import rows_of, steps
+from symflops.runtime.batch import wanted
+from symflops.runtime.boundaries import LengthError, at_hand, numpy_here, rows_of, steps, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +214,11 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
     if not axes and _is_integer(given) and given >= 0:
         return Lengths((0,), int(given))
     if isinstance(given, (str, bytes, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
-        wanted = f"a list with one entry per item, {_wanted(axes)}" if axes else "the number of items"
-        raise LengthError(f"'{name}' must be {wanted}, not {given!r:.80}")
+        what = f"a list with one entry per item, {wanted(axes)}" if axes else "the number of items"
+        raise LengthError(f"'{name}' must be {what}, not {given!r:.80}")
     if not axes:
         return Lengths((0,), len(given))
     return (_of_array if hasattr(given, "shape") else _of_entries)(given, axes, name)
-
-
-def _wanted(axes: Sequence[str]) -> str:
-    return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
 
 
 def _of_sides(given: Mapping[str, Any], axes: Sequence[str], name: str) -> Lengths:
@@ -241,7 +237,7 @@ def _of_array(given: Any, axes: Sequence[str], name: str) -> Lengths:
     """The lengths in an array of one row per item, or of one number if the stream has one axis."""
     shape, count = tuple(given.shape), len(axes)
     if shape[1:] != ((count,) if count > 1 else ()):
-        raise LengthError(f"'{name}' must have {_wanted(axes)} per item, which an array of shape {shape} does not have")
+        raise LengthError(f"'{name}' must have {wanted(axes)} per item, which an array of shape {shape} does not have")
     found = wide(at_hand(given), name)
     return Lengths((found,) if count == 1 else tuple(found[:, axis] for axis in range(count)), shape[0])
 
@@ -251,7 +247,7 @@ def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
     rows = [tuple(entry) if len(axes) > 1 and hasattr(entry, "__len__") else (entry,) for entry in given]
     for place, (row, entry) in enumerate(zip(rows, given, strict=True)):
         if len(row) != len(axes) or not all(_is_integer(length) and length >= 0 for length in row):
-            raise LengthError(f"item {place} of '{name}' must be {_wanted(axes)}, not {entry!r:.80}")
+            raise LengthError(f"item {place} of '{name}' must be {wanted(axes)}, not {entry!r:.80}")
     return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(len(axes))), len(rows))
 
 

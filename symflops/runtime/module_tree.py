@@ -1,13 +1,16 @@
-"""The work of a model as a tree of modules: what each holds and costs, with everything below it."""
+"""The work of a model as a tree of modules: what each holds and costs, with everything below it. And what notebooks show."""
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from symflops.runtime.moments import Moments
+
 
 WHOLE = "total"
 """The name of the root."""
@@ -61,13 +64,7 @@ def largest(estimator: Any, m: Moments, most: int) -> Module:
 
 def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Module]]) -> Module:
     root = Module("", WHOLE)
-    known: dict[str, list[Module]] = {}
-
-    def at(path: str) -> list[Module]:
-        if path not in known:
-            known[path] = nodes(root, path)
-        return known[path]
-
+    at = cache(partial(nodes, root))
     for name, count in estimator.tensors().items():
         for node in at(name.rpartition(".")[0]):
             node.parameters += count
@@ -107,3 +104,32 @@ def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]
     }
     for child in node.children.values():
         yield from rows_of(child, whole, depth + 1)
+
+
+def markdown_of(estimator: Any) -> str:
+    """The coefficients of an estimator, a row per moment."""
+    trained = "all" if estimator.trainable_parameters == estimator.parameters else f"{estimator.trainable_parameters:,}"
+    head = f"**{estimator.name}**, regime `{estimator.regime}`, convention `{estimator.convention}`: "
+    head += f"{estimator.parameters:,} parameters, of which {trained} train."
+    kinds = [estimator.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
+    unit, rule = ("MACs" if estimator.unit == "macs" else "FLOPs"), "|:--|--:|--:|--:|"
+    lines = [head, "", f"| Moment | Forward {unit} | Backward {unit} | Recomputed |", rule]
+    for name, *costs in zip(estimator.moment_sets, *kinds, strict=True):
+        lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
+    return "\n".join(lines)
+
+
+def html_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as HTML, the first column to the left; every text is escaped."""
+    from html import escape
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        sides = ("left", *("right" for _ in cells[1:]))
+        kept = (
+            f'<{tag} style="text-align: {side}; white-space: pre">{escape(cell)}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
+        )
+        return f"<tr>{''.join(kept)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead>{line(headings, 'th')}</thead><tbody>{body}</tbody></table>"

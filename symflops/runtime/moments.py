@@ -1,15 +1,21 @@
-"""What an interpreted estimator returns: the moments of a batch, and the FLOPs of a module."""
+"""What an estimator returns: the moments of a batch, the FLOPs of a module, figures per token, and the cost of each item."""
 
 from __future__ import annotations
 
+import sys
+
 from symflops.diagnostics.errors import SymflopsError
-from symflops.model.index_sets import padded_name
-from symflops.runtime.batch import BatchError
+from symflops.model.index_sets import ONCE, padded_name
+from symflops.runtime.batch import MANY, BatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, TypeVar
+
+    from symflops.runtime.batch import Columns
+    from symflops.runtime.batch_moments import Batches
+    from symflops.runtime.stored import Stored
 
     K = TypeVar("K")
 
@@ -139,3 +145,77 @@ def whole_total(value: Any) -> int:
 def settled(value: Any) -> Any:
     """A number as an int where it is whole."""
     return int(value) if getattr(value, "denominator", 0) == 1 else value
+
+
+def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | None:
+    """Elements of the parameters that one token goes through: of routed experts, those that it is routed to.
+
+    None if the program was stored before it said so.
+    """
+    formula = stored.regimes[regime].get("active")
+    return None if formula is None else int(stored.formulas.settled(formula, sizes))
+
+
+def per_token(total: int, tokens: int | None) -> int | None:
+    """FLOPs per token, rounded to a whole number; None for a batch without tokens."""
+    return (2 * total + tokens) // (2 * tokens) if tokens else None
+
+
+def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments) -> int | None:
+    """The tokens of a batch, without padding: the queries of the model's first attention outside of towers.
+
+    None if no stream varies with the batch, or the convention counts nothing that runs over them.
+    """
+    terms, values = stored.regimes[regime].get("tokens", ()), m.as_dict()
+    names = [stored.moments[position]["name"] for position, _ in terms]
+    if not terms or not values.keys() >= set(names):
+        return None
+    found = [stored.formulas.settled(part, sizes) * values[name] for name, (_, part) in zip(names, terms, strict=True)]
+    return int(sum(found))
+
+
+def item_costs(batches: Batches, found: Columns, padded: bool, costs: Sequence[Any]) -> dict[str, Any]:
+    """What each item costs, per index set, as ``costs`` says per moment: lists of ints, or integer arrays for arrays.
+
+    Raises:
+        BatchError: as :meth:`symflops.runtime.batch_moments.Batches.moments`.
+    """
+    always = [place in batches.always for place in range(len(batches.rows))]
+    if padded or not any(always):
+        made = costs_on(batches, found.padded if padded else found.real, found, costs)
+    else:
+        sides = (found.real, [not one for one in always]), (found.padded, always)
+        one, two = (
+            costs_on(batches, columns, found, [cost * kept for cost, kept in zip(costs, mine, strict=True)])
+            for columns, mine in sides
+        )
+        made = {items: [int(a) + int(b) for a, b in zip(one[items], two[items], strict=True)] for items in one}
+    if any(hasattr(column, "dtype") for column in (*found.real, *found.padded)):
+        return made
+    return {items: some.tolist() if hasattr(some, "tolist") else list(map(whole_total, some)) for items, some in made.items()}
+
+
+def costs_on(batches: Batches, columns: Sequence[Any], found: Columns, costs: Sequence[Any]) -> dict[str, Any]:
+    """What each item of one side costs."""
+    if batches.inner or batches.conditions:
+        batches.check(columns, found.padded)
+    if any(hasattr(column, "dtype") or len(column) >= MANY for column in columns) and "numpy" in sys.modules:
+        from symflops.runtime import vectors
+
+        try:
+            return vectors.per_item(batches.terms, batches.rests, batches.sets, batches.moment_sets, columns, costs)
+        except ValueError as error:
+            raise BatchError(str(error)) from None
+    made: dict[str, Any] = {}
+    priced: dict[str, list[Any]] = {items: [] for items in batches.sets}
+    for items, cost, function in zip(batches.moment_sets.values(), costs, batches.functions, strict=True):
+        priced.setdefault(items, []).append((cost, function))
+    for items in batches.sets:
+        if batches.divided.rests:
+            batches.check_divisions(items, columns, ())
+        made[items] = [
+            sum([cost * function(item) for cost, function in priced[items]]) for item in batches.items(items, columns)
+        ]
+    if ONCE in priced:
+        made[ONCE] = [sum([cost * function([0] * len(batches.axes)) for cost, function in priced[ONCE]])]
+    return made

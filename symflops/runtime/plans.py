@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from symflops.runtime.bounds import LIMIT
-from symflops.runtime.costs import Costs, wide_sum
-from symflops.runtime.monomials import Column, Monomial, leaves, product_of
+from symflops.runtime.columnwise import LIMIT
+from symflops.runtime.exact import Column, Costs, Monomial, leaves, product_of, wide_sum
 
 ROW = 8192  # a longer inner product would take several threads
 SUMMED, PRICED = 6 * ROW, 8 * ROW  # items at once
@@ -115,15 +114,15 @@ class Plan:
             yield slots
 
 
-def _of(inputs: Sequence[int | None], rests: Terms, sizes: Any, block: int, narrow: bool) -> tuple[Plan, list[Any]]:
+def _of(inputs: Sequence[int | None], rests: Terms, block: int, narrow: bool) -> tuple[Plan, list[Any]]:
     """A plan that checks divisions, and the columns of lengths.
 
     Raises:
-        ValueError: sizes do not divide.
+        ValueError: the divisions of sizes leave a remainder.
     """
     columns = leaves(inputs)
     plan = Plan(sum(bit is not None for bit in inputs), block, narrow)
-    for rest in rests(sizes, *columns):
+    for rest in rests(*columns):
         if isinstance(rest, Monomial):
             plan.rests.append(plan.column(rest.column()))
         elif rest:
@@ -142,9 +141,9 @@ class Sums:
         TooWide: a value could leave 64 bits.
     """
 
-    def __init__(self, terms: Terms, rests: Terms, sizes: Any, mine: Sequence[bool], bits: Sequence[int | None]) -> None:
-        self.plan, columns = _of(bits, rests, sizes, SUMMED, True)
-        self.found = [self._reduced(term) if own else None for term, own in zip(terms(sizes, *columns), mine, strict=True)]
+    def __init__(self, terms: Terms, rests: Terms, mine: Sequence[bool], bits: Sequence[int | None]) -> None:
+        self.plan, columns = _of(bits, rests, SUMMED, True)
+        self.found = [self._reduced(term) if own else None for term, own in zip(terms(*columns), mine, strict=True)]
 
     def _reduced(self, term: Any) -> tuple[int, Callable[..., int], int, int]:
         """A number, and how many times it is taken: a function of two slots."""
@@ -187,13 +186,13 @@ class Prices:
         TooWide: a cost could leave 64 bits.
     """
 
-    def __init__(self, terms: Terms, rests: Terms, sizes: Any, costs: Sequence[int], bits: Sequence[int | None]) -> None:
-        self.plan, columns = _of(bits, rests, sizes, PRICED, False)
+    def __init__(self, terms: Terms, rests: Terms, costs: Sequence[int], bits: Sequence[int | None]) -> None:
+        self.plan, columns = _of(bits, rests, PRICED, False)
         parts: Parts = []
         constant = self.most = 0
         if any(type(cost) is not int for cost in costs):
             raise TooWide  # parts of a FLOP
-        for term, cost in zip(terms(sizes, *columns), costs, strict=True):
+        for term, cost in zip(terms(*columns), costs, strict=True):
             if cost and isinstance(term, Monomial) and term.factors:
                 self.most += term.size() * abs(cost)
                 parts.append((term.number * cost, term.factors))

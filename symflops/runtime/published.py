@@ -6,24 +6,21 @@ The file itself needs the standard library alone, and states sizes, sums and clo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from types import FunctionType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from symflops.model.evaluate import ConfigError
 from symflops.runtime.batch import BatchError
 from symflops.runtime.batch_moments import Batches
 from symflops.runtime.classes import check_class
+from symflops.runtime.config import as_json, put
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import sets_of
 from symflops.runtime.moments import Flops, Moments
 from symflops.runtime.sizes import defined, sizes_of
 from symflops.runtime.stored import OtherStructure, Stored, plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
-    from typing import Any
 
 LONGEST = 2**10_000
 """The largest length of a list: none."""
@@ -91,14 +88,6 @@ class ModelEstimator(InterpretedEstimator):
         return found
 
 
-def put(config: dict[str, Any], key: str, value: Any) -> None:
-    """Write a value under a key, whose points walk into nested configs."""
-    *outer, last = key.split(".")
-    for word in outer:
-        config = config.setdefault(word, {})
-    config[last] = value
-
-
 def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any]) -> None:
     """Give a module the names that programs import, around its formulas and its stored program."""
     stored = Stored(document)
@@ -153,8 +142,6 @@ def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
 
 def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
     """The sizes of a config, after its class was checked."""
-    from symflops.runtime.config import as_json
-
     found = as_json(config)
     if not isinstance(found, dict):
         raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symflops.model.evaluate import ConfigError
-from symflops.runtime.census import check_census, failure
+from symflops.runtime.classes import check_census, failure
 from symflops.runtime.config import as_read, checked, is_null, is_whole, look_up
 from symflops.runtime.stored import plain
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from symflops.runtime.bounds import LIMIT, bounds_of
-from symflops.runtime.costs import wide_sum
+from symflops.runtime.columnwise import LIMIT, bounds_of
+from symflops.runtime.exact import wide_sum
 from symflops.runtime.plans import NOT_DIVIDED, Prices, Sums, TooWide
 
 Terms = Callable[..., tuple[Any, ...]]
@@ -49,7 +49,7 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
 
 def all_left(inner: Terms, columns: Sequence[Any]) -> bool:
     """Whether every item has at least 1 of each of the lengths that ``inner`` gives for whole columns."""
-    return all(np.min(left, initial=1) >= 1 for left in inner(None, *_measured(columns)[0]))
+    return all(np.min(left, initial=1) >= 1 for left in inner(*_measured(columns)[0]))
 
 
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
@@ -62,42 +62,60 @@ def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
     return str(int(found.min())) if small and int(found.min()) < 0 else ""
 
 
-def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
-    """The moments of whole columns, in the order of ``moments``; ``sizes`` is None where ``terms`` needs none.
+def sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
+    """The moments of whole columns, in the order of ``moments``.
 
     Raises:
         ValueError: a length does not divide as the model divides it.
     """
     block = BLOCK if len(moments) <= FEW_TERMS else BLOCK // 4
-    if sizes is None and len(sets) == 1 and len(columns[0]) <= block and "once" not in moments.values():
+    if len(sets) == 1 and len(columns[0]) <= block and "once" not in moments.values():
         found = quickly(terms, rests, columns)
         if found is not None:
             return found
     count = max(map(len, columns), default=0)
     if count >= MANY and "once" not in moments.values():
-        planned = _planned_sums(terms, rests, sizes, sets, moments, columns)
+        planned = _planned_sums(terms, rests, sets, moments, columns)
         if planned is not None:
             return planned
     if count > block:
         totals = found = [0] * len(moments)
         arrays = [_array(column) for column in columns]
         for start in range(0, count, block):
-            found = sums(terms, rests, sizes, sets, moments, [column[start : start + block] for column in arrays])
+            found = sums(terms, rests, sets, moments, [column[start : start + block] for column in arrays])
             totals = list(map(add, totals, found))
         return [one if items == "once" else total for items, one, total in zip(moments.values(), found, totals, strict=True)]
-    arrays, bounds = _prepared(terms, sizes, columns)
-    return _sums(terms, rests, sizes, _counts(sets, arrays), moments, arrays, bounds)
+    return _whole_sums(terms, rests, sets, moments, columns)
+
+
+def _whole_sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
+    """The moments of columns that are read at once, whatever their values."""
+    arrays, bits = _measured(columns)
+    bounds, most = _bounds(terms, bits)
+    if most >= LIMIT:
+        arrays = [column.astype(object) for column in arrays]
+    counts = {items: len(arrays[first]) for items, first, _ in _places(sets)}
+    _divided(rests(*arrays))
+    found = []
+    for term, items, bound in zip(terms(*arrays), moments.values(), bounds, strict=True):
+        if type(term) is not np.ndarray:
+            found.append(int(term) * counts.get(items, 1))
+        elif bound * len(term) < LIMIT or term.dtype == object:
+            found.append(int(_add(term)) if len(term) else 0)
+        else:
+            found.append(wide_sum(term))
+    return found
 
 
 def _planned_sums(
-    terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]
+    terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]
 ) -> list[int] | None:
     """The moments of many items, block by block; None if a value could leave 64 bits."""
     arrays, bits = _measured(columns)
     totals = [0] * len(moments)
     for items, first, after in _places(sets):
         mine = tuple([of == items for of in moments.values()])
-        plan = _planned(Sums, terms, rests, sizes, mine, _within(bits, first, after))
+        plan = _planned(Sums, terms, rests, mine, _within(bits, first, after))
         if plan is None:
             return None
         totals = list(map(add, totals, plan.of(arrays[first:after])))
@@ -122,41 +140,20 @@ def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | N
         bits.append(bound.bit_length())
         arrays.append(found)
     count = len(arrays[0])
-    if _bounds(terms, None, bits)[1] * count >= LIMIT:
+    if _bounds(terms, bits)[1] * count >= LIMIT:
         return None
-    left = rests(None, *arrays)
+    left = rests(*arrays)
     if left:
         _divided(left)
     totals: list[int] = []
-    for term in terms(None, *arrays):
+    for term in terms(*arrays):
         total = summed.get(id(term))
         totals.append(total if total is not None else term * count if type(term) is int else int(_add(term)))
     return totals
 
 
-def _sums(
-    terms: Terms,
-    rests: Terms,
-    sizes: Any,
-    counts: Mapping[str, int],
-    moments: Mapping[str, str],
-    arrays: Any,
-    bounds: Sequence[int],
-) -> list[int]:
-    _divided(rests(sizes, *arrays))
-    found = []
-    for term, items, bound in zip(terms(sizes, *arrays), moments.values(), bounds, strict=True):
-        if type(term) is not np.ndarray:
-            found.append(int(term) * counts.get(items, 1))
-        elif bound * len(term) < LIMIT or term.dtype == object:
-            found.append(int(_add(term)) if len(term) else 0)
-        else:
-            found.append(wide_sum(term))
-    return found
-
-
 def per_item(
-    terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any], costs: Sequence[int]
+    terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any], costs: Sequence[int]
 ) -> dict[str, Any]:
     """What each item costs, per index set: an array of int64, or of Python's integers where that is too narrow.
 
@@ -168,25 +165,25 @@ def per_item(
     for items, first, after in _places(sets):
         own = tuple([cost if of == items else 0 for cost, of in zip(costs, moments.values(), strict=True)])
         mine = arrays[first:after]
-        prices = _planned(Prices, terms, rests, sizes, own, _within(bits, first, after))
+        prices = _planned(Prices, terms, rests, own, _within(bits, first, after))
         if prices is None:
             others = [0] * len(arrays)
-            found[items] = _one_by_one(terms, rests, sizes, own, [*others[:first], *mine, *others[after:]], len(mine[0]))
+            found[items] = _one_by_one(terms, rests, own, [*others[:first], *mine, *others[after:]], len(mine[0]))
         else:
             found[items] = prices.of(mine)
     once = [place for place, of in enumerate(moments.values()) if of not in sets]
     if once:
-        values = terms(sizes, *[0] * len(arrays))
+        values = terms(*[0] * len(arrays))
         found["once"] = np.array([sum(costs[place] * int(values[place]) for place in once)], object)
     return found
 
 
-def _one_by_one(terms: Terms, rests: Terms, sizes: Any, costs: Sequence[int], columns: Sequence[Any], count: int) -> Any:
+def _one_by_one(terms: Terms, rests: Terms, costs: Sequence[int], columns: Sequence[Any], count: int) -> Any:
     """What each of ``count`` items costs, in Python's integers."""
     wide = [column if type(column) is int else column.astype(object) for column in columns]
-    _divided(rests(sizes, *wide))
+    _divided(rests(*wide))
     found = np.zeros(count, object)
-    for term, cost in zip(terms(sizes, *wide), costs, strict=True):
+    for term, cost in zip(terms(*wide), costs, strict=True):
         if cost:
             found = found + term * cost
     return found
@@ -205,45 +202,24 @@ def _within(bits: Sequence[int], first: int, after: int) -> tuple[int | None, ..
     return tuple([bit if first <= place < after else None for place, bit in enumerate(bits)])
 
 
-def _planned(kind: Any, terms: Terms, rests: Terms, sizes: Any, which: tuple[Any, ...], bits: tuple[int | None, ...]) -> Any:
-    """A plan for lengths of so many bits, made once for equal sizes; None if a value could leave 64 bits."""
+def _planned(kind: Any, terms: Terms, rests: Terms, which: tuple[Any, ...], bits: tuple[int | None, ...]) -> Any:
+    """A plan for lengths of so many bits, made once; None if a value could leave 64 bits."""
     key, known = (kind, which, bits), vars(terms).setdefault("plans", {})
-    if sizes is None and key in known:
-        return known[key]
-    try:
-        plan = None if max([bit or 0 for bit in bits]) > 62 else kind(terms, rests, sizes, which, bits)
-    except TooWide:
-        plan = None
-    if sizes is None:
+    if key not in known:
+        try:
+            plan = None if max([bit or 0 for bit in bits]) > 62 else kind(terms, rests, which, bits)
+        except TooWide:
+            plan = None
         if len(known) >= MOST_KNOWN:
             known.clear()
         known[key] = plan
-    return plan
+    return known[key]
 
 
 def _divided(rests: Sequence[Any]) -> None:
     for rest in rests:
         if np.any(rest):
             raise ValueError(NOT_DIVIDED)
-
-
-def _counts(sets: Sets, columns: Sequence[Any]) -> dict[str, int]:
-    """The number of items of each index set."""
-    counts, first = {}, 0
-    for items, streams in sets.items():
-        counts[items] = len(columns[first])
-        for _, axes, _ in streams:
-            first += len(axes) or 1
-    return counts
-
-
-def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
-    """Columns as arrays that are wide enough for every intermediate value, and what bounds the terms."""
-    arrays, bits = _measured(columns)
-    bounds, most = _bounds(terms, sizes, bits)
-    if most >= LIMIT:
-        arrays = [column.astype(object) for column in arrays]
-    return arrays, bounds
 
 
 def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -263,15 +239,13 @@ def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return arrays, bits
 
 
-def _bounds(terms: Terms, sizes: Any, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
+def _bounds(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
     """What bounds each term, and every value on the way, where the lengths have so many bits."""
-    if sizes is not None:
-        return bounds_of(terms, sizes, bits)
     known, key = vars(terms).setdefault("bounds", {}), tuple(bits)
     if key not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[key] = bounds_of(terms, sizes, bits)
+        known[key] = bounds_of(terms, bits)
     return known[key]  # type: ignore[no-any-return]
 
 

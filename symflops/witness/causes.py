@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -176,23 +176,21 @@ def rule_in_words(rule: Rule) -> str:
     if rule.count == "no":
         return ""
     words = ["as a matmul"] if rule.count == "as_matmul" else []
-    if rule.per_element is not None:
-        words.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
-    if rule.rows is not None:
-        words.append(f"on the rows of {noun(rule.rows)}")
-    if rule.beyond is not None:
-        words.append(f"in texts beyond the bound of {noun(rule.beyond)}")
-    if rule.pairs is not None:
-        words.append(PAIRS[rule.pairs])
-    if rule.weights is not None:
-        words.append(PLAIN["counts"][rule.weights])
-    if rule.forward is not None:
-        words.append(f"{rule.forward} times")
-    if rule.additions is not None:
-        words.append("with one addition less than products")
-    if rule.backward is not None:
-        words.append(backward_in_words(rule.backward))
-    return " and ".join(words)
+    values = {name: getattr(rule, name) for name in TOLD}
+    return " and ".join([*words, *(TOLD[name](value) for name, value in values.items() if value is not None)])
+
+
+TOLD: dict[str, Callable[[Any], str]] = {
+    "per_element": lambda number: f"with {number} {'FLOP' if number == 1 else 'FLOPs'} an element",
+    "rows": lambda role: f"on the rows of {noun(role)}",
+    "beyond": lambda role: f"in texts beyond the bound of {noun(role)}",
+    "pairs": lambda word: PAIRS[word],
+    "weights": lambda word: PLAIN["counts"][word],
+    "forward": lambda number: f"{number} times",
+    "additions": lambda _: "with one addition less than products",
+    "backward": lambda backward: backward_in_words(backward),
+}
+"""The fields of the rule of a role in words, in the order of a sentence."""
 
 
 def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:

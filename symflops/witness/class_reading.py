@@ -20,9 +20,8 @@ from symflops.runtime.classes import of_class
 from symflops.runtime.config import is_null, look_up
 from symflops.witness.cases import cases_of
 from symflops.witness.census.fields import setters_of
-from symflops.witness.classes import class_of
+from symflops.witness.classes import class_of, with_value
 from symflops.witness.defaults import signature_of
-from symflops.witness.modes import with_value
 
 LEGACY = re.compile(r"""kwargs\.(?:pop|get)\(\s*["'](\w+)["']""")
 GENERIC = frozenset({"dtype", "torch_dtype", "num_labels", "name_or_path", "rope_theta", "rope_scaling"})

@@ -14,9 +14,7 @@ from symflops.model.program import Field
 from symflops.runtime.config import as_json
 from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.runtime.stored import stored_of
-from symflops.witness.classes import class_of
-from symflops.witness.config_classes import config_class_of
-from symflops.witness.modes import with_value
+from symflops.witness.classes import class_of, config_class_of, with_value
 
 EXAMPLES = {
     "number": 1, "count": 1, "entries": 1, "position": 0, "rational": 1, "flag": False, "text": "", "list": [],

@@ -124,7 +124,7 @@ class Comparison:
             for words, wanted in (("token", rows), ("pair of tokens", rows * rows)):
                 if product == wanted:
                     return " ".join(filter(None, ("a", side, words, "of", name)))
-        lengths = product.expr if product.expr.has(Whole) else PythonPrinter().text(self.pieces.plain.plain(product))
+        lengths = product.expr if product.expr.has(Whole) else PythonPrinter().text(self.pieces.sizes.formulas.plain(product))
         return f"times {lengths}" + (f" of {side} lengths" if side else "")
 
 

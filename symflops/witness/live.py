@@ -11,30 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
+from symflops.model.program import Program
 from symflops.runtime.batch import items_of
 from symflops.runtime.classes import of_class
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.parameters import instances_of, parameter_differences
+from symflops.runtime.parameters import Shape, instances_of, parameter_differences
 from symflops.witness.cases import LiveCase
-from symflops.witness.classes import class_of, package_of
-from symflops.witness.config_classes import built, complete
-from symflops.witness.counting import counter, plain_attention
-from symflops.witness.modes import in_evaluation
-from symflops.witness.module_work import Figure, different
-from symflops.witness.outputs import summed_tensors
+from symflops.witness.classes import built, class_of, complete, in_evaluation, package_of
+from symflops.witness.counting import Figure, both_passes, counter, different
 from symflops.witness.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
-from symflops.witness.tensors import arguments_of, moved, needed
+from symflops.witness.tensors import arguments_of, filled, moved, needed
 
-if TYPE_CHECKING:
-    from symflops.api import Model
-    from symflops.model.program import Program
-    from symflops.runtime.parameters import Shape
-
-Estimated = tuple["Program", Mapping[str, Any]]
+Estimated = tuple[Program, Mapping[str, Any]]
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 LARGE = 2_000_000_000
 """Elements of a model that is not built on the CPU to see its masks: 8 GB."""
@@ -134,7 +127,7 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
         config = in_evaluation(model.spec, built)
         program, sizes = (derived or partial(estimated, model))(config)
         known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
-        arguments = telling(arguments_of(program, case.batch, sizes, case.arguments))
+        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), telling)
         why = "the class does not run on the CPU"
         seen = real_pairs(real, arguments)
     except Exception as error:
@@ -246,19 +239,8 @@ def run(
     Raises:
         SymflopsError: the model fails to run.
     """
-    torch = needed("torch")
-    try:
-        with torch.set_grad_enabled(train), frozen(model, not train), plain_attention(), counter(modules) as forward:
-            summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
-        with plain_attention(), counter(modules) as backward:
-            if summed:
-                torch.autograd.backward([tensor.sum() for tensor in summed])
-    except SymflopsError:
-        raise
-    except Exception as error:
-        raise SymflopsError(f"{case.label}: {type(model).__name__} fails to run: {type(error).__name__}: {error}") from error
-    finally:
-        model.zero_grad(set_to_none=True)
+    with needed("torch").set_grad_enabled(train), frozen(model, not train):
+        forward, backward = both_passes(model, arguments, outputs, partial(counter, modules), f"{case.label}: ")
     return counted(forward, model), counted(backward, model)
 
 

@@ -15,20 +15,18 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.functions import Longest, Together, unpadded
-from symflops.frontend.variants import value_in
-from symflops.lower.formulas import Formulas
-from symflops.model.formula import evaluate
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Operator
 from symflops.model.path import Path
-from symflops.syntax.plain_values import frozen
 from symflops.witness.counting import dispatching, following, plain_attention
-from symflops.witness.flash import FLASH, register
+from symflops.witness.pieces import Sizes
 from symflops.witness.tensors import needed
 
 HIDDEN = -99.0
 """A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""
 SOFTMAX = ("_softmax", "_safe_softmax")
+FLASH = "is_causal"
+"""The name of flash attention that is imitated; transformers takes one with "flash" in it for a kernel to be loaded."""
 IMPLEMENTATIONS = {"sdpa": "sdpa", "eager": "eager", FLASH: "flash"}
 """Implementations of transformers by their names there; flash attention is imitated where the class has it."""
 
@@ -81,37 +79,21 @@ def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) 
     return ""
 
 
-def telling(value: Any, name: str = "") -> Any:
-    """Arguments on the CPU: what has no values is 1, so that masks hide nothing and no picture is empty; indices are 0."""
-    torch = needed("torch")
-    if isinstance(value, Mapping):
-        return {inner: telling(item, str(inner)) for inner, item in value.items()}
-    if isinstance(value, list):
-        return [telling(item, name) for item in value]
-    if not isinstance(value, torch.Tensor) or value.device.type == "cpu":
-        return value
-    full = value.is_floating_point() or ("mask" in name and "padding" not in name)
-    return torch.full_like(value, 1 if full else 0, device="cpu")
+def telling(tensor: Any, name: str) -> Any:
+    """A tensor on the CPU in place of one without values: of 1, so that masks hide nothing and no picture is empty.
+
+    Indices are 0.
+    """
+    full = tensor.is_floating_point() or ("mask" in name and "padding" not in name)
+    return needed("torch").full_like(tensor, 1 if full else 0, device="cpu")
 
 
-class Evaluated(dict[str, Any]):
-    """The values of letters for one config: sizes, derived sizes, and what is set here, such as indices and lengths."""
+class Evaluated(Sizes):
+    """The values of letters for one config and batch, with the indices and lengths of the moment."""
 
     def __init__(self, graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> None:
-        self.graph, self.config, self.batch = graph, config, items
-        self.definitions = {symbol.name: formula for symbol, formula in graph.definitions}
-        self.formulas = Formulas({})
-
-    def __missing__(self, letter: str) -> Any:
-        formula = self.definitions.get(letter)
-        spec = self.graph.spec
-        found = frozen(value_in(spec.sizes, letter, self.config, spec.reading)) if formula is None else self.value(formula)
-        self[letter] = found
-        return found
-
-    def value(self, expr: Expr) -> Any:
-        """The value of an expression."""
-        return evaluate(self.formulas.of(expr), self)
+        super().__init__(graph, config)
+        self.batch = items
 
     def total(self, expr: Expr, items: str) -> Any:
         """The sum of an expression over the items of an index set."""
@@ -204,3 +186,32 @@ def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
                 for case, body in node.classes:
                     if values.value(case.expr):
                         yield from running(body, values)
+
+
+def register() -> None:
+    """Make the implementation ``FLASH`` known to transformers; its masks are those of flash attention, none without padding."""
+    transformers, masks = needed("transformers"), needed("transformers.masking_utils")
+    transformers.AttentionInterface.register(FLASH, attend)
+    transformers.AttentionMaskInterface.register(FLASH, masks.flash_attention_mask)
+
+
+def attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    _: Any,
+    sliding_window: int | None = None,
+    is_causal: bool | None = None,
+    **__: Any,
+) -> tuple[Any, None]:
+    """Attention of queries (batch, heads, tokens, width) under ``is_causal`` and a window to both sides."""
+    torch = needed("torch")
+    groups = query.shape[1] // key.shape[1]
+    key, value = (each.repeat_interleave(groups, 1) for each in (key, value))
+    behind = torch.arange(query.shape[2])[:, None] + key.shape[2] - query.shape[2] - torch.arange(key.shape[2])
+    hidden = (behind < 0) & bool(module.is_causal if is_causal is None else is_causal)
+    if sliding_window:
+        hidden |= behind.abs() >= sliding_window
+    weights = (query @ key.transpose(2, 3)).masked_fill(hidden, -torch.inf).softmax(-1)
+    return (weights @ value).transpose(1, 2).contiguous(), None

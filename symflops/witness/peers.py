@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
             yield path.stem, records
 
 
+@cache
 def page_of(system: str) -> PeerPage | None:
     """The page of a system, or None."""
     path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
@@ -83,11 +85,10 @@ class Conforming:
 
     models: dict[str, Model] = field(default_factory=dict)
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
-    pages: dict[str, PeerPage | None] = field(default_factory=dict)
 
     def judge(self, system: str, position: int, record: Record) -> Conformance:
         """Compare a record with its derivation."""
-        page = self.page(str(record.get("system", system))) or self.page(system)
+        page = page_of(str(record.get("system", system))) or page_of(system)
         identity = str(record.get("id") or record.get("case") or position)
         record = completed(page, record)
         expected = expected_of(record)
@@ -104,12 +105,6 @@ class Conforming:
         fails = f"the framework fails: {record['error']}" if expected is None and "error" in record else ""
         explanation = "" if equal else fails or explain(expected, derived, case)
         return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
-
-    def page(self, system: str) -> PeerPage | None:
-        """The page of a system, cached."""
-        if system not in self.pages:
-            self.pages[system] = page_of(system)
-        return self.pages[system]
 
     def derive(self, case: PeerCase, record: Record, names: Names) -> Any:
         """The figure, or figures, of a record."""

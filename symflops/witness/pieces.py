@@ -55,19 +55,24 @@ class About:
 
 
 class Sizes(dict[str, Any]):
-    """The sizes of a config by letter; those that the estimators of two conventions need not read are read when asked for."""
+    """The values of letters for one config: sizes, derived sizes, and what is set here, such as indices and lengths.
 
-    def __init__(self, pieces: Pieces) -> None:
-        self.pieces = pieces
+    What is not set is read, or derived, when it is asked for.
+    """
+
+    def __init__(self, graph: Graph, config: Mapping[str, Any]) -> None:
+        self.graph, self.config, self.formulas = graph, config, Formulas({})
+        self.definitions = {symbol.name: formula for symbol, formula in graph.definitions}
 
     def __missing__(self, letter: str) -> Any:
-        graph = self.pieces.graph
-        formula = {symbol.name: formula for symbol, formula in graph.definitions}.get(letter)
-        if formula is not None:
-            self[letter] = self.pieces.value(formula)
-        else:
-            self[letter] = frozen(value_in(graph.spec.sizes, letter, self.pieces.config, graph.spec.reading))
-        return self[letter]
+        formula, spec = self.definitions.get(letter), self.graph.spec
+        found = frozen(value_in(spec.sizes, letter, self.config, spec.reading)) if formula is None else self.value(formula)
+        self[letter] = found
+        return found
+
+    def value(self, expr: Expr) -> Any:
+        """The value of an expression."""
+        return evaluate(self.formulas.of(expr), self)
 
 
 class Pieces:
@@ -76,9 +81,8 @@ class Pieces:
     def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
         self.model, self.config, self.batch, self.regime = model, config, batch, regime
         self.about: dict[Piece, About] = {}
-        self.sizes = Sizes(self)
+        self.sizes: Sizes
         self.ragged = False
-        self.plain = Formulas({})
         self.values: dict[Expr, Any] = {}
         self.lengths: frozenset[Expr] = frozenset()
         self.graph: Graph
@@ -91,11 +95,11 @@ class Pieces:
     def flops(self, convention: Convention) -> dict[Piece, Any]:
         """FLOPs of both passes on the batch, by piece; they sum to those of the estimator."""
         if convention not in self.totals:
-            estimator = self.estimator(convention)
+            estimator, works = self.estimator(convention), self.works(convention)
             moments = estimator.moments(**self.batch)
             self.sizes.update(estimator.sizes)
             self.ragged = moments.padded_values != moments.values
-            places = {(str(work.operator.path), work.contraction.name): self.piece(work) for work in self.works(convention)}
+            places = {(str(work.operator.path), work.contraction.name): self.piece(work) for work in works}
             found: dict[Piece, Any] = {}
             for place, flops in estimator.by_contraction(moments).items():
                 if flops or place in places:  # what it does not see is a contraction without FLOPs
@@ -141,14 +145,16 @@ class Pieces:
     def derivation(self, convention: Convention) -> Derivation:
         """The work that a convention counts."""
         if convention not in self.derivations:
-            self.derivations[convention] = self.model.derivation(self.regime, convention, self.config)
+            found = self.model.derivation(self.regime, convention, self.config)
+            if not self.derivations:
+                self.graph, self.sizes = found.graph, Sizes(found.graph, self.config)
+            self.derivations[convention] = found
         return self.derivations[convention]
 
     def works(self, convention: Convention) -> Iterable[Work]:
         """The work that a convention counts, without what its own rules leave out."""
         derivation = self.derivation(convention)
         self.lengths = frozenset(length.symbol for length in derivation.graph.lengths)
-        self.graph = derivation.graph
         if convention.unseen or not convention.is_plain:
             return derivation.work
         return [part for work in derivation.work for part in sides(work) if part.contraction.seen]
@@ -185,7 +191,7 @@ class Pieces:
     def value(self, expr: Expr) -> Any:
         """The value of an expression of sizes."""
         if expr not in self.values:
-            self.values[expr] = evaluate(self.plain.of(expr), self.sizes)
+            self.values[expr] = self.sizes.value(expr)
         return self.values[expr]
 
     def settled(self, polynomial: Polynomial) -> Polynomial:

@@ -11,13 +11,12 @@ from typing import Any
 
 from sympy import Integer, Rational
 
-from symflops.algebra.domain import plain
+from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.truth import NO, YES
 from symflops.diagnostics.findings import SymflopsError
 from symflops.frontend.peer_pages import Lengths, PeerCase
 from symflops.syntax.expression import Expression
-from symflops.witness.modes import with_value
+from symflops.witness.classes import with_value
 
 Record = Mapping[str, Any]
 MOST_ITEMS = 100_000
@@ -63,65 +62,26 @@ def _flat(part: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
 
 def _known(value: Any) -> Any:
     """A value of a record in the domain of expressions."""
-    if isinstance(value, bool):
-        return YES if value else NO
-    if isinstance(value, int):
-        return Integer(value)
     if isinstance(value, float):
         return Rational(repr(value)) if isfinite(value) else None
-    return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def _every(step: Any, count: Any) -> Any:
-    """A list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others."""
-    return step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(_number(count)))
-
-
-def _steps(ends: Any) -> Any:
-    """Differences of neighbours: the lengths of documents from their boundaries."""
-    return tuple(after - before for before, after in pairwise(ends))
-
-
-def _copies(value: Any, count: Any) -> Any:
-    """A list of ``count`` times one value."""
-    return (value,) * _number(count)
-
-
-def _count(values: Any, value: Any) -> Any:
-    """How often a list has a value."""
-    return Integer(values.count(value))
-
-
-def _indices(count: Any) -> Any:
-    """The whole numbers from 0 on, as many as ``count``."""
-    return tuple(Integer(number) for number in range(_number(count)))
-
-
-def _modules(names: Any) -> Any:
-    """Patterns of modules by their last names."""
-    return tuple(f"*{name}" for name in names)
-
-
-def _letters(text: Any) -> Any:
-    """The letters of a text."""
-    return tuple(str(text))
-
-
-def _nonzero(lengths: Any) -> Any:
-    """The lengths of a pack without those of its empty documents, which no model is run on alone."""
-    return tuple(length for length in lengths if length != 0)
+    return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else known(value)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "every": _every,
-    "steps": _steps,
-    "copies": _copies,
-    "count": _count,
-    "indices": _indices,
-    "modules": _modules,
-    "letters": _letters,
-    "nonzero": _nonzero,
+    # a list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others
+    "every": lambda step, count: (
+        step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(_number(count)))
+    ),
+    "steps": lambda ends: tuple(after - before for before, after in pairwise(ends)),  # lengths of documents from boundaries
+    "copies": lambda value, count: (value,) * _number(count),
+    "count": lambda values, value: Integer(values.count(value)),  # how often a list has a value
+    "indices": lambda count: tuple(Integer(number) for number in range(_number(count))),
+    "modules": lambda names: tuple(f"*{name}" for name in names),  # patterns of modules by their last names
+    "letters": lambda text: tuple(str(text)),
+    # the lengths of a pack without those of its empty documents, which no model is run on alone
+    "nonzero": lambda lengths: tuple(length for length in lengths if length != 0),
 }
+"""What expressions over a record may call."""
 
 
 def _number(count: Any) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sympy import Integer
@@ -90,13 +90,17 @@ def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], stre
 
 def moved(value: Any, device: str) -> Any:
     """Arguments on another device; meta tensors become zeros there."""
+    return value if device == "meta" else filled(value, lambda one, _: needed("torch").zeros_like(one, device=device))
+
+
+def filled(value: Any, make: Callable[[Any, str], Any], name: str = "") -> Any:
+    """Arguments in which ``make(tensor, name)`` stands for each tensor without values; mappings and lists may hold some."""
     if isinstance(value, Mapping):
-        return {name: moved(item, device) for name, item in value.items()}
+        return {inner: filled(item, make, str(inner)) for inner, item in value.items()}
     if isinstance(value, list):
-        return [moved(item, device) for item in value]
-    torch = needed("torch")
-    there = not isinstance(value, torch.Tensor) or value.device.type == "cpu" or device == "meta"
-    return value if there else torch.zeros_like(value, device=device)
+        return [filled(item, make, name) for item in value]
+    there = not isinstance(value, needed("torch").Tensor) or value.device.type == "cpu"
+    return value if there else make(value, name)
 
 
 def described(value: Any) -> Any:

@@ -13,8 +13,8 @@ from symflops.adapters import accelerate, huggingface, lightning, megatron, para
 from symflops.catalog import lookup
 from symflops.meter.batches import streams_of
 from symflops.meter.mfu import MFUMeter
-from symflops.runtime import at_hand
-from symflops.runtime.at_hand import LengthError
+from symflops.runtime import boundaries as reader
+from symflops.runtime.boundaries import LengthError
 from symflops.runtime.lengths import entry_of, plain
 from tests.meter.test_accumulate import NoScalar, NoWait
 
@@ -143,7 +143,7 @@ def test_packs_on_a_device_count_the_same(pack, monkeypatch):
     batch = batch_of(boundaries, "tensors", tokens)
     host, there = meter(), meter()
     host.add_batch(batch)
-    monkeypatch.setattr(at_hand, "HOST", "none")
+    monkeypatch.setattr(reader, "HOST", "none")
     batch |= {name: int(value) for name, value in batch.items() if name.endswith("argmin")}  # on the host, as Bridge has it
     with NoWait() as watched, NoScalar():
         there.add_batch(batch)

@@ -19,7 +19,7 @@ from symflops.frontend.read import read
 from symflops.model.evaluate import Formulas
 from symflops.records.census import spec_digest
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.least import example_of
+from symflops.runtime.typical import example_of
 from tests.emit.javascript import value
 from tests.standalone import published
 

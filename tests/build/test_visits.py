@@ -13,7 +13,7 @@ from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
 from symflops.witness.bench import Choice
 from symflops.witness.cases import cases_of
-from symflops.witness.module_work import rolled_up
+from symflops.witness.counting import rolled_up
 from tests.witness.random_regimes import RandomBench
 
 SPEC = """language: 2

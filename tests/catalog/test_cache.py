@@ -15,10 +15,10 @@ import pytest
 from symflops import __version__
 from symflops.api import load
 from symflops.catalog import cache as spot
-from symflops.catalog import cache_folder, lookup
+from symflops.catalog import lookup
 from symflops.cli.main import main
 from symflops.emit.emit import emit
-from symflops.runtime.least import example_of
+from symflops.runtime.typical import example_of
 from tests.sampling import sampled
 from tests.standalone import published
 
@@ -200,16 +200,16 @@ def test_processes_at_once_agree(project):
 @pytest.mark.parametrize(("said", "where"), [("/somewhere", "/somewhere/symflops"), ("relative", "~/.cache/symflops"), ("", "~/.cache/symflops")])
 def test_the_folder_is_that_of_the_platform(monkeypatch, said, where):
     monkeypatch.setenv("XDG_CACHE_HOME", said)
-    monkeypatch.setattr(cache_folder.sys, "platform", "linux")
-    assert cache_folder.folder() == Path(where).expanduser()
+    monkeypatch.setattr(spot.sys, "platform", "linux")
+    assert spot.folder() == Path(where).expanduser()
 
 
 @pytest.mark.parametrize(("platform", "where"), [("darwin", "Library/Caches/symflops"), ("win32", "AppData/Local/symflops/Cache")])
 def test_other_platforms_have_folders_of_their_own(monkeypatch, platform, where):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(cache_folder.sys, "platform", platform)
-    assert cache_folder.folder() == Path.home() / where
+    monkeypatch.setattr(spot.sys, "platform", platform)
+    assert spot.folder() == Path.home() / where
 
 
 @pytest.mark.thorough
@@ -297,13 +297,13 @@ def test_the_cache_is_bounded_and_can_be_cleared(project, monkeypatch, capsys):
     for width in (5, 6, 7):
         estimate([width])
     size = max(path.stat().st_size for path in entries(project))
-    monkeypatch.setattr(cache_folder, "MOST_BYTES", 2 * size + 10)
+    monkeypatch.setattr(spot, "MOST_BYTES", 2 * size + 10)
     estimate([8])
     assert len(entries(project)) == 2 and estimate([8])[1] == []
-    monkeypatch.setattr(cache_folder, "MOST_SECONDS", -1)
+    monkeypatch.setattr(spot, "MOST_SECONDS", -1)
     estimate([9])
     assert entries(project) == []
-    monkeypatch.setattr(cache_folder, "MOST_SECONDS", 3600)
+    monkeypatch.setattr(spot, "MOST_SECONDS", 3600)
     estimate([5])
     assert main(["cache"]) == 0 and "2 entries" in capsys.readouterr().out
     assert main(["cache", "--clear"]) == 0 and entries(project) == []

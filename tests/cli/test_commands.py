@@ -11,7 +11,7 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.witness import verified_specs
+from symflops.witness import verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = '{"latent": [4096], "prompt": [256]}'
@@ -211,9 +211,9 @@ def test_records_that_were_verified_are_not_derived_again(run, tmp_path, monkeyp
     (tmp_path / "records/r.json").write_text(json.dumps([record]))
     monkeypatch.chdir(tmp_path)
     derived = []
-    real = verified_specs.verify_record
-    monkeypatch.setattr(verified_specs, "verify_record", lambda *given: derived.append(1) or real(*given))
-    monkeypatch.setattr(verified_specs, "load", lambda file: derived.append(0) or load(file))
+    real = verdicts.verify_record
+    monkeypatch.setattr(verdicts, "verify_record", lambda *given: derived.append(1) or real(*given))
+    monkeypatch.setattr(verdicts, "load", lambda file: derived.append(0) or load(file))
     first = run("verify", "--records", "records", "--json")
     assert derived == [0, 1] and first[0] == 0
     assert run("verify", "--records", "records", "--json") == first and derived == [0, 1]

@@ -8,17 +8,12 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
-from symflops.cli.render import NAMES, formats
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(["render", *words])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
-
-
-def test_the_formats_of_the_command_are_those_of_the_table() -> None:
-    assert tuple(formats()) == NAMES
 
 
 def test_a_page_in_the_order_of_a_reader(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from symflops.catalog.library import find_spec
 from symflops.cli.main import main
-from symflops.commands.features import features
-from symflops.commands.watch import changes
+from symflops.commands.check import changes
+from symflops.commands.new import features
 from tests.shipped import load
 
 

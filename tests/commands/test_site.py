@@ -9,7 +9,7 @@ import pytest
 
 from symflops import compiler
 from symflops.cli.main import main
-from symflops.commands import compared
+from symflops.commands import chosen as compared
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,7 +43,7 @@ def test_a_page_derives_nothing_that_is_stored(project: Path, monkeypatch: pytes
 
 def test_stored_figures_are_those_of_their_sizes_and_conventions(project: Path) -> None:
     from symflops.api import CONVENTIONS, load
-    from symflops.commands.stored import stored_program
+    from symflops.commands.chosen import stored_program
 
     model = load("llama")
     program = stored_program(model.file, "", "full", CONVENTIONS)

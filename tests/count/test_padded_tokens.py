@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symflops.runtime.per_token import tokens_of
+from symflops.runtime.moments import tokens_of
 from tests.lower.test_requirements import model
 
 CHUNKED = """language: 2

@@ -16,8 +16,7 @@ from symflops.build.build import build
 from symflops.build.roles import rules
 from symflops.catalog.library import pages, shipped, specs_in
 from symflops.cli.main import main
-from symflops.commands.check import findings
-from symflops.commands.roles import notes, shown
+from symflops.commands.check import findings, notes, shown
 from symflops.count.count import count
 from symflops.derive.derive import derive
 from symflops.diagnostics.findings import Source, SpecError

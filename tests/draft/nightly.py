@@ -155,8 +155,7 @@ def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any])
     from symflops.draft.trace.subject import class_of, completed
     from symflops.witness.census.fields import value_at
     from symflops.witness.census.survey import plain_lists, widths
-    from symflops.witness.census.variations import alike, variations
-    from symflops.witness.census.words import Words
+    from symflops.witness.census.variations import Words, alike, variations
 
     kind, random = class_of(reference), Random(SEED)
     base, words = completed(kind, complete), Words(kind)

@@ -120,9 +120,9 @@ def test_every_spec(spec, project, projects):
 
 def with_default(program):
     """A config of the structure that a program has."""
-    from symflops.commands.vendor import with_fixed
+    from symflops.commands.chosen import config_of
 
-    return with_fixed(program)
+    return config_of(program)
 
 
 @pytest.mark.parametrize(("spec", "project"), sampled([(spec, project) for spec, some in KNOWN.items() for project in sorted(some)], 3))

@@ -13,11 +13,11 @@ from symflops.api import Model
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.frontend.read import read
-from symflops.runtime.at_hand import LengthError
+from symflops.meter.batches import read as lengths_of
 from symflops.runtime.batch import BatchError
+from symflops.runtime.boundaries import LengthError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
-from symflops.runtime.shapes import read as lengths_of
 from symflops.witness.tensors import arguments_of
 
 HEAD = """language: 2

@@ -33,7 +33,7 @@ from symflops.system.reading import read_json
 from symflops.witness.cases import read_cases
 from symflops.witness.peers import Conforming, systems
 from symflops.witness.records import read_records
-from symflops.witness.verified_specs import VerifiedSpec, verify_records
+from symflops.witness.verdicts import VerifiedSpec, verify_records
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_bytes
 from tests.fuzz.structure import GLOBS, Mutator, of_json, of_yaml
 from tests.fuzz.values import whole_batch

@@ -14,8 +14,8 @@ import symflops
 from symflops.api import load
 from symflops.catalog import lookup
 from symflops.diagnostics.findings import SymflopsError
-from symflops.live.leaves import makes_leaf
 from symflops.live.regime import is_layer_share, is_share
+from symflops.live.tree import makes_leaf
 from symflops.runtime.classes import class_name, of_class
 from symflops.witness.live import build, outputs_of, reference_of, run
 from symflops.witness.tensors import arguments_of, moved

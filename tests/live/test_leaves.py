@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2Model
 
 import symflops
-from symflops.live.leaves import makes_leaf
+from symflops.live.tree import makes_leaf
 
 CONFIG = Wav2Vec2Config(
     num_hidden_layers=2, hidden_size=48, num_attention_heads=4, intermediate_size=96, layerdrop=0.0, conv_dim=(32,) * 7,

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from symflops.catalog import lookup
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.packs import packed
-from symflops.runtime import at_hand
+from symflops.runtime import boundaries
 from symflops.runtime.lengths import LengthError, of_cu_seqlens, of_mask, of_nested, of_position_ids, of_rows, same
 
 PEER = json.loads((Path(__file__).resolve().parents[1] / "data" / "peers" / "megatron_bridge_accumulate.json").read_text())
@@ -23,7 +23,7 @@ PEER = json.loads((Path(__file__).resolve().parents[1] / "data" / "peers" / "meg
 @pytest.fixture(autouse=True, params=["cpu", "none"])
 def host(request, monkeypatch):
     """Tensors of the host are read at once; with another name of it they are treated as those of a device are."""
-    monkeypatch.setattr(at_hand, "HOST", request.param)
+    monkeypatch.setattr(boundaries, "HOST", request.param)
     return request.param == "cpu"
 
 
@@ -167,7 +167,7 @@ class Divides:
 
 @pytest.mark.parametrize(("images", "faults"), [(torch.tensor([[3, 5]]), 0), (torch.tensor([[3, 4], [3, 5]]), 2), (torch.zeros((0, 2), dtype=torch.int64), 0), (same(1, 3, 4), 2), (same(0, 3, 4), 0), (None, 0)])
 def test_remainders_of_several_index_sets(images, faults, monkeypatch):
-    monkeypatch.setattr(at_hand, "HOST", "none")
+    monkeypatch.setattr(boundaries, "HOST", "none")
     assert sums(Divides(), text=of_position_ids(torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3]])), images=images).faults == faults
     assert sums(Divides(), text=torch.tensor([4, 6]), images=images).faults == faults + 2
 
@@ -240,7 +240,7 @@ def micro_batches():
 
 
 def test_adding_never_waits_for_a_device(monkeypatch):
-    monkeypatch.setattr(at_hand, "HOST", "none")
+    monkeypatch.setattr(boundaries, "HOST", "none")
     for one, batch in micro_batches():
         accumulator = Accumulator(one)
         accumulator.add(**batch())
@@ -267,7 +267,7 @@ class Kernels(TorchDispatchMode):
 
 
 def test_adding_runs_at_most_eight_kernels(monkeypatch):
-    monkeypatch.setattr(at_hand, "HOST", "none")
+    monkeypatch.setattr(boundaries, "HOST", "none")
     for one, batch in micro_batches():
         accumulator = Accumulator(one)
         with Kernels() as read:
@@ -278,7 +278,7 @@ def test_adding_runs_at_most_eight_kernels(monkeypatch):
 
 
 def test_what_is_kept_for_a_device_is_summed_before_it_grows(monkeypatch):
-    monkeypatch.setattr(at_hand, "HOST", "none")
+    monkeypatch.setattr(boundaries, "HOST", "none")
     monkeypatch.setattr("symflops.meter.on_device.MOST_KEPT", 6)
     accumulator = Accumulator(LLAMA)
     for lengths in ([1, 2], [3, 4, 5], [6, 7], [8]):

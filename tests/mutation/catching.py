@@ -21,7 +21,7 @@ from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.classes import class_in
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.bench import NAMES
-from symflops.witness.modes import in_evaluation
+from symflops.witness.classes import in_evaluation
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written
@@ -75,7 +75,7 @@ class Subject:
         self.file = file
         self.name = file.name
         self.documents = {file.name: file.source().text}
-        find = file.blocks()
+        find = file.block
         spec = read(file.source(), find)
         for source in spec.sources[1:]:
             self.documents[Path(source.path).stem] = source.text

@@ -23,7 +23,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.model.regime import Recompute
 from symflops.witness.bench import Choice
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.module_work import starred
+from symflops.witness.counting import starred
 from tests.mutation.catching import PARTIAL, RANK, Subject, alone, useful
 from tests.mutation.test_specs import listed
 from tests.mutation.trees import written

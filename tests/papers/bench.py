@@ -17,8 +17,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import instances_of, parameter_differences
 from symflops.witness.bench import Choice
 from symflops.witness.cases import LiveCase
+from symflops.witness.counting import Figure
 from symflops.witness.live import parameters_of, run
-from symflops.witness.module_work import Figure
 from tests.papers.cases import Sample
 from tests.witness.random_regimes import Outcome, RandomBench, derived_of, regime_of_choice
 

@@ -23,13 +23,11 @@ import torch
 from symflops.api import Model
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.witness.bench import NAMES, Bench, adapted
+from symflops.witness.bench import NAMES, Bench, adapted, choice_of
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.classes import package_of
+from symflops.witness.classes import in_evaluation, package_of
+from symflops.witness.counting import starred
 from symflops.witness.live import build, outputs_of, parameters_of, reference_of, run
-from symflops.witness.live_regime import choice_of
-from symflops.witness.modes import in_evaluation
-from symflops.witness.module_work import starred
 from symflops.witness.tensors import arguments_of, moved, needed
 from tests.shipped import load
 

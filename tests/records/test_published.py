@@ -12,7 +12,7 @@ from symflops.catalog.library import find_spec, shipped, specs_in
 from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
 from symflops.records.published import FILE, published
-from symflops.witness.published import published_of
+from symflops.witness.records import published_of
 from tests.shipped import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from symflops.catalog.library import shipped, specs_in
 from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime import vectors
-from symflops.runtime.bounds import LIMIT, Bound, bounds_of
+from symflops.runtime.columnwise import LIMIT, Bound, bounds_of
 from tests.sampling import amount, sampled
 from tests.shipped import cases_of, load
 
@@ -92,7 +92,7 @@ def test_back_ends_are_exact(name):
         expected = [column[0] if single else sum(column) for single, column in zip(once, zip(*(exact[place] for place in chosen)))]
         batch = together([pool[place] for place in chosen], axes)
         columns = [column for stream, given in batch.items() for column in in_columns(given, axes[stream])]
-        summed = vectors.sums(lambda _, *c: one.terms(*c), lambda _, *c: one.rests(*c), 0, one.sets, one.moment_sets, columns)
+        summed = vectors.sums(lambda *c: one.terms(*c), lambda *c: one.rests(*c), one.sets, one.moment_sets, columns)
         assert list(one.moments(**batch).as_dict().values()) == summed == expected
         accumulator.add(**{stream: torch.tensor(given) if axes[stream] else given for stream, given in batch.items()})
         sums = accumulator.read()
@@ -234,7 +234,7 @@ def test_bounds_bound():
     bound = Bound(10)
     for value in ((bound - 3) * 2, -(-bound // 3), bound % 7, bound.clip(max=5), bound.clip(min=5), (bound == 3) * 4, (bound >= 3) * 1, 7 - bound):
         assert isinstance(value, Bound)
-    values, most = bounds_of(lambda sizes, x: (1, x, x**2 // 100), None, [20])
+    values, most = bounds_of(lambda x: (1, x, x**2 // 100), [20])
     assert values[1] >= 2**20 and most >= 2**40 and most < LIMIT
 
 

@@ -17,8 +17,8 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime.batch import LONGEST, BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.least import example_of
 from symflops.runtime.lengths import LengthError
+from symflops.runtime.typical import example_of
 from tests.sampling import amount
 from tests.shipped import FILES, NAMES, cases_of, some
 
@@ -146,7 +146,7 @@ def test_what_the_model_cannot_run_is_refused_with_the_least_length(name: str, c
 
 def test_on_a_device_a_short_length_is_a_fault_that_the_read_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
-    monkeypatch.setattr("symflops.runtime.at_hand.HOST", "none")  # so that tensors are treated as those of a device
+    monkeypatch.setattr("symflops.runtime.boundaries.HOST", "none")  # so that tensors are treated as those of a device
     catalog = lookup.by_name("wav2vec2")
     for estimator in (lookup.interpreted(catalog, "wav2vec2", {}), lookup.estimator(catalog, "wav2vec2", {})[1]):
         meter = Accumulator(estimator)

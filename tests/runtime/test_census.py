@@ -6,7 +6,7 @@ import pytest
 
 from symflops.api import load
 from symflops.model.evaluate import ConfigError
-from symflops.runtime.census import check_census
+from symflops.runtime.classes import check_census
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import stored_of
 from tests.standalone import published

@@ -24,7 +24,7 @@ from symflops.questions.subject import Subject
 from symflops.runtime.config import as_read
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored
-from symflops.witness.modes import with_value
+from symflops.witness.classes import with_value
 from tests.sampling import sampled
 from tests.shipped import NAMES, load
 

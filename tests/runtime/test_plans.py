@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from symflops.generated.language.llama import Estimator, Sizes
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.runtime import plans, vectors
-from symflops.runtime.costs import Costs
+from symflops.runtime.exact import Costs
 from tests.runtime.test_backends import FILES, drawn, in_columns, model, together
 from tests.sampling import sampled
 
@@ -23,7 +22,7 @@ AROUND_BLOCKS = (plans.ROW, plans.SUMMED, plans.SUMMED + 1, 2 * plans.SUMMED + p
 TOPS = (1, 2**13, 2**15 - 1, 2**15, 2**20, 2**26, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**62, 2**63 - 1)
 
 
-def terms(sizes, x, y):
+def terms(x, y):
     return (3, x, x * y, vectors_least(x, 1000) ** 2, 5 * x**2 * y, (x + 1) // 2 * (y % 7), 1 * (x // 2 == y // 2) * (7 - x))
 
 
@@ -31,17 +30,17 @@ def vectors_least(one, two):
     return one.clip(max=two) if hasattr(one, "clip") else min(one, two)
 
 
-def low(sizes, x, y):
+def low(x, y):
     """Terms that 64 bits hold for longer lengths."""
     return (3, x, (x + 1) // 2, vectors_least(x, 2**33) + y, 2 - y, (x % 7) * (y // 5), 1 * (x >= y))
 
 
-def rests(sizes, x, y):
+def rests(x, y):
     return (0 * x,)
 
 
 def exact(terms, draw_x, draw_y):
-    rows = [terms(None, x, y) for x, y in zip(draw_x, draw_y)]
+    rows = [terms(x, y) for x, y in zip(draw_x, draw_y)]
     return [[int(row[place]) for row in rows] for place in range(len(MOMENTS))]
 
 
@@ -49,21 +48,23 @@ def exact(terms, draw_x, draw_y):
 @pytest.mark.parametrize("top", TOPS)
 def test_sums_and_costs_are_those_of_pythons_integers(top, terms, monkeypatch):
     monkeypatch.setattr(vectors, "MANY", 1)
+    monkeypatch.setattr(vectors, "quickly", lambda *_: None)
     draw = random.Random(top)
     costs = (7, 11, 2, 13, 3, 1, 5)
     for count in COUNTS if top != 2**15 else AROUND_BLOCKS:
         columns = [[draw.choice((0, 1, top, top - top // 3, draw.randint(0, top))) for _ in range(count)] for _ in "xy"]
         expected = exact(terms, *columns)
         arrays = [np.array(column, np.int64) for column in columns]
-        assert vectors.sums(terms, rests, SimpleNamespace(), SETS, MOMENTS, arrays) == list(map(sum, expected))
-        found = vectors.per_item(terms, rests, None, SETS, MOMENTS, arrays, costs)["samples"]
+        assert vectors.sums(terms, rests, SETS, MOMENTS, arrays) == list(map(sum, expected))
+        found = vectors.per_item(terms, rests, SETS, MOMENTS, arrays, costs)["samples"]
         each = [sum(cost * value for cost, value in zip(costs, row)) for row in zip(*expected)]
         assert found.tolist() == each and int(found.sum()) == sum(each)
 
 
 @pytest.mark.parametrize("bits", range(14, 31))
-def test_sums_are_exact_where_floats_would_round_and_32_bits_wrap_around(bits):
-    of = (lambda _, x, y: (x * y, x)), (lambda _, x, y: ()), SimpleNamespace(), SETS, {"a": "samples", "b": "samples"}
+def test_sums_are_exact_where_floats_would_round_and_32_bits_wrap_around(bits, monkeypatch):
+    monkeypatch.setattr(vectors, "quickly", lambda *_: None)
+    of = (lambda x, y: (x * y, x)), (lambda x, y: ()), SETS, {"a": "samples", "b": "samples"}
     for seed in range(4):
         x, y = np.random.default_rng(seed).integers(2**bits // 2, 2**bits, (2, plans.SUMMED - 1))
         assert vectors.sums(*of, [x, y]) == [sum(map(int, x * y)), sum(map(int, x))]
@@ -73,25 +74,13 @@ def test_sums_are_exact_where_floats_would_round_and_32_bits_wrap_around(bits):
 def test_large_and_odd_costs(cost):
     columns = [np.array([1, 0, 1]), np.array([0, 1, 1])]
     costs = (0, cost, 0, 0, 0, 0, 0)
-    assert list(vectors.per_item(terms, rests, None, SETS, MOMENTS, columns, costs)["samples"]) == [cost, 0, cost]
-
-
-def test_plans_know_sizes_by_value():
-    def windowed(sizes, x):
-        return (vectors_least(x, sizes.window),)
-
-    sizes, lengths = SimpleNamespace(window=5), [np.full(plans.ROW, 10)]
-    given = {"samples": (("text", ("x",), 0),)}, {"a": "samples"}
-    for window in (5, 7, [1]):
-        sizes.window = window if type(window) is int else 8
-        sizes.more = window
-        assert vectors.sums(windowed, lambda _, x: (), sizes, *given, lengths) == [sizes.window * plans.ROW]
+    assert list(vectors.per_item(terms, rests, SETS, MOMENTS, columns, costs)["samples"]) == [cost, 0, cost]
 
 
 def test_a_remainder_in_a_late_block_is_refused():
     lengths = np.full(2 * plans.SUMMED + 5, 8)
     lengths[-1] = 7
-    of = (lambda _, x: (x // 2,)), (lambda _, x: (x % 2,)), SimpleNamespace(), {"samples": (("text", ("x",), 0),)}, {"a": "samples"}
+    of = (lambda x: (x // 2,)), (lambda x: (x % 2,)), {"samples": (("text", ("x",), 0),)}, {"a": "samples"}
     for work in (lambda: vectors.sums(*of, [lengths]), lambda: vectors.per_item(*of, [lengths], (1,))):
         with pytest.raises(ValueError, match="does not divide"):
             work()
@@ -111,7 +100,8 @@ def test_plans_of_every_spec(name, monkeypatch):
     batch = together(items, axes)
     columns = [column for stream, given in batch.items() for column in in_columns(given, axes[stream])]
     monkeypatch.setattr(vectors, "MANY", 1)
-    of = (lambda _, *c: one.terms(*c)), (lambda _, *c: one.rests(*c)), SimpleNamespace(), one.sets, one.moment_sets
+    monkeypatch.setattr(vectors, "quickly", lambda *_: None)
+    of = (lambda *c: one.terms(*c)), (lambda *c: one.rests(*c)), one.sets, one.moment_sets
     expected = list(one.moments(**batch).as_dict().values())
     assert vectors.sums(*of, columns) == expected
     costs = [draw.randint(0, 2**20) for _ in expected]

@@ -17,7 +17,7 @@ from symflops.catalog.lookup import interpreter
 from symflops.devices.peaks import peak
 from symflops.diagnostics.errors import SymflopsError
 from symflops.lookup import by_name, estimator
-from symflops.runtime.shown import html_table
+from symflops.runtime.module_tree import html_table
 from symflops.runtime.stored import stored_of
 from tests.sampling import sampled
 from tests.shipped import FILES, NAMES, cases_of, load

@@ -20,8 +20,7 @@ from symflops.runtime.sizes import look_up, sizes_of, unanswered
 from symflops.runtime.stored import Stored
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.class_reading import without
-from symflops.witness.classes import class_of
-from symflops.witness.modes import with_value
+from symflops.witness.classes import class_of, with_value
 
 SMALL = (1, 2, 3, 4, 8, 16)
 WRONG = (-1, True, 1.5, "x", [1], {}, float("nan"), [True], [-1], [1.0])

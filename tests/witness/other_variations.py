@@ -31,8 +31,8 @@ from symflops.witness.census.observation import Derived, Observed, TooSlowError,
 from symflops.witness.census.survey import Base, Survey, difference, plain_lists, widths
 from symflops.witness.census.take import of_each_config, quiet
 from symflops.witness.census.variations import Changes, edges, variations
+from symflops.witness.classes import in_evaluation
 from symflops.witness.live import reference_of
-from symflops.witness.modes import in_evaluation
 from tests.witness.variations import variations as fixed
 
 LEFT_OUT = "(left out)"

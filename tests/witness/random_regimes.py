@@ -15,7 +15,7 @@ from symflops.model.program import Program
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.witness.bench import NAMES, Bench, Choice, adapted, adapter_weights, derived
 from symflops.witness.cases import LiveCase
-from symflops.witness.module_work import Figure
+from symflops.witness.counting import Figure
 
 LAYERS = re.compile(r"num_.*layers")
 SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)

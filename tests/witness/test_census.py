@@ -16,17 +16,15 @@ from symflops.cli.main import main
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.evaluate import ConfigError
 from symflops.records.census import census_path, spec_digest, stale
-from symflops.runtime.census import check_census
+from symflops.runtime.classes import check_census
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, settable
-from symflops.witness.census.list_lengths import left_out, parts_of
 from symflops.witness.census.observation import fitting
-from symflops.witness.census.summary import guard, is_of_other_length, open_to_words
+from symflops.witness.census.summary import guard, is_of_other_length, left_out, open_to_words, parts_of
 from symflops.witness.census.survey import Row, Survey
 from symflops.witness.census.take import document_of, of_each_config, taken, text_of
 from symflops.witness.census.take import recorded as figures_of
-from symflops.witness.census.variations import alike, partnered, variations
-from symflops.witness.census.words import UNHEARD, Words, unlisted, words_in
+from symflops.witness.census.variations import UNHEARD, Words, alike, partnered, unlisted, variations, words_in
 from symflops.witness.live import reference_of
 from tests.sampling import NIGHTLY, sampled
 from tests.shipped import FILES, NAMES

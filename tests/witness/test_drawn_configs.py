@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from symflops.api import load
 from symflops.catalog.library import SpecFile, shipped, specs_in
-from symflops.witness.modes import with_value
+from symflops.witness.classes import with_value
 from tests.sampling import amount, sampled
 from tests.witness.drawn_configs import Drawer
 

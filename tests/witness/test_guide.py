@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from symflops.witness.size_expressions import in_letters, shape_in_letters
+from symflops.witness.authoring_report import in_letters, shape_in_letters
 from tests.witness.guide import FOLDER, SPECS, shown
 
 

@@ -17,10 +17,8 @@ from symflops.runtime.parameters import copies
 from symflops.witness.authoring_report import render
 from symflops.witness.cases import LiveCase, cases_of, read_cases
 from symflops.witness.classes import class_of
-from symflops.witness.counting import counter
+from symflops.witness.counting import counter, different, rolled_up, starred, summed_tensors
 from symflops.witness.live import LiveReport, verify_live
-from symflops.witness.module_work import different, rolled_up, starred
-from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import described, moved
 
 SPECS = ("llama", "qwen_image")

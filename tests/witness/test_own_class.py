@@ -11,9 +11,9 @@ from symflops.api import load, regime_of
 from symflops.catalog.lookup import class_name
 from symflops.cli.main import main
 from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.witness.bench import render_regime, verify_regime
 from symflops.witness.cases import cases_of
 from symflops.witness.classes import class_of
-from symflops.witness.live_regime import render_regime, verify_regime
 
 SPEC = """language: 2
 name: small

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load, regime_of
+from symflops.witness.bench import render_regime, verify_regime
 from symflops.witness.cases import cases_of
-from symflops.witness.live_regime import render_regime, verify_regime
 
 MODULE = """import torch
 from torch import nn

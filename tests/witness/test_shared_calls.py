@@ -8,8 +8,8 @@ import pytest
 
 from symflops.api import load, regime_of
 from symflops.cli.main import main
+from symflops.witness.bench import RegimeReport, verify_regime
 from symflops.witness.cases import cases_of
-from symflops.witness.live_regime import RegimeReport, verify_regime
 from tests.sampling import sampled
 
 MODULE = '''

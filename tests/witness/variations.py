@@ -24,7 +24,7 @@ from symflops.records.inexact import known_inexact
 from symflops.runtime.classes import class_name
 from symflops.runtime.parameters import instances_of
 from symflops.witness.census.take import shapes_digest
-from symflops.witness.modes import in_evaluation
+from symflops.witness.classes import in_evaluation
 from tests.shipped import load
 
 SHOWN = ("exact", "refused", "wrong", "idle", "unrun", "data")

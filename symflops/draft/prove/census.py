@@ -11,10 +11,9 @@ from symflops.draft.limits import attempt
 from symflops.draft.prove.fields import FieldSurvey
 from symflops.model.spec import Spec
 from symflops.records.census import SCHEMA, spec_digest
-from symflops.runtime.census import admitted, kind_of, related, texts_in, values_at
+from symflops.runtime.classes import admitted, kind_of, related, texts_in, values_at
 from symflops.witness.census.fields import value_at
-from symflops.witness.census.list_lengths import beside, left_out
-from symflops.witness.census.summary import guard, made_from, open_to_words, values_of
+from symflops.witness.census.summary import beside, guard, left_out, made_from, open_to_words, values_of
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
 from symflops.witness.census.take import text_of
 

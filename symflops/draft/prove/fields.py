@@ -29,8 +29,7 @@ from symflops.draft.vary.variables import State, moved
 from symflops.draft.write.document import Document
 from symflops.witness.census.fields import ConfigField, fields_of, settable, undeclared, value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
-from symflops.witness.census.variations import Changes, alike, partnered, variations
-from symflops.witness.census.words import Words, unlisted
+from symflops.witness.census.variations import Changes, Words, alike, partnered, unlisted, variations
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters

@@ -247,5 +247,5 @@ def model_of(text: str) -> Model:
         SpecError: The draft is no valid spec.
     """
     shelf = library()
-    blocks = shelf.blocks() if shelf else lambda _: None
+    blocks = shelf.block if shelf else lambda _: None
     return Model(SpecFile(Path(), NOWHERE, "draft"), read(Source("draft.yaml", text), blocks, lambda _: None))

@@ -9,7 +9,7 @@ from typing import Any
 from symflops.draft.prove.census import Entry, keep, outside
 from symflops.draft.prove.fields import FieldSurvey, with_values
 from symflops.draft.prove.prove import TOGETHER, Proof
-from symflops.runtime.census import kind_of
+from symflops.runtime.classes import kind_of
 from symflops.witness.census.fields import value_at
 from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, plain_lists
 from symflops.witness.census.variations import Changes

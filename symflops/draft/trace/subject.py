@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
-from symflops.witness.classes import checked, member_of, module_of_file
-from symflops.witness.config_classes import built, complete, config_class_of
+from symflops.witness.classes import built, checked, complete, config_class_of, member_of, module_of_file
 from symflops.witness.defaults import signature_of
 from symflops.witness.live import OPTIONS
 from symflops.witness.tensors import described, needed

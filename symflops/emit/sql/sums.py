@@ -12,8 +12,7 @@ from symflops.emit.sql.engines import ENGINES, ROW_BITS, WIDE_BITS
 from symflops.emit.sql.printer import SqlPrinter
 from symflops.model.evaluate import Formulas
 from symflops.model.formula import Bracket, Formula, Num, Table, symbols
-from symflops.runtime.bounds import Bound
-from symflops.runtime.columnwise import Columnwise
+from symflops.runtime.columnwise import Bound, Columnwise
 from symflops.system.digests import digest
 
 LONGEST = 2**30 - 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.model.spec import SizeSpec
-from symflops.witness.config_classes import config_class_of, parts_of
+from symflops.witness.classes import config_class_of, parts_of
 
 ABOUT_FILES = {
     "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",

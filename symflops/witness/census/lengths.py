@@ -16,10 +16,10 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.observation import in_time, light_counter
+from symflops.witness.classes import in_evaluation
 from symflops.witness.counting import plain_attention
 from symflops.witness.live import build, reference_of
-from symflops.witness.modes import in_evaluation
-from symflops.witness.tensors import arguments_of, needed
+from symflops.witness.tensors import arguments_of, filled, needed
 
 LONGEST = {1: 140, 2: 48, 3: 20}
 """The longest length that is tried along one of as many axes: limits of configs that are larger are left alone."""
@@ -84,22 +84,16 @@ class LengthCensus:
         try:
             with needed("torch").no_grad(), in_time(), plain_attention(), light_counter() as counter:
                 given = arguments_of(self.program, batch, self.estimator.sizes, further)
-                copy.deepcopy(self.real)(**{name: real_tensor(value) for name, value in given.items()})
+                copy.deepcopy(self.real)(**filled(given, real_tensor))
         except Exception as error:  # any error of the class
             return 0, f"{type(error).__name__}: {error}"
         return counter.total, ""
 
 
-def real_tensor(value: Any) -> Any:
-    """An argument with real values: tokens, or zeros; one index per sample is 0, as tables of those may be small."""
-    torch = needed("torch")
-    if isinstance(value, Mapping):
-        return {name: real_tensor(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [real_tensor(item) for item in value]
-    if not isinstance(value, torch.Tensor) or value.device.type == "cpu":
-        return value
-    return torch.full(value.shape, TOKEN if value.dim() > 1 and not value.is_floating_point() else 0, dtype=value.dtype)
+def real_tensor(tensor: Any, _: str) -> Any:
+    """Real values in place of none: tokens, or zeros; one index per sample is 0, as tables of those may be small."""
+    token = TOKEN if tensor.dim() > 1 and not tensor.is_floating_point() else 0
+    return needed("torch").full(tensor.shape, token, dtype=tensor.dtype)
 
 
 def lengths_of_interest(config: Any) -> list[int]:

@@ -16,9 +16,8 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.parameters import Shape, instances_of
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.variations import Changes
-from symflops.witness.counting import counter, plain_attention
+from symflops.witness.counting import both_passes, counter
 from symflops.witness.live import build, parameters_of
-from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import arguments_of, moved, needed
 
 SECONDS = 12
@@ -88,20 +87,8 @@ def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, 
         SymflopsError: the model does not run on it.
     """
     arguments = moved(arguments_of(derived.program, case.batch, derived.estimator.sizes, case.arguments), case.device)
-    torch = needed("torch")
-    try:
-        with in_time(), plain_attention():
-            with light_counter() as forward:
-                found = [tensor for tensor in summed_tensors(seen.model(**arguments), outputs) if tensor.requires_grad]
-            with light_counter() as backward:
-                if found:
-                    torch.autograd.backward([tensor.sum() for tensor in found])
-    except SymflopsError:
-        raise
-    except Exception as error:
-        raise SymflopsError(f"{type(seen.model).__name__} fails to run: {type(error).__name__}: {error}") from error
-    finally:
-        seen.model.zero_grad(set_to_none=True)
+    with in_time():
+        forward, backward = both_passes(seen.model, arguments, outputs, light_counter)
     return forward.total, backward.total
 
 

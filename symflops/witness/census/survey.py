@@ -20,11 +20,9 @@ from symflops.runtime.stored import plain, stored_of
 from symflops.witness.cases import LiveCase
 from symflops.witness.census.fields import ConfigField, fields_of, further_fields, read_fields, value_at
 from symflops.witness.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
-from symflops.witness.census.variations import Changes, alike, edges, partnered, variations
-from symflops.witness.census.words import Words, unlisted
-from symflops.witness.classes import class_of
+from symflops.witness.census.variations import Changes, Words, alike, edges, partnered, unlisted, variations
+from symflops.witness.classes import class_of, in_evaluation
 from symflops.witness.live import Estimated, masks_of, outputs_of
-from symflops.witness.modes import in_evaluation
 
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
 SEED = 18
