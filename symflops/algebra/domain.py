@@ -164,3 +164,31 @@ def plain(value: Any) -> Any:
     if isinstance(value, Expr):
         return Fraction(int(value.p), int(value.q))
     return tuple(plain(item) for item in value) if isinstance(value, tuple) else value
+
+
+QUOTIENTS = (fn.FloorDiv, fn.CeilDiv, fn.Modulo)
+
+
+def divided_under(condition: Truth, value: Any) -> Any:
+    """``value`` where a condition holds; elsewhere it divides by 1, not by what the condition keeps from being 0 or null."""
+    if isinstance(value, tuple):
+        return tuple(divided_under(condition, item) for item in value)
+    if isinstance(value, Choice):
+        return Choice(tuple((case, divided_under(condition, item)) for case, item in value.cases))
+    if not isinstance(value, Expr) or not value.has(*QUOTIENTS):
+        return value
+    excluded = {symbol for symbol in condition.expr.free_symbols if excludes_zero(condition, symbol)}
+
+    def guarded(quotient: Expr) -> Expr:
+        above, below = quotient.args
+        if below.free_symbols.isdisjoint(excluded):
+            return quotient
+        return type(quotient)(above, 1 + condition.expr * (below - 1))
+
+    return value.replace(lambda found: isinstance(found, QUOTIENTS), guarded) if excluded else value
+
+
+def excludes_zero(condition: Truth, symbol: Symbol) -> bool:
+    """Whether a condition holds for no null, or for no 0, of a size."""
+    null = condition.expr.replace(lambda found: isinstance(found, fn.Given) and found.args[0] == symbol, lambda _: Integer(0))
+    return bool(null == 0 or null.subs(symbol, 0) == 0)

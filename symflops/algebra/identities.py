@@ -13,8 +13,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.functions import AtLeast, Excess, FloorDiv, Least, Modulo, Most, Tally, is_bracket
 from symflops.algebra.polynomial import Polynomial, sorted_atoms
-from symflops.algebra.reduction import reduced
-from symflops.algebra.sparse import Factor, Monomial
+from symflops.algebra.sparse import Factor, Monomial, reduced
 from symflops.algebra.truth import join
 
 ROUNDS = 4

@@ -13,10 +13,9 @@ from symflops.build.roles import first_line, rules
 from symflops.catalog.library import pages
 from symflops.count.role_effects import Effect, effects
 from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.convention import Convention
+from symflops.model.convention import ROLES, Convention, role_of, role_of_kind
 from symflops.model.graph import Graph
 from symflops.model.nodes import Operator
-from symflops.model.roles import ROLES, role_of, role_of_kind
 
 
 class Shown(NamedTuple):

@@ -1,8 +1,8 @@
 """derive: :class:`Graph`, :class:`Regime` -> :class:`Derivation`.
 
-The gradient of an operand is computed if, and only if, the operand needs one (:mod:`~symflops.derive.needs`) and its operator
-is live (:mod:`~symflops.derive.lives`). Neither analysis reads the other: from an operand that needs a gradient, every value
-up to the loss needs one, unless a ``detach`` cuts the path, and such a path makes nothing live. So loops stay closed: if the
+The gradient of an operand is computed if, and only if, the operand needs one and its operator is live. Neither of the two
+analyses (:mod:`~symflops.derive.analyses`) reads the other: from an operand that needs a gradient, every value up to the loss
+needs one, unless a ``detach`` cuts the path, and such a path makes nothing live. So loops stay closed: if the
 first ``a`` of ``L`` iterations need no gradient and the last ``b`` are not live, it is computed ``max(0, L - a - b)`` times,
 for every ``L >= 0``. :mod:`symflops.derive.iterations` counts for any pattern of facts.
 """
@@ -17,21 +17,15 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth, any_of
-from symflops.derive.adapters import adapt
-from symflops.derive.decode import decoded, decoded_tokens
-from symflops.derive.elementwise_work import with_elements
+from symflops.derive.adapters import adapt, with_elements
+from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable
+from symflops.derive.decode import decoded, decoded_tokens, spread
 from symflops.derive.iterations import Facts, iterations
-from symflops.derive.lives import lives
-from symflops.derive.needs import Trains, needs, operand_need, trainable
-from symflops.derive.parameter_copies import Copies
 from symflops.derive.recompute import is_inside, recomputed
 from symflops.derive.reentrant import reentrant
-from symflops.derive.regime_checks import check_patterns, check_size
-from symflops.derive.rules import rules_of
-from symflops.derive.token_loops import spread
+from symflops.derive.regime_checks import check_patterns, check_size, rules_of
 from symflops.model.contraction import Contraction
-from symflops.model.derivation import DEAD_END, Derivation, Gradient, Work
-from symflops.model.graph import Graph
+from symflops.model.graph import DEAD_END, Derivation, Gradient, Graph, Work
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator
 from symflops.model.patterns import spelled
 from symflops.model.regime import Passes, Recompute, Regime

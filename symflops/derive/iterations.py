@@ -15,8 +15,7 @@ from math import lcm
 from sympy import Add, Expr, Integer, Mul, Symbol
 
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.algebra.written import text_of
 from symflops.diagnostics.findings import Diagnostic
 from symflops.model.nodes import Loop, Node, Pop, Push

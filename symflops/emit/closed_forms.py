@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from symflops.emit.markdown.notebook import Shown
+from symflops.emit.markdown.document import Shown
 from symflops.emit.python.printer import PythonPrinter
 from symflops.model.program import Case, Program
 from symflops.model.serialise import document_of

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from symflops.algebra.sparse import Factor, content, extracted, ratio
 from symflops.model.formula import MINUS, ONE, ZERO, Formula, Num, Power, Sum, Sym, operators
-from symflops.model.formula_writer import factors_of, is_negative, product_of, sum_of
-from symflops.model.terms import numeral, plus, times
+from symflops.model.terms import factors_of, is_negative, numeral, plus, product_of, sum_of, times
 
 Product = frozenset[tuple[int, int]]
 """Numbers of atoms, each with its exponent."""

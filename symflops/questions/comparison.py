@@ -14,7 +14,7 @@ from sympy import Expr, Symbol
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.sparse import Poly
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import UnknownSizeError
 from symflops.analysis.against import Against, Cause, Change, Crossing, Point
 from symflops.analysis.typical_values import default_sizes, typical_lengths
 from symflops.api import Model
@@ -27,8 +27,7 @@ from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec
 from symflops.model.sums import Moment, StreamInfo
-from symflops.questions.changes import in_place
-from symflops.questions.difference import NOTHING, Difference, Meaning, Pair
+from symflops.questions.difference import NOTHING, Difference, Meaning, Pair, in_place
 from symflops.questions.subject import Subject
 from symflops.runtime.typical import as_batch, left_out
 from symflops.specialise.assumed import put

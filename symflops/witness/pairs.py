@@ -20,7 +20,7 @@ from symflops.lower.formulas import Formulas
 from symflops.model.formula import evaluate
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Operator
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.syntax.plain_values import frozen
 from symflops.witness.counting import dispatching, following, plain_attention
 from symflops.witness.flash import FLASH, register

@@ -15,7 +15,7 @@ from symflops.emit.code.whole_numbers import Fractions, in_whole_numbers
 from symflops.emit.javascript import script as javascript
 from symflops.emit.javascript.printer import WORDS, JavaScriptPrinter, LengthsPrinter
 from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, walk
-from symflops.model.rewriting import NODES
+from symflops.model.terms import NODES
 from tests.emit.javascript import value
 
 LETTERS = {"L": 3, "D": 7, "b": 2, "in": 5, "r": Fraction(5, 2)}

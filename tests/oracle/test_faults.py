@@ -22,10 +22,10 @@ from .specs import Case, make_case
 Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
 CLEAN = amount(100, 400)
-NEEDS, LIVES, ITERATIONS = "symflops.derive.needs", "symflops.derive.lives", "symflops.derive.iterations"
+NEEDS, LIVES, ITERATIONS = "symflops.derive.analyses", "symflops.derive.analyses", "symflops.derive.iterations"
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
 AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
-COPIES, PARAMETERS = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Parameters.measure"
+COPIES, PARAMETERS = "symflops.derive.analyses:Copies", "symflops.lower.parameters:Parameters.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Poly", "symflops.algebra.polynomial"
 
 

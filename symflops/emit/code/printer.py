@@ -1,14 +1,95 @@
-"""Formulas as expressions of an infix programming language with exact integers."""
+"""Formulas as infix text: one walk for all languages, and expressions of programming languages with exact integers."""
 
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
-from symflops.emit.code.infix import ATOM, PRODUCT, UNARY, Printer
-from symflops.model.formula import Formula, Num, Power
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
+from symflops.model.program import Field
+
+SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
+
+
+class Printer(ABC):
+    """Prints formulas; a language says how symbols, products, powers, functions and brackets look.
+
+    Methods that return a pair give a text and its precedence: ``SUM``, ``PRODUCT``, ``UNARY`` or ``ATOM``.
+    """
+
+    def text(self, formula: Formula) -> str:
+        """``formula`` in this language."""
+        return self.visit(formula)[0]
+
+    def inside(self, formula: Formula, least: int) -> str:
+        """``formula``, in parentheses if it binds weaker than ``least``."""
+        text, precedence = self.visit(formula)
+        return f"({text})" if precedence < least else text
+
+    def visit(self, formula: Formula) -> tuple[str, int]:
+        """``formula`` and its precedence."""
+        match formula:
+            case Num():
+                return self.number(formula.value)
+            case Sym():
+                return self.symbol(formula.name), ATOM
+            case Text():
+                return self.quoted(formula.value), ATOM
+            case Sum():
+                return self.sum(formula.terms), SUM
+            case Prod():
+                return self.product(formula.factors)
+            case Power():
+                return self.power(formula), PRODUCT if formula.exponent < 0 else UNARY
+            case Apply():
+                return self.apply(formula)
+            case Bracket():
+                return self.bracket(formula)
+            case TallyOf():
+                return self.tally(formula)
+            case _:
+                assert_never(formula)
+
+    def sum(self, terms: tuple[Formula, ...]) -> str:
+        """Terms with their signs."""
+        text = ""
+        for term in terms:
+            printed = self.inside(term, SUM)
+            if not text:
+                text = printed
+            elif printed.startswith("-"):
+                text += f" - {printed[1:]}"
+            else:
+                text += f" + {printed}"
+        return text
+
+    @abstractmethod
+    def number(self, value: Fraction) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def symbol(self, name: str) -> str: ...
+
+    @abstractmethod
+    def quoted(self, text: str) -> str: ...
+
+    @abstractmethod
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def power(self, formula: Power) -> str: ...
+
+    @abstractmethod
+    def apply(self, formula: Apply) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def bracket(self, formula: Bracket) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def tally(self, formula: TallyOf) -> tuple[str, int]: ...
 
 
 class CodePrinter(Printer):
@@ -62,3 +143,42 @@ class CodePrinter(Printer):
     @abstractmethod
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         """An exact division; ``product`` if the divisor is a product."""
+
+
+Line = Callable[[str, str, tuple[str, str], Sequence[str], str, str], list[str]]
+
+
+def no_line(*_: object) -> list[str]:
+    """No cells: the language prints one table for all regimes."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How one language writes the statements and the rows of tables.
+
+    Attributes:
+        printer: Makes a printer of formulas whose names may be set.
+        assigned: The statement that assigns an expression to a name.
+        remark: A comment on its own line.
+        size: The expression that reads a size for formulas.
+        given: The condition that a nullable size is not null.
+        vector: A vector over the moments.
+        choice: The choice between the vector of useful pairs and that of all pairs, by convention.
+        lines_at: The row for a shared block of work at a path.
+        count: The cells of a row of parameters, from name and elements.
+        counts_at: The row for a shared block of parameters at a path.
+        line: The cells of a row of work: module, amount, FLOPs of one and times forward, gradients, recomputed, contraction.
+    """
+
+    printer: Callable[[], CodePrinter]
+    assigned: Callable[[str, str], str]
+    size: Callable[[Field], str]
+    given: Callable[[Field], str]
+    remark: Callable[[str], str] = str
+    vector: Callable[[Sequence[str]], str] = ", ".join
+    choice: Callable[[str, str], str] = "{}{}".format
+    lines_at: Callable[[str, str], str] = "{}{}".format
+    count: Callable[[str, str], list[str]] = no_line
+    counts_at: Callable[[str, str], str] = "{}{}".format
+    line: Line = no_line

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from symflops.emit.code.printer import CodePrinter
 from symflops.model.formula import Bracket, Formula, Num, Power, Sym, TallyOf, Text, parts, walk
-from symflops.model.formula_writer import is_negative
+from symflops.model.terms import is_negative
 
 T = TypeVar("T")
 LEAST = 8

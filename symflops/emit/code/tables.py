@@ -1,7 +1,7 @@
 """The tables of an estimator in any language: work and parameters, with the statements before them.
 
 All languages share the letters that a function reads, the names of counts and parts, the blocks of equal modules and the
-alignment of rows. A :class:`~symflops.emit.code.language.Language` writes them.
+alignment of rows. A :class:`~symflops.emit.code.printer.Language` writes them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from symflops.emit.code.language import Language
-from symflops.emit.code.printer import CodePrinter
+from symflops.emit.code.printer import CodePrinter, Language
 from symflops.emit.code.sharing import Row, Table, Use, columns_aligned, named_parts, shared
 from symflops.emit.grouping import grouped
 from symflops.model.formula import ONE, ZERO, Bracket, Formula, Sym, brackets, symbols, tallies

@@ -8,8 +8,7 @@ from typing import assert_never
 
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, symbols
 from symflops.model.program import Definition, Field, Program
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import plus, times
+from symflops.model.terms import Rewriting, plus, times
 
 DENOMINATOR = "denominator"
 """The kind of the size that is the denominator of a rational size; both have the same attribute."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.emit.code.infix import ATOM, SUM, UNARY
-from symflops.emit.code.printer import CodePrinter
+from symflops.emit.code.printer import ATOM, SUM, UNARY, CodePrinter
 from symflops.model.formula import ZERO, Apply, Bracket, Power, Sym, TallyOf
 
 WORDS = frozenset((

@@ -28,8 +28,8 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.model.formula_writer import sum_of
 from symflops.model.program import Program
+from symflops.model.terms import sum_of
 
 NARROW = 70.0  # points of a formula beyond which it may break in a cell
 TEXT, LINES = 345.0, 36  # points of a text's line, and lines of a table that fits on a page

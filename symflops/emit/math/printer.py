@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
-from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.math.lines import LINE, fold
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
-from symflops.model.formula_writer import factors_of, is_negative
 from symflops.model.index_sets import ONCE, PADDED, SAMPLES
 from symflops.model.program import Program
 from symflops.model.sums import Moment, Statistic
+from symflops.model.terms import factors_of, is_negative
 from symflops.syntax.identifiers import latex_symbol
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")

@@ -10,14 +10,13 @@ from typing import Any
 
 from symflops.analysis.growth import analysis
 from symflops.analysis.item_analysis import Analysis
-from symflops.analysis.length_letters import LevelLengths
-from symflops.analysis.measured_case import inserted
 from symflops.analysis.number_ranges import blocks, folded, shared
-from symflops.analysis.typical_values import default_sizes
+from symflops.analysis.step import inserted
+from symflops.analysis.typical_values import LevelLengths, default_sizes
 from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
+from symflops.emit.math.abbreviations import with_plain_words
 from symflops.emit.math.definitions import in_counts, in_letters
-from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import factored
 from symflops.emit.page.types import (
@@ -36,9 +35,8 @@ from symflops.emit.page.writing import note_letter
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.layout import Layout
 from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
-from symflops.model.rewriting import Rewriting
 from symflops.model.sums import StreamInfo
-from symflops.model.terms import Terms, in_moments, plus, times
+from symflops.model.terms import Rewriting, Terms, in_moments, plus, times
 from symflops.model.verification import Verification
 
 ASSUMED = "assumed"

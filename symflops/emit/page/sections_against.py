@@ -10,9 +10,8 @@ from symflops.analysis.against import Against, Cause, Change, Figures, Point
 from symflops.analysis.item_analysis import BOTH, crossover
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.alignments import line_rows
+from symflops.emit.page.alignments import Roots, line_rows
 from symflops.emit.page.sections_growth import LONGER, MOST, WIDE
-from symflops.emit.page.sections_roots import Roots
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
     Bar,

@@ -1,4 +1,4 @@
-"""The section of a page about growth: where the work of one item goes, when attention overtakes all else, one more token."""
+"""The section of a page about growth: by length, when attention overtakes all else, and one more token, layer or expert."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from fractions import Fraction
 
 from symflops.analysis.item_analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.analysis.length_polynomials import Assumption, Unknown
+from symflops.analysis.step import OverLength
+from symflops.analysis.worked_figures import OneMore
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.sections_more import more
-from symflops.emit.page.sections_roots import Roots
+from symflops.emit.page.alignments import Roots, line_rows
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
+    Bar,
     Block,
     Code,
     Column,
@@ -22,14 +23,15 @@ from symflops.emit.page.tree import (
     Math,
     Number,
     Paragraph,
+    Row,
     Scaled,
     Section,
     Table,
     Words,
 )
 from symflops.emit.page.types import Page
-from symflops.emit.page.writing import equals, letter, math, names, plural, series
-from symflops.model.formula import Formula, Power, Sym, symbols
+from symflops.emit.page.writing import NONE, equals, letter, math, names, plural, series
+from symflops.model.formula import ZERO, Formula, Power, Sym, symbols
 from symflops.model.polynomials import expanded
 
 MOST, WIDE = 12, 515.0
@@ -226,3 +228,63 @@ class _Grown:
         if one is not None and two is not None:
             here = "At the default sizes and the lengths above that is "
             yield Paragraph((here, Number(one), " forward and ", Number(two), " in both passes."))
+
+
+ONE_MORE = (
+    "What one more costs in the step above: the exact differences of both closed forms, and that of the forward one as a"
+    " formula. Conditions are as they are at the default sizes."
+)
+
+
+def more(page: Page, printer: LatexPrinter) -> Iterator[Block]:
+    """What one more of each costs, then work per token over the length; nothing without figures."""
+    if page.worked and page.worked.more:
+        yield Heading(("One more token, layer or expert",))
+        yield Paragraph((ONE_MORE,))
+        columns = (
+            Column(("One more",), 19),
+            Column(("Forward, as a formula",), 33),
+            *(Column((title,), number=True) for title in ("Parameters", f"Forward {page.unit}", f"Backward {page.unit}")),
+        )
+        rows: list[Row] = [*token_rows(page), *(size_row(one, printer) for one in page.worked.more)]
+        yield Table("What one more costs", columns, tuple(rows), small=2)
+    if page.worked and page.worked.over:
+        yield from over_length(page.worked.over, page.unit)
+
+
+def token_rows(page: Page) -> Iterator[Row]:
+    """What one more token of each stream costs, which has its formula above."""
+    told = set()
+    for items in page.analysis.items:
+        for grown in items.growth:
+            (_, _, forward), (_, _, both) = grown.marginal
+            if grown.unknown.kind != "equal" and forward is not None and both is not None and grown.unknown not in told:
+                told.add(grown.unknown)
+                length: Words = (", ", letter(grown.unknown.letter)) if grown.unknown.kind == "axis" else ()
+                name: Words = ("token of ", *names(grown.unknown.streams), *length)
+                yield name, ("as above",), NONE, (Number(forward),), (Number(both - forward),)
+
+
+def size_row(one: OneMore, printer: LatexPrinter) -> Row:
+    """What one more of a size costs."""
+    name: Words = (letter(one.field.letter), f" = {one.now:,}: ", one.field.doc or Code(one.field.keys[0]))
+    shown = one.work != ZERO and fits(one.work, printer)
+    work: Words = (Math((one.work,)),) if shown else NONE
+    return name, work, *((Number(value),) for value in (one.parameters, one.forward, one.backward))
+
+
+def over_length(over: OverLength, unit: str) -> Iterator[Block]:
+    """Work per token as items grow, with bars."""
+    yield Heading((f"{unit} per token over the length of ", Code(over.stream)))
+    yield Paragraph((f"In both passes of an item; the first part of a bar is attention, the whole bar all {unit} per token.",))
+    columns = (
+        *(Column((title,), number=True) for title in ("Tokens", f"{unit} per token", "Attention, %")),
+        Column((), 50),
+    )
+    most = max(row.each for row in over.rows)
+    rows: list[Row] = []
+    for row in over.rows:
+        dark = row.attention * row.each / most
+        share = f"{float(100 * row.attention):.1f}"
+        rows.append(((Number(row.item),), (Number(round(row.each)),), (share,), (Bar(dark, row.each / most - dark),)))
+    yield Table(f"{unit} per token over the length of {over.stream}", columns, tuple(rows))

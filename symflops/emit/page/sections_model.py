@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from symflops.analysis.length_letters import LevelLengths
+from symflops.analysis.typical_values import LevelLengths
 from symflops.emit.math.printer import INDEX, is_barred
 from symflops.emit.page.tree import (
     Block,
@@ -26,8 +26,8 @@ from symflops.emit.page.writing import NONE, default, letter, math, names, serie
 from symflops.model.formula import ZERO, Formula, Sum, Sym
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.program import Program
-from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment, Statistic
+from symflops.model.terms import Rewriting
 
 MOMENTS = (
     "The cost of one item is expanded in its lengths. Each distinct function of the lengths, summed over the items of the"

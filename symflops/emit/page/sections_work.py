@@ -30,9 +30,8 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.types import LONG, Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, numbered, plural, sentence, series
 from symflops.model.formula import ZERO, Formula, Sym, brackets, number
-from symflops.model.formula_writer import is_negative
 from symflops.model.polynomials import expanded
-from symflops.model.terms import times
+from symflops.model.terms import is_negative, times
 from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 
 WIDEST = 1800.0

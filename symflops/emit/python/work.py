@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.emit.code.infix import PRODUCT
+from symflops.emit.code.printer import PRODUCT
 from symflops.emit.code.sharing import named_parts
 from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.kinds import Block, Form, Kinds, Row, Rows, cases, negated, one_of
-from symflops.emit.python.lines import filled, joined, statement
-from symflops.emit.python.tables import PYTHON
+from symflops.emit.python.printer import PYTHON, WIDTH, filled, joined, statement
 from symflops.model.formula import ONE, Formula
 from symflops.model.polynomials import expanded
 from symflops.model.program import Amount, Program
-
-WIDTH = 116
 
 
 class Work:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.code.batches import columns, summed
-from symflops.emit.code.infix import UNARY
+from symflops.emit.code.batches import columns
+from symflops.emit.code.printer import UNARY
 from symflops.emit.python.printer import PythonPrinter
+from symflops.emit.python.sums import of_lists
 from symflops.emit.vendor.targets import Feeds
 from symflops.model.formula import Formula, Num, Power, Prod, Sym
 from symflops.model.program import Program
@@ -31,12 +33,14 @@ def statements(program: Program, feeds: Feeds) -> Iterator[str]:
     if feeds == "sums":
         yield from (f"sum_{one.name} = {of_sums(one, program)}" for one in used(program))
         return
-    if feeds in ("one", "video"):
-        yield from (f"{name} = {of_one(one)}" for one in program.statistics for name in [one.name])
-        yield from (f"sum_{one.name} = {of_one(one)}" for one in used(program))
-        return
-    yield from (f"{one.name} = {of_lists(one, program)}" for one in program.statistics)
-    yield from (f"sum_{one.name} = {of_lists(one, program)}" for one in used(program))
+    sum_of = of_one if feeds in ("one", "video") else partial(of_lists, program=program, printer=PRINT, strict=True)
+    yield from (f"{one.name} = {sum_of(one)}" for one in program.statistics)
+    yield from (f"sum_{one.name} = {sum_of(one)}" for one in used(program))
+
+
+def of_one(what: Moment | Statistic) -> str:
+    """What one sequence adds, whose length has the name of the stream's axis."""
+    return PRINT.text(what.formula)
 
 
 def used(program: Program) -> list[Moment]:
@@ -44,30 +48,6 @@ def used(program: Program) -> list[Moment]:
     (case,) = program.cases
     places = {place for form in (case.forward, case.backward) for place, _ in form}
     return [moment for place, moment in enumerate(program.moments) if place in places]
-
-
-def of_lists(what: Moment | Statistic, program: Program) -> str:
-    """A sum, or a largest value, over lists of lengths."""
-    found = summed(what, program)
-    match found.kind:
-        case "once":
-            return PRINT.text(found.formula)
-        case "count":
-            count = f"len({found.columns[0]}_)" if found.columns else "0"
-            return count if found.formula == Num(Fraction(1)) else f"{count}*{PRINT.inside(found.formula, UNARY)}"
-    function = "max" if isinstance(what, Statistic) and what.kind == "max" else "sum"
-    rest = ", default=0" if function == "max" else ""
-    if found.kind == "column":
-        return f"{function}({found.columns[0]}_{rest})"
-    names = ", ".join(found.columns)
-    lists = f"{names}_" if len(found.columns) == 1 else f"zip({', '.join(f'{name}_' for name in found.columns)}, strict=True)"
-    items = f"{PRINT.text(found.formula)} for {names} in {lists}"
-    return f"{function}(({items}){rest})" if rest else f"{function}({items})"
-
-
-def of_one(what: Moment | Statistic) -> str:
-    """What one sequence adds, whose length has the name of the stream's axis."""
-    return PRINT.text(what.formula)
 
 
 def of_sums(moment: Moment, program: Program) -> str:
