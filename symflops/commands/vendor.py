@@ -15,7 +15,7 @@ from symflops.adapters.verl import only_patches_count
 from symflops.commands.vendored_batches import examples, latents_in
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.code.batches import stream_rows
-from symflops.emit.code.tables import needed
+from symflops.emit.code.scope import needed
 from symflops.emit.vendor.files import Repeated, Vendored, files_of, formulas_of
 from symflops.emit.vendor.sizes import Reading
 from symflops.emit.vendor.targets import TARGETS, Target

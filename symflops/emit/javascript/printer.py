@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from symflops.emit.code.printer import ATOM, SUM, UNARY, CodePrinter
+from collections.abc import Iterable
+
+from symflops.emit.code.printer import ATOM, SUM, UNARY, CodePrinter, Language
+from symflops.emit.code.whole_numbers import DENOMINATOR
 from symflops.model.formula import ZERO, Apply, Bracket, Power, Sym, TallyOf
+from symflops.model.program import Field
 
 WORDS = frozenset((
     "abstract", "arguments", "async", "await", "boolean", "break", "byte", "case", "catch", "char", "class", "const",
@@ -75,3 +79,26 @@ class LengthsPrinter(JavaScriptPrinter):
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"$exact({top}, {bottom})", ATOM
+
+
+READ = {"flag": "$flag({})", "rational": "{}[0]", DENOMINATOR: "{}[1]"}
+ABSENT = {"number": "{} ?? 0n", "count": "{} ?? 0n", "list": "{} ?? $nothing"}
+
+
+def size(field: Field) -> str:
+    """The expression that reads a size for formulas."""
+    kinds = {**READ, **ABSENT} if field.nullable else READ
+    return kinds.get(field.kind, "{}").format(f"sizes.{field.attribute}")
+
+
+def vector(cells: Iterable[str]) -> str:
+    """An array."""
+    return f"[{', '.join(cells)}]"
+
+
+JAVASCRIPT = Language(
+    printer=JavaScriptPrinter,
+    assigned="const {} = {};".format,
+    size=size,
+    given="$given(sizes.{0.attribute})".format,
+)

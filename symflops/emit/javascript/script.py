@@ -12,56 +12,16 @@ from typing import Any
 
 from symflops.analysis.parts import part_of
 from symflops.emit.code.batches import columns_of, lengths_in, stream_groups, stream_rows, summed
-from symflops.emit.code.printer import UNARY, Language
-from symflops.emit.code.tables import Scope, Tables, work_context
+from symflops.emit.code.printer import UNARY
+from symflops.emit.code.scope import Scope, letters_read
 from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
-from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
+from symflops.emit.javascript.printer import JAVASCRIPT, READ, JavaScriptPrinter, LengthsPrinter, name_of
+from symflops.emit.javascript.tables import work_context
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
 from symflops.model.sums import BatchCondition, InnerLength, Moment, Statistic
 from symflops.model.verification import Verification
-
-READ = {"flag": "$flag({})", "rational": "{}[0]", DENOMINATOR: "{}[1]"}
-ABSENT = {"number": "{} ?? 0n", "count": "{} ?? 0n", "list": "{} ?? $nothing"}
-
-
-def size(field: Field) -> str:
-    """The expression that reads a size for formulas."""
-    kinds = {**READ, **ABSENT} if field.nullable else READ
-    return kinds.get(field.kind, "{}").format(f"sizes.{field.attribute}")
-
-
-def vector(cells: Sequence[str]) -> str:
-    """An array."""
-    return f"[{', '.join(cells)}]"
-
-
-def line(path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, _: str) -> list[str]:
-    """The cells of a row of work."""
-    cells = (amount, *counts, vector(gradients))
-    return [f"[{json.dumps(path)},", *(f"{cell}," for cell in cells), f"{again}],"]
-
-
-def rows_at(path: str, block: str) -> str:
-    """The row for a shared block of work or of parameters at a path."""
-    return f"...$at({json.dumps(path)}, {block}),"
-
-
-JAVASCRIPT = Language(
-    printer=JavaScriptPrinter,
-    assigned="const {} = {};".format,
-    remark="// {}".format,
-    size=size,
-    given="$given(sizes.{0.attribute})".format,
-    vector=vector,
-    choice='pairs === "useful" ? {} : {}'.format,
-    line=line,
-    lines_at=rows_at,
-    count=lambda name, elements: [f"[{json.dumps(name)},", f"{elements}],"],
-    counts_at=rows_at,
-)
-
 
 PRINT = LengthsPrinter()
 TEMPLATE = str.maketrans({"`": "\\`", "$": "\\$"})
@@ -71,7 +31,6 @@ TEMPLATE = str.maketrans({"`": "\\`", "$": "\\$"})
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The script of ``program``; the derivation page says what it was verified against."""
     whole = in_whole_numbers(program)
-    tables = Tables(whole, JAVASCRIPT)
     key, title = key_of(program), program.title or program.name
     fixed = [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
     return template("javascript/estimator.js.jinja").render(
@@ -93,20 +52,22 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
             (field.attribute, field.kind, field.keys, field.nullable, default(field, program), of_null(field, program))
             for field in program.fields
         ],
-        tokens=per_token(tables),
-        active=active(tables),
-        moment_letters=tables.letters([moment.formula for moment in whole.moments if moment.sizes]),
+        tokens=per_token(whole),
+        active=active(whole),
+        moment_letters=letters_read(whole, JAVASCRIPT, [moment.formula for moment in whole.moments if moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
-        inner_letters=tables.letters([formula for length in whole.inner for formula in (length.formula, *length.values)]),
+        inner_letters=letters_read(
+            whole, JAVASCRIPT, [formula for length in whole.inner for formula in (length.formula, *length.values)]
+        ),
         inner=[inner(length, whole) for length in whole.inner],
-        demand_letters=tables.letters([part for one in whole.conditions for part in parts_of(one)]),
+        demand_letters=letters_read(whole, JAVASCRIPT, [part for one in whole.conditions for part in parts_of(one)]),
         demand_figures=[(name_of(part.name), figure(part, whole)) for part in statistics_of(whole)],
         demands=[demand(one, whole) for one in whole.conditions],
-        requirement_letters=tables.letters([one.formula for one in whole.requirements]),
+        requirement_letters=letters_read(whole, JAVASCRIPT, [one.formula for one in whole.requirements]),
         requirements=[(PRINT.text(one.formula), one.text) for one in whole.requirements],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
         **part_context(program),
-        **work_context(tables),
+        **work_context(whole),
     )
 
 
@@ -180,21 +141,21 @@ def settled(field: Field, given: Formula | bool | str | tuple[object, ...], prog
     return f"(s) => {JavaScriptPrinter(names).text(Fractions(under).whole(given))}"
 
 
-def per_token(tables: Tables) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
+def per_token(program: Program) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
     """By regime: the statements and the multiples of moments that give the tokens of a batch; none if it does not say."""
     found = []
-    for regime in tables.program.regimes:
-        scope = Scope(tables, [part for _, part in regime.tokens])
+    for regime in program.regimes:
+        scope = Scope(program, JAVASCRIPT, [part for _, part in regime.tokens])
         found.append((regime.name, scope.statements, [(place, scope.printer.text(part)) for place, part in regime.tokens]))
     return found
 
 
-def active(tables: Tables) -> list[tuple[str, list[str], str]]:
+def active(program: Program) -> list[tuple[str, list[str], str]]:
     """For regimes of which one token goes through some parameters only: the statements and the number of those."""
     found = []
-    for regime in tables.program.regimes:
+    for regime in program.regimes:
         if regime.active is not None and regime.active != regime.parameters:
-            scope = Scope(tables, [regime.active])
+            scope = Scope(program, JAVASCRIPT, [regime.active])
             found.append((regime.name, scope.statements, scope.printer.text(regime.active)))
     return found
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from symflops.emit.code.printer import SUM
-from symflops.emit.code.tables import Scope, Tables, identifier
+from symflops.emit.code.scope import Scope, identifier
 from symflops.emit.grouping import grouped
 from symflops.emit.python.helpers import helpers_of
 from symflops.emit.python.printer import (
@@ -100,7 +100,7 @@ def checks(program: Program) -> Iterator[str]:
     if program.requirements:
         null = "self.{0.attribute} is not None".format
         language = replace(PYTHON, printer=SpacedPrinter, size=partial(size, config="self"), given=null)
-        scope = Scope(Tables(program, language), [one.formula for one in program.requirements])
+        scope = Scope(program, language, [one.formula for one in program.requirements])
         yield from joined(scope.statements, WIDTH - 8)
         for one in program.requirements:
             condition = statement_of(f"{scope.printer.inside(one.formula, SUM)} != 0")
@@ -215,7 +215,7 @@ def is_rational(program: Program) -> bool:
 def parameters(program: Program) -> Iterator[str]:
     """The statements that count elements."""
     own, rows = program.regimes[0].parameters, {one.name: (one.parameters, one.trainable) for one in program.regimes}
-    scope = Scope(Tables(program, PYTHON), [formula for pair in rows.values() for formula in pair])
+    scope = Scope(program, PYTHON, [formula for pair in rows.values() for formula in pair])
     names, cells = {own: "own", ZERO: "0"}, []
     yield from joined(scope.statements, WIDTH)
     yield from statement("own", scope.printer.text(own), WIDTH)

@@ -9,7 +9,7 @@ from itertools import starmap
 
 from symflops.emit.code.batches import StreamRow, columns, columns_of, lengths_in, stream_groups, stream_rows, summed
 from symflops.emit.code.printer import ATOM, UNARY, CodePrinter
-from symflops.emit.code.tables import Scope, Tables
+from symflops.emit.code.scope import Scope
 from symflops.emit.grouping import grouped
 from symflops.emit.python.printer import (
     BUILTIN,
@@ -86,7 +86,7 @@ class Reader:
             self.formulas += [inner.formula, *inner.values]
         for one in program.conditions:
             self.formulas += [one.formula, *one.values, *(statistic.formula for statistic in one.statistics)]
-        self.scope = Scope(Tables(program, replace(PYTHON, printer=MomentPrinter)), self.formulas)
+        self.scope = Scope(program, replace(PYTHON, printer=MomentPrinter), self.formulas)
 
     def fields(self) -> Iterator[str]:
         """A line per moment: its name, and what it is a sum of."""

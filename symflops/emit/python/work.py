@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from symflops.emit.code.printer import PRODUCT
+from symflops.emit.code.scope import Scope
 from symflops.emit.code.sharing import named_parts
-from symflops.emit.code.tables import Scope, Tables
 from symflops.emit.python.kinds import Block, Form, Kinds, Row, Rows, cases, negated, one_of
 from symflops.emit.python.printer import PYTHON, WIDTH, filled, joined, statement
 from symflops.model.formula import ONE, Formula
@@ -29,7 +29,7 @@ class Work:
         self.amounts = {one.name: one for line in lines for one in [line.amount] if one.name in used}
         vectors = [formula for one in self.amounts.values() for _, formula in (*one.useful, *one.executed)]
         formulas = [formula for form in forms for _, formula in form]
-        self.scope = Scope(Tables(program, PYTHON), [*vectors, *formulas])
+        self.scope = Scope(program, PYTHON, [*vectors, *formulas])
         self.names: dict[str, str] = {}
         self.forms: dict[Form, str] = {}
         printed = [formula for block in self.blocks for row in block.rows.values() for formula in printed_of(row)]

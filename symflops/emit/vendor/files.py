@@ -12,7 +12,7 @@ from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.code.printer import PRODUCT
-from symflops.emit.code.tables import Scope, Tables
+from symflops.emit.code.scope import Scope
 from symflops.emit.python.printer import folded
 from symflops.emit.rendering import template
 from symflops.emit.vendor.sizes import (
@@ -111,7 +111,7 @@ def context_of(one: Vendored) -> dict[str, Any]:
     program, reading = one.program, Reading(one.program, one.target, one.words, one.values)
     (case,) = program.cases
     latents = latent_formulas(program) if one.target.feeds == "latents" else []
-    scope = Scope(Tables(program, reading.language()), reading.defaults([*formulas_of(program), *latents]))
+    scope = Scope(program, reading.language(), reading.defaults([*formulas_of(program), *latents]))
     sizes = [f"{line}  # noqa: E741" if line[:4] in AMBIGUOUS else line for line in scope.statements]
     sums = list(statements(program, one.target.feeds))
     taken = [line.partition(" = ")[0] for line in (*sizes, *sums)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symflops.emit.code.printer import PRODUCT, Language
-from symflops.emit.code.tables import Scope, Tables, needed
+from symflops.emit.code.scope import Scope, needed
 from symflops.emit.python.helpers import NullList, each, source
 from symflops.emit.python.printer import PYTHON, PythonPrinter
 from symflops.emit.rendering import tuple_of, tuple_text
@@ -196,7 +196,7 @@ def latent_context(program: Program, reading: Reading, scope: Scope) -> dict[str
     found = latent_inputs(program)
     prompts = [stream.variables[0] for stream in program.streams if stream.name == "prompt" and stream.given]
     own = [*([found.width] if found.width else []), *(one.when for one in found.others)]
-    sizes = Scope(Tables(program, reading.language()), reading.defaults(own))
+    sizes = Scope(program, reading.language(), reading.defaults(own))
     width = sizes.printer.text(found.width) if found.width else "None"
     axes = [*found.axes, *(axis for one in found.others for axis in one.axes)]
     switches = [f'("{one.field}", {tuple_of(one.axes)}, {scope.printer.text(one.when)})' for one in found.others]
