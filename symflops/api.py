@@ -23,7 +23,7 @@ from symflops.compiler import (
     compile_spec,
 )
 from symflops.diagnostics.findings import Source, SpecError, did_you_mean
-from symflops.emit.closed_forms import Derived
+from symflops.emit.emit import Derived
 from symflops.frontend.conventions import read_convention
 from symflops.frontend.read import read
 from symflops.frontend.regimes import inline_regime, read_regime

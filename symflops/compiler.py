@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
 
 from symflops.algebra.truth import UnknownSizeError
-from symflops.analysis.against import Against
+from symflops.analysis.item_analysis import Against
 from symflops.build.build import build
 from symflops.count.count import count
 from symflops.derive.derive import derive, step_of

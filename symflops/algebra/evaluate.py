@@ -242,12 +242,9 @@ class _Walker:
 
     def number(self, value: Any, node: ast.expr) -> Expr:
         """``value`` as a number: a flag counts 0 or 1."""
-        if isinstance(value, Setting) and value.kind in ("number", "item"):
-            return value.symbol
-        if isinstance(value, Truth):
-            return value.expr
-        if isinstance(value, Expr):
-            return value
+        match value:
+            case Setting(kind="number" | "item", symbol=number) | Truth(expr=number) | (Expr() as number):
+                return number
         return self.fail("bad-expression", f"{describe(value)} is not a number", node)
 
     def truth(self, value: Any, node: ast.expr) -> Truth:
@@ -270,10 +267,11 @@ class _Walker:
         """``value`` as a known list."""
         if isinstance(value, tuple):
             return value
-        if isinstance(value, Setting) and value.kind == "list":
-            self.structural(node, f"the list '{value.name}' must be known here")
-        if isinstance(value, (Choice, Terms)):
-            self.structural(node, f"the list '{self.expression.segment(node)}' must be known here")
+        match value:
+            case Setting(name, kind="list"):
+                self.structural(node, f"the list '{name}' must be known here")
+            case Choice() | Terms():
+                self.structural(node, f"the list '{self.expression.segment(node)}' must be known here")
         self.fail("bad-expression", f"{describe(value)} is not a list", node)
         return ()
 

@@ -8,7 +8,7 @@ products of atoms to rational factors; an atom is a symbol, or a function that s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol
 
@@ -96,17 +96,15 @@ def _known(expr: Expr) -> Polynomial:
 def _convert(expr: Expr) -> Polynomial:
     if expr.is_Rational:
         return Polynomial.constant(ratio(int(expr.p), int(expr.q)))
-    if isinstance(expr, Add):
-        return Polynomial.total(map(_convert, expr.args))
-    if isinstance(expr, Mul):
-        result = Polynomial.constant(1)
-        for argument in expr.args:
-            result = result * _convert(argument)
-        return result
-    if isinstance(expr, Pow) and expr.exp.is_Integer:
-        return _power(expr.base, int(expr.exp))
-    if isinstance(expr, Tally):
-        return _tally(expr)
+    match expr:
+        case Add():
+            return Polynomial.total(map(_convert, expr.args))
+        case Mul():
+            return reduce(Polynomial.__mul__, map(_convert, expr.args))
+        case Pow() if expr.exp.is_Integer:
+            return _power(expr.base, int(expr.exp))
+        case Tally():
+            return _tally(expr)
     return Polynomial.atom(expr)
 
 
@@ -133,10 +131,7 @@ def _power(base: Expr, exponent: int) -> Polynomial:
         if isinstance(base, Add):
             base = _convert(base).expr
         return Polynomial.atom(base, exponent)
-    result = factor = _convert(base)
-    for _ in range(exponent - 1):
-        result = result * factor
-    return result
+    return reduce(Polynomial.__mul__, [_convert(base)] * exponent)
 
 
 def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from symflops.algebra.sparse import Monomial, Poly
 from symflops.analysis.item_analysis import (
+    ATTENTION,
     BOTH,
     FORWARD,
     PASSES,
@@ -25,10 +26,10 @@ from symflops.analysis.item_analysis import (
     difference,
     first_from,
     merged,
+    part_of,
     sides,
 )
 from symflops.analysis.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
-from symflops.analysis.parts import ATTENTION, part_of
 from symflops.analysis.typical_values import TypicalValues, in_tokens, product_of, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.index_sets import ONCE

@@ -8,12 +8,13 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symflops.analysis.parts import ATTENTION, ORDER, part_of
+from symflops.analysis.item_analysis import ATTENTION, ORDER, part_of
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import ConfigError
-from symflops.model.formula import ZERO, Formula, evaluate, symbols
+from symflops.model.formula import ZERO, Formula, evaluate
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Case, Program
+from symflops.model.terms import needed
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
 from symflops.runtime.batch import BatchError
 from symflops.runtime.batch_moments import sides_of
@@ -263,16 +264,13 @@ def _inserted(
     """A case with the values of its letters."""
     estimator = InterpretedEstimator(stored.document, measured.config or {}, regime=regime, convention=COUNTER)
     sizes, case = estimator.sizes, program.case(regime, COUNTER)
-    real, padded = sides_of(stored, dict(measured.batch or {}), sizes, range(len(program.moments)))
-    moments = padded if program.row(COUNTER).lengths == PADDED else real
+    moments = Step(program, sizes, dict(measured.batch or {}), case, stored).moments(COUNTER)
     forward, backward = dict(case.forward), dict(case.backward)
+    read = needed([formula for _, formula in (*case.forward, *case.backward)], program)
 
     def times(terms: Mapping[int, Formula], place: int) -> int:
         return int(evaluate(terms.get(place, ZERO), sizes))
 
-    read = {letter for _, formula in (*case.forward, *case.backward) for letter in symbols(formula)}
-    for definition in reversed(program.definitions):
-        read |= set(symbols(definition.formula)) if definition.letter in read else set()
     return Inserted(
         found.reference, found.torch, measured, regime,
         tuple((field.letter, sizes[field.letter]) for field in program.fields if field.letter in read),

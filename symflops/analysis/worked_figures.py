@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.algebra.sparse import Poly
-from symflops.analysis.parts import EXPERTS, part_of
+from symflops.analysis.item_analysis import EXPERTS, part_of
 from symflops.analysis.step import OverLength, Step, over_length
 from symflops.analysis.typical_values import default_sizes, typical_batch
 from symflops.diagnostics.errors import SymflopsError
@@ -192,47 +192,44 @@ def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> W
         step = Step(program, sizes, batch)
     except SymflopsError:
         return None
-    figures = _Figures(step)
     entries = tuple((name, given[0] if isinstance(given, list) else given) for name, given in batch.items())
-    counted = tuple(conventions) or tuple(figures.conventions())
+    counted = tuple(conventions) or tuple(convention_figures(step))
     more = tuple(one_more(step))
-    return Worked(entries, program.conventions[0], tuple(figures.regimes()), counted, more, over_length(step))
+    return Worked(entries, program.conventions[0], tuple(regime_figures(step)), counted, more, over_length(step))
 
 
-class _Figures:
-    def __init__(self, step: Step) -> None:
-        self.program, self.sizes, self.real, self.value = step.program, step.sizes, step.real, step.value
+def regime_figures(step: Step) -> Iterator[RegimeFigures]:
+    """The figures of each regime."""
+    first = 0
+    for regime in step.program.regimes:
+        case = step.program.case(regime.name, step.program.conventions[0])
+        forward, backward, again = (step.value(case, terms) for terms in (case.forward, case.backward, case.recomputed))
+        executed = forward + backward + again
+        first = first or executed
+        yield RegimeFigures(
+            regime.name, regime.doc, int(evaluate(regime.trainable, step.sizes)), forward, backward, again,
+            Fraction(executed, first) if first else None, Fraction(executed, 3 * forward) if forward else None,
+            sum(int(evaluate(part, step.sizes)) * step.real[place] for place, part in regime.tokens),
+        )  # fmt: skip
 
-    def regimes(self) -> Iterator[RegimeFigures]:
-        """The figures of each regime."""
-        first = 0
-        for regime in self.program.regimes:
-            case = self.program.case(regime.name, self.program.conventions[0])
-            forward, backward, again = (self.value(case, terms) for terms in (case.forward, case.backward, case.recomputed))
-            executed = forward + backward + again
-            first = first or executed
-            yield RegimeFigures(
-                regime.name, regime.doc, int(evaluate(regime.trainable, self.sizes)), forward, backward, again,
-                Fraction(executed, first) if first else None, Fraction(executed, 3 * forward) if forward else None,
-                sum(int(evaluate(part, self.sizes)) * self.real[place] for place, part in regime.tokens),
-            )  # fmt: skip
 
-    def conventions(self) -> Iterator[ConventionFigures]:
-        """The figures of the program's own conventions in its first regime."""
-        first = 0
-        for name in self.program.conventions:
-            case = self.program.case(self.program.regimes[0].name, name)
-            total = self.value(case, case.forward) + self.value(case, case.backward)
-            first = first or total
-            reason = self.reason(name) if total != first else ""
-            yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason, self.program.row(name).unit)
+def convention_figures(step: Step) -> Iterator[ConventionFigures]:
+    """The figures of the program's own conventions in its first regime."""
+    first = 0
+    for name in step.program.conventions:
+        case = step.program.case(step.program.regimes[0].name, name)
+        total = step.value(case, case.forward) + step.value(case, case.backward)
+        first = first or total
+        reason = reason_of(step.program, name) if total != first else ""
+        yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason, step.program.row(name).unit)
 
-    def reason(self, name: str) -> str:
-        """The main reason why a convention counts other work than the first one."""
-        lines, own, rules = self.program.regimes[0].lines, self.program.rows[0], self.program.row(name)
-        reasons = []
-        if rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines):
-            reasons.append("all pairs, not the pairs that a mask leaves")
-        if rules.unseen != own.unseen and not all(line.seen for line in lines):
-            reasons.append("no work that profilers do not see")
-        return ", and ".join(reasons)
+
+def reason_of(program: Program, name: str) -> str:
+    """The main reason why a convention counts other work than the first one."""
+    lines, own, rules = program.regimes[0].lines, program.rows[0], program.row(name)
+    reasons = []
+    if rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines):
+        reasons.append("all pairs, not the pairs that a mask leaves")
+    if rules.unseen != own.unseen and not all(line.seen for line in lines):
+        reasons.append("no work that profilers do not see")
+    return ", and ".join(reasons)

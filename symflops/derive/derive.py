@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import product
 
 from sympy import Expr, Integer, Symbol
 
@@ -163,8 +164,7 @@ class _Tally:
 
     def works(self) -> Iterator[Work]:
         """The work of all contractions."""
-        for key, entry in self.entries.items():
-            yield entry.work(self.recomputed.get(key, ZERO))
+        return (entry.work(self.recomputed.get(key, ZERO)) for key, entry in self.entries.items())
 
     def region(
         self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr, entered: Truth = YES, whole: bool = False
@@ -176,10 +176,9 @@ class _Tally:
         if self.recompute and not whole:
             for key, count in recomputed(nodes, self.recompute, self.chosen, need, live, self.trains).items():
                 self.recomputed[key] = self.recomputed.get(key, ZERO) + times * count
-        gates = {}
-        for node in nodes:
-            if isinstance(node, Checkpoint):
-                gates.update(dict.fromkeys(node.members, any_of(need.values[value] for value in node.inputs)))
+        checkpoints = (node for node in nodes if isinstance(node, Checkpoint))
+        arrives = ((node.members, any_of(need.values[value] for value in node.inputs)) for node in checkpoints)
+        gates = {member: truth for members, truth in arrives for member in members}
         for node in nodes:
             if isinstance(node, Operator):
                 self.operator(node, need, live.operators[node.id] & gates.get(node.id, entered), times)
@@ -191,12 +190,11 @@ class _Tally:
         whole = whole or is_inside(loop, self.recompute, self.chosen)
         for position, (bracket, body) in enumerate(loop.classes):
             self.around.append((loop, bracket))
-            for a in range(len(ahead.states)):
-                for b in range(len(behind.states)):
-                    count = iterations(loop, bracket, (ahead, a), (behind, b))
-                    if count != 0 or (loop.shared and loop.count == 0):  # its parameters are there all the same
-                        facts = ahead.facts[a][position], behind.facts[b][position]
-                        self.region(body, *facts, times * count, entered, whole)
+            for a, b in product(range(len(ahead.states)), range(len(behind.states))):
+                count = iterations(loop, bracket, (ahead, a), (behind, b))
+                if count != 0 or (loop.shared and loop.count == 0):  # its parameters are there all the same
+                    facts = ahead.facts[a][position], behind.facts[b][position]
+                    self.region(body, *facts, times * count, entered, whole)
             self.around.pop()
 
     def operator(self, operator: Operator, need: Facts, alive: Truth, times: Expr) -> None:

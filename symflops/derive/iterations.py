@@ -82,13 +82,11 @@ class Trace:
             for position, truth in enumerate(state):
                 change = truth.plus(self.states[step - 1][position], -1)
                 result[position] = result[position].plus(passed & change)
-        if self.period > 1:
-            for step in range(1, self.period):
-                state = self.states[self.start + step]
-                here = Truth.of(AtLeast(count, Integer(self.start)))
-                here = here & Truth.of(Equal(Modulo(count - self.start, Integer(self.period)), Integer(step)))
-                for position, truth in enumerate(state):
-                    result[position] = result[position].plus(here & truth.plus(self.states[self.start][position], -1))
+        for step in range(1, self.period):
+            there = Truth.of(Equal(Modulo(count - self.start, Integer(self.period)), Integer(step)))
+            here = Truth.of(AtLeast(count, Integer(self.start))) & there
+            for position, truth in enumerate(self.states[self.start + step]):
+                result[position] = result[position].plus(here & truth.plus(self.states[self.start][position], -1))
         return tuple(result)
 
     def runs(self, step: int) -> tuple[tuple[int, int, int], ...]:

@@ -89,7 +89,7 @@ class Graph:
         """The graph for networkx: a node per operator, input and output, an edge per value that flows."""
         from symflops.model.network import network
 
-        return network(self)
+        return network(self.name, self.values, self.body, self.inputs, self.outputs)
 
     def __repr__(self) -> str:
         return f"Graph('{self.name}', operators={sum(1 for _ in self.operators())})"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
-from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -61,11 +60,9 @@ class FormulaWriter(ABC):
 
     def term(self, monomial: Monomial, factor: Factor) -> Formula:
         """One product."""
-        factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
-        for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
-            base = self.atom(atom)
-            factors.append(base if exponent == 1 else Power(base, exponent))
-        return product_of(factors)
+        pairs = [(self.atom(atom), exponent) for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0]))]
+        powers = [base if exponent == 1 else Power(base, exponent) for base, exponent in pairs]
+        return product_of([numeral(factor), *powers] if factor != 1 or not monomial else powers)
 
     def plain(self, polynomial: Poly) -> Formula:
         """A sum of products: higher degree first, then by letters; negative terms last."""

@@ -11,7 +11,7 @@ from operator import is_
 from typing import Any
 
 from symflops.algebra.sparse import Factor
-from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
+from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, symbols
 from symflops.model.program import Program
 
 Terms = tuple[tuple[int, Formula], ...]
@@ -22,6 +22,17 @@ def in_moments(terms: Terms, program: Program) -> Formula:
     return sum_of(
         factor if program.moments[position].constant else times(factor, Sym(f"moment@{position}")) for position, factor in terms
     )
+
+
+def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
+    """The letters in ``formulas`` and in the derived sizes that they read, in the program's order."""
+    wanted = {name for formula in formulas for name in symbols(formula)}
+    for definition in reversed(program.definitions):
+        if definition.letter in wanted:
+            wanted |= set(symbols(definition.formula))
+    return [field.letter for field in program.fields if field.letter in wanted] + [
+        item.letter for item in program.definitions if item.letter in wanted
+    ]
 
 
 @lru_cache(maxsize=1 << 12)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.algebra.sparse import Poly
-from symflops.analysis.against import Cause, Change, Figures
+from symflops.analysis.item_analysis import Cause, Change, Figures
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.polynomials import Writer, expanded

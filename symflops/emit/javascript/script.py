@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.analysis.parts import part_of
+from symflops.analysis.item_analysis import part_of
 from symflops.emit.code.batches import columns_of, lengths_in, stream_groups, stream_rows, summed
-from symflops.emit.code.printer import UNARY
-from symflops.emit.code.scope import Scope, letters_read
-from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
-from symflops.emit.javascript.printer import JAVASCRIPT, READ, JavaScriptPrinter, LengthsPrinter, name_of
-from symflops.emit.javascript.tables import work_context
+from symflops.emit.code.printer import DENOMINATOR, UNARY, Fractions, denominators, in_whole_numbers
+from symflops.emit.code.sharing import Scope, letters_read
+from symflops.emit.javascript.printer import JAVASCRIPT, READ, JavaScriptPrinter, LengthsPrinter, name_of, work_context
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program

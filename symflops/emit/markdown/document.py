@@ -72,9 +72,8 @@ def _lines(program: Program, case: Case) -> Iterator[Line]:
     for name, terms in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
         if terms:
             yield Line(name, tuple(Scaled(formula, Sym(program.sum_key(place, case.convention))) for place, formula in terms))
-    for definition in program.definitions:
-        if definition.letter.startswith((COUNT, PART)):
-            yield Line(letter(definition.letter), (Scaled(definition.formula),))
+    made = (one for one in program.definitions if one.letter.startswith((COUNT, PART)))
+    yield from (Line(letter(one.letter), (Scaled(one.formula),)) for one in made)
 
 
 SPACE = r"\thinspace"  # not a backslash and a comma, which Markdown turns into a comma

@@ -29,11 +29,11 @@ def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
     if not uses:
         return (((), poly),)
     first = min(uses, key=lambda atom: (-uses[atom], key(atom)))
-    found: list[tuple[Conditions, Poly]] = []
-    for holds in (True, False):
-        for conditions, value in by_cases(assumed(poly, first, holds), key):
-            found.append((((first, holds), *conditions), value))
-    return tuple(found)
+    return tuple(
+        (((first, holds), *conditions), value)
+        for holds in (True, False)
+        for conditions, value in by_cases(assumed(poly, first, holds), key)
+    )
 
 
 def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from symflops.algebra.sparse import Poly
-from symflops.analysis.against import Against, Cause, Change, Figures, Point
-from symflops.analysis.item_analysis import BOTH, crossover
+from symflops.analysis.item_analysis import BOTH, Against, Cause, Change, Figures, Point, crossover
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.alignments import Roots, line_rows

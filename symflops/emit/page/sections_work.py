@@ -95,9 +95,8 @@ def other_unit(page: Page, group: FormGroup) -> Words:
 
 def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
     """Closed forms; one that equals a form above refers to it."""
-    for form in found:
-        if form.same:
-            yield Paragraph((f"The {form.name} {unit} are those of equation ", EquationLink(form.same), "."))
+    same = [form for form in found if form.same]
+    yield from (Paragraph((f"The {form.name} {unit} are those of equation ", EquationLink(form.same), ".")) for form in same)
     new = [form for form in found if not form.same]
     if new:
         yield Equation(tuple(Line(form.name, terms(form), form.number) for form in new))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symflops.analysis.against import Against
-from symflops.analysis.item_analysis import Analysis
+from symflops.analysis.item_analysis import Against, Analysis
 from symflops.analysis.step import Inserted
 from symflops.analysis.typical_values import LevelLengths
 from symflops.analysis.worked_figures import Worked

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from symflops.emit.code.printer import SUM
-from symflops.emit.code.scope import Scope, identifier
+from symflops.emit.code.sharing import Scope, identifier
 from symflops.emit.grouping import grouped
 from symflops.emit.python.helpers import helpers_of
 from symflops.emit.python.printer import (

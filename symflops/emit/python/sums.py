@@ -9,7 +9,7 @@ from itertools import starmap
 
 from symflops.emit.code.batches import StreamRow, columns, columns_of, lengths_in, stream_groups, stream_rows, summed
 from symflops.emit.code.printer import ATOM, UNARY, CodePrinter
-from symflops.emit.code.scope import Scope
+from symflops.emit.code.sharing import Scope
 from symflops.emit.grouping import grouped
 from symflops.emit.python.printer import (
     BUILTIN,

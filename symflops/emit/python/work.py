@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from symflops.emit.code.printer import PRODUCT
-from symflops.emit.code.scope import Scope
-from symflops.emit.code.sharing import named_parts
+from symflops.emit.code.sharing import Scope, named_parts
 from symflops.emit.python.kinds import Block, Form, Kinds, Row, Rows, cases, negated, one_of
 from symflops.emit.python.printer import PYTHON, WIDTH, filled, joined, statement
 from symflops.model.formula import ONE, Formula

@@ -12,7 +12,7 @@ from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.code.printer import PRODUCT
-from symflops.emit.code.scope import Scope
+from symflops.emit.code.sharing import Scope
 from symflops.emit.python.printer import folded
 from symflops.emit.rendering import template
 from symflops.emit.vendor.sizes import (

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symflops.emit.code.printer import PRODUCT, Language
-from symflops.emit.code.scope import Scope, needed
+from symflops.emit.code.sharing import Scope
 from symflops.emit.python.helpers import NullList, each, source
 from symflops.emit.python.printer import PYTHON, PythonPrinter
 from symflops.emit.rendering import tuple_of, tuple_text
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
+from symflops.model.terms import needed
 from symflops.runtime import latents
 from symflops.runtime.latent_inputs import Switched, latent_inputs
 
