@@ -10,9 +10,9 @@ from sympy import Symbol
 from symflops.derive.decode import added, sides, spread, variables
 from symflops.lower.batch_statistics import without_padding
 from symflops.model.graph import Derivation, Graph, Length, Work
-from symflops.model.layout import Layout
 from symflops.model.nodes import Loop, Node
 from symflops.model.patterns import running_texts
+from symflops.model.sums import Layout
 
 
 def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, zip_longest
+from itertools import groupby, takewhile, zip_longest
 from typing import Any
 
 import networkx
@@ -116,13 +116,8 @@ def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
 
 def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]]]:
     """The groups and edges of the finest depth that still reads at a glance."""
-    found = grouped(graph, 1)
-    for depth in range(2, 6):
-        finer = grouped(graph, depth)
-        if len(finer[0]) > MOST:
-            break
-        found = finer
-    return found
+    finer = (grouped(graph, depth) for depth in range(2, 6))
+    return [grouped(graph, 1), *takewhile(lambda found: len(found[0]) <= MOST, finer)][-1]
 
 
 def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Group], list[tuple[str, str]]]:

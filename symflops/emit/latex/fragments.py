@@ -10,7 +10,6 @@ from math import ceil
 from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import fold, width
-from symflops.emit.page.alignments import extent, head_text, math_text
 from symflops.emit.page.fragments import fragments, letters_of, pieces
 from symflops.emit.page.tree import (
     Block,
@@ -28,6 +27,7 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
+from symflops.emit.page.writing import extent, head_text, math_text
 from symflops.model.program import Program
 from symflops.model.terms import sum_of
 

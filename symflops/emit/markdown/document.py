@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from symflops.emit.math.abbreviations import abbreviated, with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.math.shortest import COUNT, PART
-from symflops.emit.page.alignments import aligned
 from symflops.emit.page.fragments import fragments, letters_of, pieces
 from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.tree import (
@@ -28,7 +27,7 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.writing import letter, plural, series
+from symflops.emit.page.writing import aligned, letter, plural, series
 from symflops.model.formula import Sym
 from symflops.model.program import Case, Program
 from symflops.model.verification import Verification, VerifiedCase

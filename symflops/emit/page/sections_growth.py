@@ -10,7 +10,6 @@ from symflops.analysis.length_polynomials import Assumption, Unknown
 from symflops.analysis.step import OverLength
 from symflops.analysis.worked_figures import OneMore
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.alignments import Roots, line_rows
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
     Bar,
@@ -30,12 +29,9 @@ from symflops.emit.page.tree import (
     Words,
 )
 from symflops.emit.page.types import Page
-from symflops.emit.page.writing import NONE, equals, letter, math, names, plural, series
+from symflops.emit.page.writing import NONE, equals, is_short, letter, math, names, plural, root_lines, series, without_square
 from symflops.model.formula import ZERO, Formula, Power, Sym, symbols
 from symflops.model.polynomials import expanded
-
-MOST, WIDE = 12, 515.0
-"""The most rows of a closed form on a page, of that many points each."""
 
 WORDS = {Fraction(0): "of one item", Fraction(1): "per token", Fraction(2): "per pair of tokens"}
 RELATIONS = {"multiple": " is a multiple of ", "equal": " = ", "at_least": r" \ge ", "at_most": r" \le "}
@@ -156,7 +152,7 @@ class _Grown:
         growth = self.growth
         yield Paragraph(self.varying())
         lines = (self.polynomial("attention", growth.attention), self.polynomial("all else", growth.others))
-        if growth.attention and all(self.shown([line]) for line in lines):
+        if growth.attention and all(is_short([line], self.printer) for line in lines):
             yield Paragraph(("Forward, attention and all else cost",))
             yield Equation(lines)
         for crossover in growth.crossovers[: 1 if self.same else None]:
@@ -164,10 +160,6 @@ class _Grown:
         if not growth.crossovers:
             yield Paragraph(("There is no attention that could overtake anything.",))
         yield from self.marginal()
-
-    def shown(self, lines: Sequence[Line]) -> bool:
-        """Whether lines are few enough for a page."""
-        return sum(len(line_rows(line, self.printer, WIDE)) for line in lines) <= MOST
 
     def varying(self) -> Words:
         """Which length varies while others stay."""
@@ -201,11 +193,10 @@ class _Grown:
         if found.kind in KINDS:
             yield Paragraph((where + KINDS[found.kind],))
             return
-        roots = Roots(self.letter, self.printer)
-        lines = roots.lines(found)
+        lines = root_lines(found, self.letter, self.printer)
         told = f"{where}, attention costs as much as all else"
-        if self.shown(lines):
-            yield Paragraph((f"{told} at", *roots.linear(found)))
+        if is_short(lines, self.printer):
+            yield Paragraph((f"{told} at", *without_square(found)))
             yield Equation(tuple(lines))
         else:
             yield Paragraph((f"{told} where the two are equal, in a closed form of {LONGER}",))
@@ -220,7 +211,7 @@ class _Grown:
         thrice = expanded(both) == expanded(forward).scale(3)
         lines = [Line("token, forward", (Scaled(forward),))]
         lines += [] if thrice else [Line("token, both passes", (Scaled(both),))]
-        if all(self.shown([line]) for line in lines):
+        if all(is_short([line], self.printer) for line in lines):
             yield Paragraph(("One more token costs", " this, and three times as much in both passes:" if thrice else ""))
             yield Equation(tuple(lines))
         else:

@@ -10,6 +10,7 @@ from symflops.emit.page.tree import (
     Block,
     Code,
     Column,
+    Emphasis,
     Equation,
     Heading,
     Line,
@@ -20,7 +21,6 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.tree import Emphasis as Em
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import NONE, default, letter, math, names, series
 from symflops.model.formula import ZERO, Formula, Sum, Sym
@@ -107,7 +107,7 @@ def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
     yield Heading(("Moments",))
     adding = "; moments of two batches add, so that ragged and packed batches are exact."
     rest = "." + (PADDED if program.padded else "") + WHOLE if program.whole else adding
-    yield Paragraph((MOMENTS, Em(("moment",)), rest))
+    yield Paragraph((MOMENTS, Emphasis(("moment",)), rest))
     columns = (Column(("Moment",), 15), Column(("Definition" if program.whole else "Sum",), 42), Column(("Over",), 38))
     shown = {sign_of(row, letters): row for row in moment_rows(program, letters, levels)}
     twins = ((letters[f"padded@{place}"], letters[f"real@{place}"]) for place in range(len(program.moments)))

@@ -16,14 +16,16 @@ from functools import partial
 from symflops.emit.code.printer import SUM
 from symflops.emit.code.sharing import Scope, identifier
 from symflops.emit.grouping import grouped
-from symflops.emit.python.helpers import helpers_of
 from symflops.emit.python.printer import (
     PYTHON,
     WIDTH,
     SpacedPrinter,
+    helpers_of,
     joined,
     packed,
     raised,
+    remarked,
+    remarks,
     size,
     statement,
     statement_of,
@@ -48,20 +50,12 @@ def fields(program: Program) -> Iterator[str]:
         value = literal(fixed[field.letter]) if field.letter in fixed else default(field)
         kind = TYPES.get(field.kind, "Any") if is_plain(field) else "Any"
         line = f"{field.attribute}: {kind}{f' = {value}' if value else ''}"
-        key = f" ({field.keys[0]})" if field.keys[0] != field.attribute else ""
+        told = f"# {field.letter}{f': {field.doc}' if field.doc else ''}"
         if len(line) > WIDTH:
-            yield "# fmt: off"
             first, *more = wrapped(line, WIDTH - 4)
-            told = f"# {field.letter}{f': {field.doc}' if field.doc else ''}"
-            yield from (text if text[0] == "#" else f"# {text}" for text in wrapped(told, WIDTH - 2))
-            yield from (first, *(f"    {part}" for part in more), "# fmt: on")
-            continue
-        told = f"# {field.letter}{f': {field.doc}' if field.doc else ''}{key}"
-        if len(line) + len(told) + 2 <= WIDTH:
-            yield f"{line}  {told}"
+            yield from ("# fmt: off", *remarks(told), first, *(f"    {part}" for part in more), "# fmt: on")
         else:
-            yield from (text if text[0] == "#" else f"# {text}" for text in wrapped(told, WIDTH - 2))
-            yield line
+            yield from remarked(line, told + (f" ({field.keys[0]})" if field.keys[0] != field.attribute else ""))
 
 
 def default(field: Field) -> str:

@@ -20,6 +20,7 @@ from symflops.emit.python.printer import (
     joined,
     packed,
     raised,
+    remarked,
     statement,
     statement_of,
     wrapped,
@@ -94,12 +95,7 @@ class Reader:
             text = PythonPrinter().text(one.formula) + (", of padded lengths," if one.side else "")
             whole = one.items == ONCE and not one.constant
             told = f"# {text} of the whole batch" if whole else f"# sum of {text} over {one.items}"
-            line = f"{one.name}: int"
-            if len(line) + len(told) + 2 <= WIDTH:
-                yield f"{line}  {told}"
-            else:
-                yield from (part if part[0] == "#" else f"# {part}" for part in wrapped(told, WIDTH - 2))
-                yield line
+            yield from remarked(f"{one.name}: int", told)
 
     def signature(self) -> str:
         """The arguments."""

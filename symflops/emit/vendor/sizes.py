@@ -10,8 +10,7 @@ from typing import Any
 
 from symflops.emit.code.printer import PRODUCT, Language
 from symflops.emit.code.sharing import Scope
-from symflops.emit.python.helpers import NullList, each, source
-from symflops.emit.python.printer import PYTHON, PythonPrinter
+from symflops.emit.python.printer import PYTHON, NullList, PythonPrinter, each, source
 from symflops.emit.rendering import tuple_of, tuple_text
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula, Num
