@@ -219,8 +219,7 @@ class Figures:
 
     def less(self, other: Figures) -> Figures:
         """These minus others."""
-        passes = self.forward - other.forward, self.backward - other.backward
-        return Figures(self.parameters - other.parameters, *passes)
+        return Figures(self.parameters - other.parameters, self.forward - other.forward, self.backward - other.backward)
 
 
 @dataclass(frozen=True, slots=True)

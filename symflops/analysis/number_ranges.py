@@ -40,8 +40,7 @@ def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int
     parts: dict[int, dict[tuple[int, ...], int]] = {}
     for numbers, place in group.items():
         parts.setdefault(numbers[column], {})[numbers] = place
-    blocks = [block for part in parts.values() for block in _blocks(part)]
-    return _joined(blocks, column)
+    return _joined([block for part in parts.values() for block in _blocks(part)], column)
 
 
 def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[tuple[int, ...], int]]:

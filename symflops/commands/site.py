@@ -173,7 +173,8 @@ def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[s
 
 def index(entries: Sequence[Mapping[str, Any]]) -> str:
     """The page that lists all models."""
-    return html.render_index([html.Entry(**entry) for entry in entries], __version__, resources.linked(ASSETS, resources.SEARCH))
+    linked = resources.linked(ASSETS, resources.SEARCH)
+    return html.render_index([html.Entry(**entry) for entry in entries], __version__, linked)
 
 
 def resource_files() -> Iterable[tuple[str, bytes]]:

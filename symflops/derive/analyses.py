@@ -261,9 +261,6 @@ class Copies:
         found: list[ParameterCount] = []
         for identity, (parameter, loops) in self.parameters.items():
             exists, trains = self.exists[identity], self.trains(parameter)
-            if not loops and not parameter.lists and len(exists) == 1:
-                found.append(ParameterCount(parameter, Integer(1), next(iter(exists.values())), trains))
-                continue
             listed = Mul(*(count for _, count in parameter.lists))
             if len(set(exists.values())) == 1:
                 copies = listed * Mul(*(self.reads(loop, parameter) for loop in loops))

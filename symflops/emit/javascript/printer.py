@@ -202,8 +202,7 @@ def elements(program: Program, name: str, tensors: Sequence[Tensor]) -> Function
     def columns(path: str, cells: tuple[Formula, ...]) -> list[str]:
         return [f"[{json.dumps(path)},", f"{' + '.join(map(scope.printer.text, cells))}],"]
 
-    doc = "Elements per parameter, all copies together."
-    return printed(name, doc, scope, table, columns)
+    return printed(name, "Elements per parameter, all copies together.", scope, table, columns)
 
 
 def trained(program: Program) -> list[tuple[str, str, list[str], str]]:

@@ -214,8 +214,7 @@ def indented(row: str) -> str:
 
 def letters(node: Inline) -> float:
     """The width of text or code in points."""
-    text = plain(node)
-    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(text)
+    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(plain(node))
 
 
 def plain(node: Inline) -> str:

@@ -253,8 +253,10 @@ def record_rows(family: Family, name: str, found: Verification) -> Iterator[tupl
     package, class_name = found.reference.split(".", 1)
     versions = f"{package} {found.version}" + (f", torch {found.torch}" if package != "torch" else "")
     cases: list[tuple[VerifiedCase, Words]] = [(case, ("0",)) for case in found.cases]
-    for case, known in found.inexact:
-        cases.append((case, (Number(known.forward, True), " forward, ", Number(known.backward, True), " backward")))
+    cases += [
+        (case, (Number(known.forward, True), " forward, ", Number(known.backward, True), " backward"))
+        for case, known in found.inexact
+    ]
     for case, difference in cases:
         figures: list[Words] = [(Number(count),) for count in (case.parameters, case.forward, case.backward)]
         yield (Code(class_name),), (link(family, name),), (Code(case.name),), *figures, difference, (versions,)

@@ -70,10 +70,8 @@ def long_parts(program: Program) -> Iterator[Formula]:
         for part in parts(formula):
             yield from outermost(part)
 
-    for formula in distinct([*counts(program), *units(program)]):
-        for part in outermost(formula):
-            if width(printer.text(part)) > (TALLY if isinstance(part, TallyOf) else CELL):
-                yield part
+    found = (part for formula in distinct([*counts(program), *units(program)]) for part in outermost(formula))
+    yield from (part for part in found if width(printer.text(part)) > (TALLY if isinstance(part, TallyOf) else CELL))
 
 
 def long_counts(program: Program) -> Iterator[Formula]:

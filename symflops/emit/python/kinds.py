@@ -139,8 +139,7 @@ class Kinds:
         first, *others = self.conventions
         base = self.of(self.members[0], first)
         yield Block("", base)
-        for kind in self.members[1:]:
-            yield Block(one_of("regime", kind), self.changed(kind, base, self.of(kind, first)))
+        yield from (Block(one_of("regime", kind), self.changed(kind, base, self.of(kind, first))) for kind in self.members[1:])
         for convention in others:
             for kind in self.members:
                 rows = self.changed(kind, self.of(kind, first), self.of(kind, convention))
