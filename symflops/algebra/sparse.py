@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from functools import reduce
+from itertools import chain
 from math import gcd, lcm
 from typing import Any, Self, TypeVar
 
@@ -50,10 +51,14 @@ class Poly:
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
         """The sum of ``parts``."""
+        return cls.summed(chain.from_iterable(part.terms.items() for part in parts))
+
+    @classmethod
+    def summed(cls, products: Iterable[tuple[Monomial, Factor]]) -> Self:
+        """The sum of products, each times its factor."""
         terms: dict[Monomial, Factor] = {}
-        for part in parts:
-            for monomial, factor in part.terms.items():
-                terms[monomial] = terms.get(monomial, 0) + factor
+        for monomial, factor in products:
+            terms[monomial] = terms.get(monomial, 0) + factor
         return cls(terms)
 
     @property
@@ -119,11 +124,8 @@ class Poly:
 
     def without(self, ones: Collection[Any]) -> Self:
         """The polynomial with 1 in place of some atoms."""
-        terms: dict[Monomial, Factor] = {}
-        for monomial, factor in self.terms.items():
-            kept = frozenset(pair for pair in monomial if pair[0] not in ones)
-            terms[kept] = terms.get(kept, 0) + factor
-        return type(self)(terms)
+        kept = ((frozenset(pair for pair in monomial if pair[0] not in ones), f) for monomial, f in self.terms.items())
+        return self.summed(kept)
 
     def over(self, divisor: Monomial, number: Factor = 1) -> Self:
         """The quotient by ``number`` times a monomial; exponents may become negative."""

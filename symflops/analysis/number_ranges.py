@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import prod
 
@@ -77,10 +78,7 @@ def blocks(paths: Sequence[str]) -> list[tuple[str, str]]:
     >>> blocks(["layers.*.mlp.up", "down.0.conv", "down.0.norm.{a,b}", *(f"down.0.attn.1.{name}" for name in "qkvo")])[1:4]
     [('down.0', 'conv'), ('down.0', 'norm.{a,b}'), ('down.0.attn.1', 'q')]
     """
-    counts: dict[str, int] = {}
-    for path in paths:
-        for level in levels(path):
-            counts[level] = counts.get(level, 0) + 1
+    counts = Counter(level for path in paths for level in levels(path))
     found = []
     for path in paths:
         group, star, name = path.rpartition(".*.")

@@ -127,14 +127,12 @@ def product(unknown: Unknown) -> tuple[str | Formula, ...]:
 
 def assumptions(assumed: Sequence[Assumption]) -> list[Words]:
     """What is assumed, each once."""
-    found: list[Words] = []
-    for one in assumed:
-        words: Words = (math(one.left, RELATIONS[one.relation], one.right),)
-        if one.relation == "multiple":
-            words = (math(one.left), RELATIONS["multiple"], math(one.right))
-        if words not in found:
-            found.append(words)
-    return found
+
+    def words(one: Assumption) -> Words:
+        told = RELATIONS[one.relation]
+        return (math(one.left), told, math(one.right)) if one.relation == "multiple" else (math(one.left, told, one.right),)
+
+    return list(dict.fromkeys(map(words, assumed)))
 
 
 class _Grown:

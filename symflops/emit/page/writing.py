@@ -115,12 +115,8 @@ def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
 
 def numbered(numbers: Sequence[int], head: str = "") -> str:
     """Numbers, those that follow each other as a range."""
-    runs: list[list[int]] = []
-    for each in numbers:
-        if runs and each == runs[-1][-1] + 1:
-            runs[-1].append(each)
-        else:
-            runs.append([each])
+    consecutive = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    runs = [[each for _, each in some] for _, some in consecutive]
     return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)
 
 

@@ -83,18 +83,14 @@ class Reading:
             return f"_field({config}, {tuple_of(size.keys)}, None)"
         null = self.null(size)
         if null == "None" and len(size.keys) == 1 and self.target.reads == "mapping" and "." not in size.keys[0]:
-            return f'{config}.get("{size.keys[0]}", {self.default(size)})'
-        return f"_field({config}, {tuple_of(size.keys)}, {self.default(size)}{f', {null}' if null else ''})"
+            return f'{config}.get("{size.keys[0]}", {expression(size.default)})'
+        return f"_field({config}, {tuple_of(size.keys)}, {expression(size.default)}{f', {null}' if null else ''})"
 
     def of_word(self, size: Field, text: str) -> str:
         """A field under a word of the project; one that is None there has the default that other sizes make."""
         if size.nullable or is_plain(size.default):
             return text
-        return f"{text} if {text} is not None else {self.default(size)}"
-
-    def default(self, size: Field) -> str:
-        """The default of a field as an expression."""
-        return expression(size.default)
+        return f"{text} if {text} is not None else {expression(size.default)}"
 
     def null(self, size: Field) -> str:
         """What a field is that the config has as null; empty if that is its default."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -73,11 +74,11 @@ def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
     formulas = [moment.formula for moment in program.moments]
     tokens: Formula | None = Sym(names[0])
     if len(first.variables) > 1:
-        tokens = next((one for one in formulas if factors_of(one) and square(one) in map(ordered, formulas)), None)
+        tokens = next((one for one in formulas if factors_of(one) and product(one, one) in map(product, formulas)), None)
     yield Num(Fraction(1)), "1"
     if tokens is not None:
         yield tokens, "x"
-        yield square(tokens), "xx"
+        yield product(tokens, tokens), "xx"
     if second and len(second[0].variables) == 1:
         other = Sym(second[0].variables[0])
         yield other, "y"
@@ -93,21 +94,10 @@ def multiple(formula: Formula, of: Formula) -> Formula | None:
     return Num(number) if one == other and number.denominator == 1 else None
 
 
-def square(formula: Formula) -> Formula:
-    """The square of a product."""
-    return product(formula, formula)
-
-
-def ordered(formula: Formula) -> Formula:
-    """A product as :func:`product` writes it."""
-    return product(formula)
-
-
 def product(*formulas: Formula) -> Formula:
     """A product, each factor once."""
-    found: dict[Formula, int] = {}
+    found = Counter[Formula]()
     for formula in formulas:
-        for base, exponent in factors_of(formula).items():
-            found[base] = found.get(base, 0) + exponent
+        found.update(factors_of(formula))
     parts = tuple(base if exponent == 1 else Power(base, exponent) for base, exponent in sorted(found.items(), key=repr))
     return parts[0] if len(parts) == 1 else Prod(parts) if parts else Num(Fraction(1))
