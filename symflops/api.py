@@ -23,14 +23,13 @@ from symflops.compiler import (
     compile_spec,
 )
 from symflops.diagnostics.findings import Source, SpecError, did_you_mean
-from symflops.emit.closed_forms import Derived
+from symflops.emit.emit import Derived
 from symflops.frontend.conventions import read_convention
 from symflops.frontend.read import read
 from symflops.frontend.regimes import inline_regime, read_regime
 from symflops.frontend.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
 from symflops.model.convention import Convention
-from symflops.model.derivation import Derivation
-from symflops.model.graph import Graph
+from symflops.model.graph import Derivation, Graph
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec, VariantSpec

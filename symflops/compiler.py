@@ -8,7 +8,7 @@
     emit    Program, targets            -> texts        data, code and formulas: printings of one program
 
 :func:`compile_spec` calls the stages in this order, up to the goal of a :class:`Request`. A stage that cannot go on while a
-size is a symbol raises :class:`~symflops.algebra.unknown_size.UnknownSizeError`; :func:`compile_spec` alone catches it, takes
+size is a symbol raises :class:`~symflops.algebra.truth.UnknownSizeError`; :func:`compile_spec` alone catches it, takes
 the size from the request's config and begins again.
 
 Nothing here touches the disk: sources come in as text, files go out as text.
@@ -22,12 +22,12 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
 
-from symflops.algebra.unknown_size import UnknownSizeError
-from symflops.analysis.against import Against
+from symflops.algebra.truth import UnknownSizeError
+from symflops.analysis.item_analysis import Against
 from symflops.build.build import build
 from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
-from symflops.derive.rules import unmeasured
+from symflops.derive.regime_checks import unmeasured
 from symflops.diagnostics.findings import Diagnostic, Source, SpecError
 from symflops.emit.emit import emit
 from symflops.frontend.classes import view_of_config
@@ -38,8 +38,7 @@ from symflops.frontend.variants import value_in
 from symflops.lower.lower import lower
 from symflops.lower.requirements import least
 from symflops.model.convention import Convention
-from symflops.model.derivation import Derivation
-from symflops.model.graph import Graph
+from symflops.model.graph import Derivation, Graph
 from symflops.model.patterns import cutting, selectors
 from symflops.model.program import Program
 from symflops.model.regime import Regime

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from symflops.analysis.parts import ORDER, part_of
+from symflops.analysis.item_analysis import ORDER, part_of
 from symflops.model.program import Case, Program
 from symflops.runtime.interpreted import InterpretedEstimator
 

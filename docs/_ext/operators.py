@@ -11,7 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from symflops.api import Model, load
-from symflops.model.derivation import Work
+from symflops.model.graph import Work
 from symflops.model.regime import Regime
 from symflops.ops.fields import COMMON, Field, Form
 from symflops.ops.kind import Kind

@@ -8,7 +8,7 @@ from functools import cache
 import pictures
 from operators import written
 
-from symflops.analysis.against import Against
+from symflops.analysis.item_analysis import Against
 from symflops.api import Model, load
 from symflops.catalog.library import shipped, specs_in
 from symflops.emit.markdown.document import MarkdownPage

@@ -18,7 +18,7 @@ from symflops.catalog.library import page, pages
 from symflops.cli.main import COMMANDS
 from symflops.diagnostics.codes import kinds
 from symflops.frontend import fields as tables
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES
 
 WORDS: dict[str, str] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
 KEYS = {

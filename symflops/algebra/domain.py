@@ -57,12 +57,13 @@ def same(a: Any, b: Any) -> bool:
 
 def is_null(value: Any) -> Truth:
     """The condition that ``value`` is null."""
-    if value is None:
-        return YES
-    if isinstance(value, Setting) and value.nullable:
-        return ~Truth.of(fn.Given(value.symbol))
-    if isinstance(value, Choice):
-        return any_of(case & is_null(item) for case, item in value.cases)
+    match value:
+        case None:
+            return YES
+        case Setting(nullable=True):
+            return ~Truth.of(fn.Given(value.symbol))
+        case Choice(cases):
+            return any_of(case & is_null(item) for case, item in cases)
     return NO
 
 
@@ -78,16 +79,18 @@ def equal_numbers(a: Expr, b: Expr) -> Truth:
 
 def sizes_behind(value: Any) -> list[str]:
     """The names of the sizes that decide ``value``, without loop indices."""
-    if isinstance(value, Setting):
-        return [value.name]
-    if isinstance(value, Choice):
-        return [name for case, item in value.cases for name in (*sizes_behind(case.expr), *sizes_behind(item))]
-    if isinstance(value, tuple):
-        return [name for item in value for name in sizes_behind(item)]
-    if isinstance(value, Terms):
-        return fn.sizes_in(value.high, value.low, value.item, value.condition.expr)
-    value = value.expr if isinstance(value, Truth) else value
-    return fn.sizes_in(value) if isinstance(value, Expr) else []
+    match value:
+        case Setting(name):
+            return [name]
+        case Choice(cases):
+            return [name for case, item in cases for name in (*sizes_behind(case), *sizes_behind(item))]
+        case tuple():
+            return [name for item in value for name in sizes_behind(item)]
+        case Terms():
+            return fn.sizes_in(value.high, value.low, value.item, value.condition.expr)
+        case Truth(expr=expr) | (Expr() as expr):
+            return fn.sizes_in(expr)
+    return []
 
 
 def number_of(value: Any, where: Truth = YES) -> Any:
@@ -129,38 +132,71 @@ def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
 
 def describe(value: Any) -> str:
     """The kind of ``value`` in words, for findings."""
-    if isinstance(value, Setting):
-        return f"'{value.name}' (a {value.kind})"
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return f"the text {value!r}"
-    if isinstance(value, (tuple, Terms)):
-        return "a list"
-    if isinstance(value, Truth):
-        return "a condition"
-    if isinstance(value, Choice):
-        return " or ".join(dict.fromkeys(describe(item) for _, item in value.cases))
+    match value:
+        case Setting(name, kind):
+            return f"'{name}' (a {kind})"
+        case None:
+            return "null"
+        case str():
+            return f"the text {value!r}"
+        case tuple() | Terms():
+            return "a list"
+        case Truth():
+            return "a condition"
+        case Choice(cases):
+            return " or ".join(dict.fromkeys(describe(item) for _, item in cases))
     return f"'{said(value)}'"
 
 
 def known(value: Any) -> Any:
     """A plain value of a config as the value of an expression."""
-    if isinstance(value, bool):
-        return YES if value else NO
-    if isinstance(value, int):
-        return Integer(value)
-    if isinstance(value, (list, tuple)):
-        return tuple(known(item) for item in value)
+    match value:
+        case bool():
+            return YES if value else NO
+        case int():
+            return Integer(value)
+        case list() | tuple():
+            return tuple(known(item) for item in value)
     return value
 
 
 def plain(value: Any) -> Any:
     """A known value of an expression as a plain Python value."""
-    if isinstance(value, Integer):
-        return int(value)
-    if isinstance(value, Truth):
-        return bool(value.expr)
-    if isinstance(value, Expr):
-        return Fraction(int(value.p), int(value.q))
-    return tuple(plain(item) for item in value) if isinstance(value, tuple) else value
+    match value:
+        case Integer():
+            return int(value)
+        case Truth(expr=expr):
+            return bool(expr)
+        case Expr():
+            return Fraction(int(value.p), int(value.q))
+        case tuple():
+            return tuple(plain(item) for item in value)
+    return value
+
+
+QUOTIENTS = (fn.FloorDiv, fn.CeilDiv, fn.Modulo)
+
+
+def divided_under(condition: Truth, value: Any) -> Any:
+    """``value`` where a condition holds; elsewhere it divides by 1, not by what the condition keeps from being 0 or null."""
+    if isinstance(value, tuple):
+        return tuple(divided_under(condition, item) for item in value)
+    if isinstance(value, Choice):
+        return Choice(tuple((case, divided_under(condition, item)) for case, item in value.cases))
+    if not isinstance(value, Expr) or not value.has(*QUOTIENTS):
+        return value
+    excluded = {symbol for symbol in condition.expr.free_symbols if excludes_zero(condition, symbol)}
+
+    def guarded(quotient: Expr) -> Expr:
+        above, below = quotient.args
+        if below.free_symbols.isdisjoint(excluded):
+            return quotient
+        return type(quotient)(above, 1 + condition.expr * (below - 1))
+
+    return value.replace(lambda found: isinstance(found, QUOTIENTS), guarded) if excluded else value
+
+
+def excludes_zero(condition: Truth, symbol: Symbol) -> bool:
+    """Whether a condition holds for no null, or for no 0, of a size."""
+    null = condition.expr.replace(lambda found: isinstance(found, fn.Given) and found.args[0] == symbol, lambda _: Integer(0))
+    return bool(null == 0 or null.subs(symbol, 0) == 0)

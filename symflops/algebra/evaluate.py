@@ -8,21 +8,41 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from itertools import pairwise
+from operator import add, mul, sub, truediv
 from typing import Any
 
 from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.domain import Choice, Setting, Terms, choose, describe, equal_numbers, is_null, same, sizes_behind
-from symflops.algebra.guarded_division import divided_under
-from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS, call_function
-from symflops.algebra.sums import listed, summed
-from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.domain import (
+    Choice,
+    Setting,
+    Terms,
+    choose,
+    describe,
+    divided_under,
+    equal_numbers,
+    is_null,
+    same,
+    sizes_behind,
+)
+from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS, call_function, listed, summed
+from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError, all_of, any_of
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.syntax.expression import Expression
 
+ARITHMETIC: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.FloorDiv: fn.FloorDiv, ast.Mod: fn.Modulo,
+}  # fmt: skip
+DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+ORDERS: Mapping[type[ast.cmpop], Callable[[Expr, Expr], Expr]] = {
+    ast.Lt: lambda a, b: fn.AtLeast(b, a + 1),
+    ast.LtE: lambda a, b: fn.AtLeast(b, a),
+    ast.Gt: lambda a, b: fn.AtLeast(a, b + 1),
+    ast.GtE: fn.AtLeast,
+}
 MAX_BITS = 512
 MAX_EXPONENT = 16
 
@@ -94,24 +114,12 @@ class _Walker:
         return self.arithmetic(node, a, b)
 
     def arithmetic(self, node: ast.BinOp, a: Expr, b: Expr) -> Expr:
-        match node.op:
-            case ast.Add():
-                return a + b
-            case ast.Sub():
-                return a - b
-            case ast.Mult():
-                return self.bounded(a * b, node)
-            case ast.Pow():
-                return self.power(a, b, node)
-        if b == 0:
+        if isinstance(node.op, ast.Pow):
+            return self.power(a, b, node)
+        if b == 0 and isinstance(node.op, DIVISIONS):
             self.fail("bad-expression", "division by zero", node)
-        match node.op:
-            case ast.Div():
-                return a / b
-            case ast.FloorDiv():
-                return fn.FloorDiv(a, b)
-            case _:
-                return fn.Modulo(a, b)
+        value = ARITHMETIC[type(node.op)](a, b)
+        return self.bounded(value, node) if isinstance(node.op, ast.Mult) else value
 
     def power(self, base: Expr, exponent: Expr, node: ast.BinOp) -> Expr:
         """A power whose exponent is a number; an index of a repeat is one in each iteration, a size in each structure."""
@@ -161,31 +169,15 @@ class _Walker:
     def visit_Compare(self, node: ast.Compare) -> Any:
         operands = [node.left, *node.comparators]
         values = [self.visit(operand) for operand in operands]
-        parts = []
-        for index, operator in enumerate(node.ops):
-            parts.append(self.compare(operator, values[index], values[index + 1], operands[index], operands[index + 1]))
-        return all_of(parts)
+        sides = zip(node.ops, pairwise(values), pairwise(operands), strict=True)
+        return all_of([self.compare(operator, *pair, *places) for operator, pair, places in sides])
 
     def compare(self, operator: ast.cmpop, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
-        match operator:
-            case ast.Eq():
-                return self.equal(a, b, left, right)
-            case ast.NotEq():
-                return ~self.equal(a, b, left, right)
-            case ast.In():
-                return self.contains(a, b, left, right)
-            case ast.NotIn():
-                return ~self.contains(a, b, left, right)
-        x, y = self.number(a, left), self.number(b, right)
-        match operator:
-            case ast.Lt():
-                return Truth.of(fn.AtLeast(y, x + 1))
-            case ast.LtE():
-                return Truth.of(fn.AtLeast(y, x))
-            case ast.Gt():
-                return Truth.of(fn.AtLeast(x, y + 1))
-            case _:
-                return Truth.of(fn.AtLeast(x, y))
+        if type(operator) in ORDERS:
+            return Truth.of(ORDERS[type(operator)](self.number(a, left), self.number(b, right)))
+        holds = self.equal if isinstance(operator, (ast.Eq, ast.NotEq)) else self.contains
+        found = holds(a, b, left, right)
+        return ~found if isinstance(operator, (ast.NotEq, ast.NotIn)) else found
 
     def equal(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
         if isinstance(b, Setting) and not isinstance(a, Setting):
@@ -250,12 +242,9 @@ class _Walker:
 
     def number(self, value: Any, node: ast.expr) -> Expr:
         """``value`` as a number: a flag counts 0 or 1."""
-        if isinstance(value, Setting) and value.kind in ("number", "item"):
-            return value.symbol
-        if isinstance(value, Truth):
-            return value.expr
-        if isinstance(value, Expr):
-            return value
+        match value:
+            case Setting(kind="number" | "item", symbol=number) | Truth(expr=number) | (Expr() as number):
+                return number
         return self.fail("bad-expression", f"{describe(value)} is not a number", node)
 
     def truth(self, value: Any, node: ast.expr) -> Truth:
@@ -278,10 +267,11 @@ class _Walker:
         """``value`` as a known list."""
         if isinstance(value, tuple):
             return value
-        if isinstance(value, Setting) and value.kind == "list":
-            self.structural(node, f"the list '{value.name}' must be known here")
-        if isinstance(value, (Choice, Terms)):
-            self.structural(node, f"the list '{self.expression.segment(node)}' must be known here")
+        match value:
+            case Setting(name, kind="list"):
+                self.structural(node, f"the list '{name}' must be known here")
+            case Choice() | Terms():
+                self.structural(node, f"the list '{self.expression.segment(node)}' must be known here")
         self.fail("bad-expression", f"{describe(value)} is not a list", node)
         return ()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Function, Integer, Rational, Symbol
+from sympy import Expr, Function, Integer, Symbol
 
 from symflops.algebra.quotients import exact_quotient
 from symflops.algebra.written import level_of, written
@@ -79,7 +79,7 @@ class FloorDiv(Count):
         if (exact := exact_quotient(a, b)) is not None:
             return exact
         if _numbers(a, b) and b != 0:
-            return Integer(Rational(a, b).floor()) if not (a / b).is_Integer else a / b
+            return Integer((a / b).floor())
         return None
 
 

@@ -13,8 +13,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.functions import AtLeast, Excess, FloorDiv, Least, Modulo, Most, Tally, is_bracket
 from symflops.algebra.polynomial import Polynomial, sorted_atoms
-from symflops.algebra.reduction import reduced
-from symflops.algebra.sparse import Factor, Monomial
+from symflops.algebra.sparse import Factor, Monomial, reduced
 from symflops.algebra.truth import join
 
 ROUNDS = 4
@@ -86,9 +85,8 @@ def _bounds(atom: Expr) -> Iterator[Polynomial]:
         under = over - atom.args[0]
         yield _sum(atom, _least(over, under), -over)
     elif isinstance(atom, Least):
-        for one, other in permutations(atom.args):
-            if (other - one).is_nonnegative is not True:
-                yield _sum(Excess(one - other), atom, -one)
+        pairs = [(one, other) for one, other in permutations(atom.args) if (other - one).is_nonnegative is not True]
+        yield from (_sum(Excess(one - other), atom, -one) for one, other in pairs)
     else:
         one, other = atom.args
         yield _sum(atom, -other, -Excess(one - other))

@@ -2,17 +2,19 @@
 
 ``sympy.expand`` on a whole derivation is slow, and the order of its terms varies. A :class:`Polynomial` is a dictionary from
 products of atoms to rational factors; an atom is a symbol, or a function that stays whole (a rounded quotient, a bracket).
+:class:`Definitions` compares and divides expressions with which derived sizes stand for their formulas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, reduce
 
-from sympy import Add, Expr, Integer, Mul, Pow, Rational
+from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol
 
 from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
 from symflops.algebra.sparse import CONSTANT, Factor, Monomial, Poly, ratio
+from symflops.algebra.words import said
 from symflops.algebra.written import text_of
 
 
@@ -94,17 +96,15 @@ def _known(expr: Expr) -> Polynomial:
 def _convert(expr: Expr) -> Polynomial:
     if expr.is_Rational:
         return Polynomial.constant(ratio(int(expr.p), int(expr.q)))
-    if isinstance(expr, Add):
-        return Polynomial.total(map(_convert, expr.args))
-    if isinstance(expr, Mul):
-        result = Polynomial.constant(1)
-        for argument in expr.args:
-            result = result * _convert(argument)
-        return result
-    if isinstance(expr, Pow) and expr.exp.is_Integer:
-        return _power(expr.base, int(expr.exp))
-    if isinstance(expr, Tally):
-        return _tally(expr)
+    match expr:
+        case Add():
+            return Polynomial.total(map(_convert, expr.args))
+        case Mul():
+            return reduce(Polynomial.__mul__, map(_convert, expr.args))
+        case Pow() if expr.exp.is_Integer:
+            return _power(expr.base, int(expr.exp))
+        case Tally():
+            return _tally(expr)
     return Polynomial.atom(expr)
 
 
@@ -131,10 +131,7 @@ def _power(base: Expr, exponent: int) -> Polynomial:
         if isinstance(base, Add):
             base = _convert(base).expr
         return Polynomial.atom(base, exponent)
-    result = factor = _convert(base)
-    for _ in range(exponent - 1):
-        result = result * factor
-    return result
+    return reduce(Polynomial.__mul__, [_convert(base)] * exponent)
 
 
 def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
@@ -165,3 +162,48 @@ def _nothing_at(atom: Expr) -> Expr:
     if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and runs.is_Integer:
         return rest.args[0] + runs * rest.args[1]
     return inner
+
+
+class Definitions:
+    """The formulas of derived sizes, with which widths are compared and divided."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[Symbol, Expr] = {}
+        self._known: dict[Expr, Polynomial] = {}
+        self._quotients: dict[tuple[Expr, Expr], Expr | None] = {}
+
+    def define(self, symbol: Symbol, value: Expr) -> None:
+        """Let ``symbol`` stand for ``value``."""
+        self.pairs[symbol] = value
+        self._known.clear()
+        self._quotients.clear()
+
+    def expand(self, expr: Expr) -> Polynomial:
+        """``expr`` with every derived size replaced by its formula, multiplied out."""
+        if expr not in self._known:
+            value = expr
+            while value.free_symbols & self.pairs.keys():
+                value = value.xreplace(self.pairs)
+            self._known[expr] = Polynomial.of(value)
+        return self._known[expr]
+
+    def equal(self, a: Expr, b: Expr) -> bool:
+        """Whether two expressions are the same number for all sizes."""
+        return a == b or self.expand(a) == self.expand(b)
+
+    def formulas_of(self, *values: Expr | None) -> str:
+        """The formulas of the derived sizes in some expressions, as a note of a finding."""
+        symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
+        return ", ".join(f"{said(symbol)} is {said(value)}" for symbol, value in self.pairs.items() if symbol in symbols)
+
+    def divide(self, a: Expr, b: Expr) -> Expr | None:
+        """``a / b`` if it is a polynomial, else None."""
+        if (a, b) not in self._quotients:
+            self._quotients[a, b] = self._divided(a, b)
+        return self._quotients[a, b]
+
+    def _divided(self, a: Expr, b: Expr) -> Expr | None:
+        plain = Polynomial.of(a).quotient(Polynomial.of(b))
+        if plain is None:
+            plain = self.expand(a).quotient(self.expand(b))
+        return None if plain is None else plain.expr

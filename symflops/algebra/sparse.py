@@ -1,12 +1,13 @@
-"""Sparse polynomials over any atoms: expressions, formulas, numbers or names."""
+"""Sparse polynomials over any atoms: expressions, formulas, numbers or names; made shorter by identities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from functools import reduce
+from itertools import chain
 from math import gcd, lcm
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 Factor = int | Fraction  # a whole factor is an ``int``, which is much faster
 Monomial = frozenset[tuple[Any, int]]
@@ -50,10 +51,14 @@ class Poly:
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
         """The sum of ``parts``."""
+        return cls.summed(chain.from_iterable(part.terms.items() for part in parts))
+
+    @classmethod
+    def summed(cls, products: Iterable[tuple[Monomial, Factor]]) -> Self:
+        """The sum of products, each times its factor."""
         terms: dict[Monomial, Factor] = {}
-        for part in parts:
-            for monomial, factor in part.terms.items():
-                terms[monomial] = terms.get(monomial, 0) + factor
+        for monomial, factor in products:
+            terms[monomial] = terms.get(monomial, 0) + factor
         return cls(terms)
 
     @property
@@ -119,11 +124,8 @@ class Poly:
 
     def without(self, ones: Collection[Any]) -> Self:
         """The polynomial with 1 in place of some atoms."""
-        terms: dict[Monomial, Factor] = {}
-        for monomial, factor in self.terms.items():
-            kept = frozenset(pair for pair in monomial if pair[0] not in ones)
-            terms[kept] = terms.get(kept, 0) + factor
-        return type(self)(terms)
+        kept = ((frozenset(pair for pair in monomial if pair[0] not in ones), f) for monomial, f in self.terms.items())
+        return self.summed(kept)
 
     def over(self, divisor: Monomial, number: Factor = 1) -> Self:
         """The quotient by ``number`` times a monomial; exponents may become negative."""
@@ -209,3 +211,48 @@ def common_monomial(monomials: Iterable[Monomial]) -> Monomial:
         first = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in first.items()}
         first |= {atom: exponent for atom, exponent in powers.items() if exponent < 0 and atom not in first}
     return frozenset((atom, exponent) for atom, exponent in first.items() if exponent)
+
+
+P = TypeVar("P", bound=Poly)
+
+
+def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
+    """``polynomial`` plus those multiples of ``identity`` that make it shorter."""
+    weights = {part: weight(part) for part in identity.terms}
+    if sum(any(part <= monomial for monomial in polynomial.terms) for part in weights if part) < 2:
+        return polynomial
+    terms = dict(polynomial.terms)
+    for cofactor in _cofactors(polynomial, identity):
+        places = {part: polynomial.product(cofactor, part) for part in identity.terms}
+        if len(set(places.values())) < len(places):
+            continue
+        found = {part: terms.get(place, 0) for part, place in places.items()}
+        shorter = min(
+            _multiples(found, identity), key=lambda times: (_cost(found, identity, weights, times), abs(times), times)
+        )
+        for part, place in places.items():
+            terms[place] = found[part] - shorter * identity.terms[part]
+    return type(polynomial)(terms)
+
+
+def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
+    """What terms of ``polynomial`` are products of with parts of ``identity`` that are no numbers, in a fixed order."""
+    atoms = {atom for part in identity.terms for atom, _ in part}
+    found = {
+        monomial - part: None
+        for monomial in polynomial.terms
+        for part in identity.terms
+        if part and part <= monomial and not any(atom in atoms for atom, _ in monomial - part)
+    }
+    return list(found)
+
+
+def _multiples(found: Mapping[Monomial, Factor], identity: Poly) -> list[int]:
+    """How often ``identity`` may be taken away: whole numbers that let one of the terms vanish, and 0."""
+    multiples = dict.fromkeys([0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())])
+    return [one for one in multiples if isinstance(one, int)]
+
+
+def _cost(found: Mapping[Monomial, Factor], identity: Poly, weights: Mapping[Monomial, int], times: int) -> int:
+    """The weight of the terms that are left without ``times`` the identity."""
+    return sum(weights[part] for part, factor in found.items() if factor != times * identity.terms[part])

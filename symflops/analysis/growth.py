@@ -10,6 +10,7 @@ from typing import Any
 
 from symflops.algebra.sparse import Monomial, Poly
 from symflops.analysis.item_analysis import (
+    ATTENTION,
     BOTH,
     FORWARD,
     PASSES,
@@ -25,18 +26,17 @@ from symflops.analysis.item_analysis import (
     difference,
     first_from,
     merged,
+    part_of,
     sides,
 )
-from symflops.analysis.length_letters import in_tokens, product_of
 from symflops.analysis.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
-from symflops.analysis.parts import ATTENTION, part_of
-from symflops.analysis.typical_values import TypicalValues, typical_lengths
+from symflops.analysis.typical_values import TypicalValues, in_tokens, product_of, typical_lengths
 from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.formula_writer import sum_of
 from symflops.model.index_sets import ONCE
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Line, Program
 from symflops.model.sums import Moment
+from symflops.model.terms import sum_of
 from symflops.runtime.typical import left_out
 
 

@@ -1,6 +1,6 @@
-"""The analysis of one item (a sample, an image): where attention overtakes all else, the cost of one more token, and growth.
+"""The analysis of one item (a sample, an image) by part of the work: crossovers, one more token, growth; and of a baseline.
 
-Only symbols give these; no figure of a batch does.
+Only symbols give the first three; no figure of a batch does. A model beside its baseline has figures, causes and crossings.
 """
 
 from __future__ import annotations
@@ -12,9 +12,30 @@ from math import isqrt, lcm
 
 from symflops.algebra.sparse import Poly, common_monomial, content
 from symflops.analysis.length_polynomials import Assumption, Unknown
-from symflops.analysis.parts import ATTENTION
 from symflops.model.formula import ZERO, Formula
 from symflops.model.polynomials import Writer
+from symflops.model.program import Line
+from symflops.model.sums import Moment
+
+ATTENTION = "attention"
+PARTS = {
+    "attention": ATTENTION, "scan": "recurrence", "delta": "recurrence", "product": "products of two values",
+    "bilinear": "products of two values", "conv": "convolutions", "lm_head": "head", "router": "routing",
+    "shared_gate": "routing", "modulation": "modulation", "out_modulation": "modulation", "timestep": "modulation",
+    "patch_embed": "first and last projections", "unpatch": "first and last projections",
+    "text_in": "first and last projections", "merger": "first and last projections", "pooler": "first and last projections",
+}  # fmt: skip
+LINEARS, EXPERTS = "linears", "experts"
+ORDER = (LINEARS, EXPERTS, *(part for part in dict.fromkeys(PARTS.values()) if part != ATTENTION), ATTENTION)
+"""The order of parts from the bottom of a plot to its top."""
+
+
+def part_of(line: Line) -> str:
+    """The part of a line."""
+    if line.role == "linear" and "experts" in line.regions:
+        return EXPERTS
+    return PARTS.get(line.role, LINEARS)
+
 
 FORWARD, BOTH = "forward", "both"
 PASSES = (FORWARD, BOTH)
@@ -177,3 +198,97 @@ def merged(parts: Iterable[Powers]) -> Powers:
         for power, poly in powers.items():
             found[power] = found.get(power, Poly({})) + poly
     return {power: poly for power, poly in found.items() if poly}
+
+
+Change = tuple[tuple[Moment, Formula], ...]
+"""A difference of closed forms: sums over the batch, each with its coefficient."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Parameters and FLOPs of one step, or their differences."""
+
+    parameters: int
+    forward: int
+    backward: int
+
+    @property
+    def total(self) -> int:
+        """FLOPs of both passes."""
+        return self.forward + self.backward
+
+    def less(self, other: Figures) -> Figures:
+        """These minus others."""
+        return Figures(self.parameters - other.parameters, self.forward - other.forward, self.backward - other.backward)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What makes a part of a difference, its figures, and its forward formula.
+
+    ``kind`` is ``size`` (``changes`` are fields with the values of both) or ``module`` (of that ``name``, which the model
+    ``alone`` has if that is not empty).
+    """
+
+    kind: str
+    figures: Figures
+    terms: Change
+    name: str = ""
+    alone: str = ""
+    changes: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
+        return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """FLOPs of a step of both models at one length."""
+
+    length: int
+    own: int
+    base: int
+
+    @property
+    def ratio(self) -> Fraction:
+        """The model's, over those of the baseline."""
+        return Fraction(self.own, self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A length from which on the model costs ``less`` than its baseline, or as much and more."""
+
+    length: int
+    less: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A model less its baseline, of one item whose length ``letter`` grows, in all its axes if it is a ``square``.
+
+    ``config`` and ``batch`` are what the baseline gets, ``lengths`` what grows with it: names with formulas as the spec has
+    them; ``along`` are those of lengths. ``here`` is the length of the figures.
+    """
+
+    baseline: str
+    title: str
+    regime: str
+    convention: str
+    letter: str
+    config: tuple[tuple[str, str], ...]
+    batch: tuple[tuple[str, str], ...]
+    lengths: tuple[tuple[str, str], ...]
+    along: tuple[tuple[str, Formula], ...]
+    square: bool
+    here: int
+    own: Figures
+    base: Figures
+    forward: Change
+    backward: Change
+    causes: tuple[Cause, ...]
+    points: tuple[Point, ...]
+    crossings: tuple[Crossing, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import prod
 
@@ -40,8 +41,7 @@ def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int
     parts: dict[int, dict[tuple[int, ...], int]] = {}
     for numbers, place in group.items():
         parts.setdefault(numbers[column], {})[numbers] = place
-    blocks = [block for part in parts.values() for block in _blocks(part)]
-    return _joined(blocks, column)
+    return _joined([block for part in parts.values() for block in _blocks(part)], column)
 
 
 def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[tuple[int, ...], int]]:
@@ -78,10 +78,7 @@ def blocks(paths: Sequence[str]) -> list[tuple[str, str]]:
     >>> blocks(["layers.*.mlp.up", "down.0.conv", "down.0.norm.{a,b}", *(f"down.0.attn.1.{name}" for name in "qkvo")])[1:4]
     [('down.0', 'conv'), ('down.0', 'norm.{a,b}'), ('down.0.attn.1', 'q')]
     """
-    counts: dict[str, int] = {}
-    for path in paths:
-        for level in levels(path):
-            counts[level] = counts.get(level, 0) + 1
+    counts = Counter(level for path in paths for level in levels(path))
     found = []
     for path in paths:
         group, star, name = path.rpartition(".*.")

@@ -1,19 +1,24 @@
-"""One step of a model at some sizes, as exact integers, and the steps whose items grow along one stream."""
+"""Steps as exact integers: of a model at some sizes, of items that grow along one stream, and of measured cases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symflops.analysis.parts import ATTENTION, ORDER, part_of
+from symflops.analysis.item_analysis import ATTENTION, ORDER, part_of
 from symflops.diagnostics.errors import SymflopsError
-from symflops.model.formula import Formula, evaluate
+from symflops.model.evaluate import ConfigError
+from symflops.model.formula import ZERO, Formula, evaluate
 from symflops.model.index_sets import PADDED
 from symflops.model.program import Case, Program
+from symflops.model.terms import needed
+from symflops.model.verification import KnownInexact, Verification, VerifiedCase
+from symflops.runtime.batch import BatchError
 from symflops.runtime.batch_moments import sides_of
+from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.stored import Stored, stored_of
 
 EVERY = 2
@@ -193,3 +198,85 @@ def over_length(step: Step) -> OverLength | None:
     grown = sweep(given)
     rows = tuple(row for row in grown_steps(step, replace(grown, every=EVERY)) if row.flops)
     return OverLength(grown.stream, rows) if len({row.each for row in rows}) > 1 else None
+
+
+COUNTER = "torch"
+"""The convention that counts as PyTorch's own counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """A measured case: the letters of moments, their values, and the coefficients of both passes at its sizes.
+
+    ``sizes`` are the letters of the closed forms with their values.
+    """
+
+    reference: str
+    torch: str
+    case: VerifiedCase
+    regime: str
+    sizes: tuple[tuple[str, object], ...]
+    terms: tuple[tuple[str, int, int, int], ...]
+    known: KnownInexact | None = None
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """What PyTorch counted of both passes."""
+        more = (self.known.forward, self.known.backward) if self.known else (0, 0)
+        return self.case.forward - more[0], self.case.backward - more[1]
+
+    @property
+    def forward(self) -> int:
+        """What the closed form of the forward pass gives."""
+        return sum(value * coefficient for _, value, coefficient, _ in self.terms)
+
+    @property
+    def backward(self) -> int:
+        """What the closed form of the backward pass gives."""
+        return sum(value * coefficient for _, value, _, coefficient in self.terms)
+
+
+def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
+    """The first measured case whose config is recorded, and that ``program`` derives; None if there is none.
+
+    A case that is known to be inexact comes last, with its known difference.
+    """
+    regime = program.regimes[0].name
+    if COUNTER not in program.conventions:
+        return None
+    stored = stored_of(program)
+    exact = ((found, case, None) for found in verified for case in found.cases)
+    inexact = ((found, case, known) for found in verified for case, known in found.inexact)
+    for found, measured, known in (*exact, *inexact):
+        if measured.config is not None and measured.batch is not None:
+            try:
+                made = _inserted(program, stored, regime, found, measured, known)
+            except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
+                continue  # of another structure than this page, or of a batch that leaves out a stream
+            if (made.forward, made.backward) == (measured.forward, measured.backward):
+                return made  # others were measured on inputs that need gradients, or on some of the outputs
+    return None
+
+
+def _inserted(
+    program: Program, stored: Stored, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
+) -> Inserted:
+    """A case with the values of its letters."""
+    estimator = InterpretedEstimator(stored.document, measured.config or {}, regime=regime, convention=COUNTER)
+    sizes, case = estimator.sizes, program.case(regime, COUNTER)
+    moments = Step(program, sizes, dict(measured.batch or {}), case, stored).moments(COUNTER)
+    forward, backward = dict(case.forward), dict(case.backward)
+    read = needed([formula for _, formula in (*case.forward, *case.backward)], program)
+
+    def times(terms: Mapping[int, Formula], place: int) -> int:
+        return int(evaluate(terms.get(place, ZERO), sizes))
+
+    return Inserted(
+        found.reference, found.torch, measured, regime,
+        tuple((field.letter, sizes[field.letter]) for field in program.fields if field.letter in read),
+        tuple(
+            (program.sum_key(place, COUNTER), moments[place], times(forward, place), times(backward, place))
+            for place in sorted({*forward, *backward})
+        ),
+        known,
+    )  # fmt: skip

@@ -12,10 +12,10 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Setting, known
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
+from symflops.algebra.polynomial import Definitions
 from symflops.algebra.truth import NO, Truth
 from symflops.build.demands import demand
 from symflops.build.entries import EntryPlacer
@@ -27,7 +27,7 @@ from symflops.build.streams import Streams, declared_as
 from symflops.diagnostics.findings import Label, Reporter, SpecError, did_you_mean
 from symflops.frontend.definition_order import early_size
 from symflops.model.graph import Graph
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import InputSpec, Name, Spec
 from symflops.ops.kind import plain
 from symflops.syntax.expression import Expression

@@ -14,7 +14,7 @@ from symflops.build.services import Services
 from symflops.build.surroundings import Ahead
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.frontend.bound_names import assigned
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES
 from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat
 
 

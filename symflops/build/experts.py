@@ -15,7 +15,7 @@ from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.nodes import Operator, Part, Stream, Value
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import Group, Name
 from symflops.ops.elementwise import rows_match
 

@@ -10,11 +10,10 @@ from sympy import Expr
 
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.build.scopes import ABSENT, Binding, Frame, is_indexed, without_index
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import Template
 from symflops.ops.kind import cases
 from symflops.syntax.expression import Expression, is_constant

@@ -14,8 +14,7 @@ from symflops.frontend.bound_names import assigned, named_results
 from symflops.model.graph import Limit
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream, Value
-from symflops.model.path import Path
-from symflops.model.patterns import selectors
+from symflops.model.patterns import Path, selectors
 from symflops.model.spec import Entry, Name, SizeSpec
 
 

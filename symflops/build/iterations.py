@@ -12,7 +12,7 @@ from symflops.build.scopes import Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import Entry, Group, Repeat
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import either, sizes_behind
-from symflops.algebra.truth import NO, Truth
-from symflops.algebra.unknown_size import UnknownSizeError, unequal_widths
+from symflops.algebra.polynomial import Definitions
+from symflops.algebra.truth import NO, Truth, UnknownSizeError, unequal_widths
 from symflops.algebra.words import as_written, said
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder

@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services
 from symflops.build.streams import StreamScope
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError
 from symflops.model.nodes import Operator, Pop, Push, Value
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import Name, OperatorEntry, Template, Tie
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Kind, operand_place

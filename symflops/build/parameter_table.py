@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from sympy import Expr
 
-from symflops.algebra.definitions import Definitions
+from symflops.algebra.polynomial import Definitions
 from symflops.algebra.truth import NO
 from symflops.algebra.words import said
 from symflops.build.journal import Journaled
 from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Label
 from symflops.model.nodes import Parameter
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import Repeat
 from symflops.ops.kind import Call
 

@@ -9,8 +9,7 @@ from sympy import Expr, Integer
 
 from symflops.algebra.domain import Choice, Setting, sizes_behind
 from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import Truth, UnknownSizeError
 from symflops.algebra.words import said
 from symflops.build.iterations import unroll
 from symflops.build.limits import MAX_UNROLLED

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from symflops.catalog.library import PACKAGE, read_source
 from symflops.diagnostics.findings import Reporter
+from symflops.model.convention import MAIN
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Operator, Push, Select, with_operators
-from symflops.model.roles import MAIN
 from symflops.syntax.plain_values import plain
 from symflops.syntax.yaml_nodes import read_yaml
 

@@ -10,13 +10,12 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symflops.algebra.functions import is_index
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.build.journal import Journaled
 from symflops.diagnostics.findings import Diagnostic
+from symflops.model.convention import ROLES
 from symflops.model.nodes import Node, Value
-from symflops.model.path import Path, Visit
-from symflops.model.roles import ROLES
+from symflops.model.patterns import Path, Visit
 from symflops.model.spec import Template
 from symflops.syntax.expression import Expression
 

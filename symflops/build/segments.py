@@ -17,8 +17,7 @@ from typing import NamedTuple
 from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
-from symflops.algebra.truth import NO, Truth, all_of
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import NO, Truth, UnknownSizeError, all_of
 from symflops.algebra.words import said
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, cycle, renamed
 from symflops.build.iterations import iteration_path, module_lists, place_body
@@ -29,7 +28,7 @@ from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.frontend.bound_names import assigned
 from symflops.model.nodes import Carry, Loop, Node, Value
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.spec import Repeat
 
 MAX_CUTS = 8

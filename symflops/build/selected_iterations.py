@@ -7,10 +7,10 @@ from math import lcm
 
 from sympy import Expr, Integer, expand
 
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import UnknownSizeError
 from symflops.build.graph_builder import GraphBuilder
 from symflops.diagnostics.findings import Diagnostic, Span
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 
 IsPast = Callable[[Expr], bool]
 """Whether the index of an iteration is at least some index."""

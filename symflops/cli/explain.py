@@ -199,7 +199,7 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:
     """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
-    from symflops.analysis.parts import ATTENTION
+    from symflops.analysis.item_analysis import ATTENTION
     from symflops.analysis.step import Step, sweep
     from symflops.emit.page.plots import breakdown, save
 

@@ -23,10 +23,9 @@ from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, in_or
 from symflops.frontend.read import read_through
 from symflops.frontend.unused import unused
 from symflops.frontend.variants import needless_sizes
-from symflops.model.convention import Convention
+from symflops.model.convention import ROLES, Convention, role_of, role_of_kind
 from symflops.model.graph import Graph
 from symflops.model.nodes import Operator
-from symflops.model.roles import ROLES, role_of, role_of_kind
 from symflops.questions.baseline import check as check_baseline
 from symflops.records.inexact import known_inexact
 

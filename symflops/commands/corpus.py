@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
-from symflops.emit.sql.engines import ENGINES, Engine
 from symflops.emit.sql.query import NUMBER, Writer
-from symflops.emit.sql.sums import lengths_up_to
+from symflops.emit.sql.sums import ENGINES, Engine, lengths_up_to
 from symflops.questions.corpus import Priced, all_totals
 
 DUCKDB = ENGINES["duckdb"]

@@ -21,7 +21,7 @@ from symflops.catalog.library import PACKAGE, SpecFile
 from symflops.commands.chosen import ALL, ENDING, Chosen, compared, figures, text_of
 from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.emit import CODE, ENDINGS
-from symflops.emit.markdown import summary
+from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render
 from symflops.questions.baseline import against, sources_of
 from symflops.records.inexact import FILE as INEXACT
@@ -192,8 +192,8 @@ def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
     for group in sorted({entry["group"] for entry in entries.values()}):
         names = sorted(name for name, entry in entries.items() if entry["group"] == group)
         specs = {name: verified[name] for name in names if name in verified}
-        families.append(summary.Family(group, specs, [name for name in names if name not in verified]))
-    return summary.render(families, __version__)
+        families.append(Family(group, specs, [name for name in names if name not in verified]))
+    return render_summary(families, __version__)
 
 
 def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:

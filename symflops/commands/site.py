@@ -18,7 +18,6 @@ from symflops.emit.html import document as html
 from symflops.emit.html import resources
 from symflops.emit.html.calculator import Preset, Setting
 from symflops.emit.html.drawing import pictures
-from symflops.emit.html.index import Entry
 from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document
 from symflops.model.program import Program
@@ -158,9 +157,8 @@ def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[s
 
 def index(entries: Sequence[Mapping[str, Any]]) -> str:
     """The page that lists all models."""
-    from symflops.emit.html.index import render
-
-    return render([Entry(**entry) for entry in entries], __version__, resources.linked(ASSETS, resources.SEARCH))
+    linked = resources.linked(ASSETS, resources.SEARCH)
+    return html.render_index([html.Entry(**entry) for entry in entries], __version__, linked)
 
 
 def resource_files() -> Iterable[tuple[str, bytes]]:

@@ -15,7 +15,6 @@ from symflops.commands.chosen import config_of, plain
 from symflops.commands.vendored_batches import examples, latents_in
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.emit.code.batches import stream_rows
-from symflops.emit.code.tables import needed
 from symflops.emit.vendor.files import Repeated, Vendored, files_of, formulas_of
 from symflops.emit.vendor.sizes import Reading
 from symflops.emit.vendor.targets import TARGETS, Target
@@ -23,6 +22,7 @@ from symflops.model.evaluate import ConfigError
 from symflops.model.formula import Formula
 from symflops.model.index_sets import ONCE
 from symflops.model.program import Field, Program
+from symflops.model.terms import needed
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.latent_inputs import latent_inputs
 from symflops.runtime.sizes import sizes_of

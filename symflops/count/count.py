@@ -16,12 +16,11 @@ from symflops.algebra.functions import AtLeast
 from symflops.algebra.masks import bound_of, bounds_of, pairs_by
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.count.per_parameter import main_width, parameter_work, per_token
-from symflops.derive.seen import sides
+from symflops.derive.decode import sides
 from symflops.model.contraction import Extent
-from symflops.model.convention import Backward, Convention, Rule
-from symflops.model.derivation import Derivation, Gradient, Work
+from symflops.model.convention import Backward, Convention, Rule, regions_of, role_of
+from symflops.model.graph import Derivation, Gradient, Work
 from symflops.model.nodes import Parameter
-from symflops.model.roles import regions_of, role_of
 
 TABLES = ("embedding", "position")
 

@@ -10,14 +10,13 @@ from sympy import Add, Expr, Integer
 
 from symflops.algebra.functions import CeilDiv, PerToken, unpadded
 from symflops.algebra.polynomial import Polynomial
+from symflops.derive.adapters import is_bias
 from symflops.derive.decode import tokens_run
-from symflops.derive.elementwise_work import is_bias
 from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
-from symflops.model.graph import Graph
+from symflops.model.convention import regions_of, role_of
+from symflops.model.graph import Derivation, Gradient, Graph, ParameterCount, Work
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Operator
-from symflops.model.roles import regions_of, role_of
 
 CHOICE = "expert_choice"
 TOWERS = frozenset(("vision", "audio"))

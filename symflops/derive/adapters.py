@@ -1,13 +1,17 @@
-"""Adapters (LoRA, DoRA): adds low-rank projections beside each targeted operator of a graph.
+"""Adds to a graph what it computes beside its operators: adapters (LoRA, DoRA), and element-wise work that a convention counts.
 
 For ``y = W x`` an adapter adds ``y += B (A x)``: ``A`` projects the width of ``x`` to the rank, ``B`` the rank to the width of
 ``y``. For a convolution, ``A`` is a convolution of the same shape to ``rank`` channels, and ``B`` a pointwise one. The base
 weight moves to the name that the adapter's library gives it.
+
+Element-wise work is a contraction of its own. Each role has its number of elements: a look-up, norm, product or sum those of
+its result, a bias those of the result that it is added to, the weighted sum of experts those of all expert outputs, a softmax
+one per score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sympy import Add, Expr, Integer, Mul, expand
@@ -16,10 +20,10 @@ from symflops.algebra.truth import Truth, any_of
 from symflops.build.limits import MAX_OPERATORS
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
+from symflops.model.convention import ROLES, role_of
 from symflops.model.graph import Graph
 from symflops.model.nodes import Node, Operator, Parameter, Value, with_operators
-from symflops.model.path import Path
-from symflops.model.patterns import any_matches
+from symflops.model.patterns import Path, any_matches
 from symflops.model.regime import Adapter
 
 KINDS = ("linear", "conv")
@@ -186,3 +190,50 @@ def renamed(node: Operator, name: str) -> Operator:
         for parameter, mine in zip(node.parameters, own, strict=True)
     )
     return replace(node, path=path, parameters=tuple(moved))
+
+
+def with_elements(graph: Graph, wanted: frozenset[str]) -> Graph:
+    """``graph`` with the element-wise work of the ``wanted`` roles as contractions."""
+
+    def extended(operator: Operator) -> list[Node]:
+        more = tuple(work for work in _elements(graph, operator) if work.role in wanted)
+        return [replace(operator, contractions=(*operator.contractions, *more)) if more else operator]
+
+    return replace(graph, body=with_operators(graph.body, extended)) if wanted else graph
+
+
+def _elements(graph: Graph, operator: Operator) -> Iterator[Contraction]:
+    role = role_of(operator)
+    read = Operand("x", tuple(dict.fromkeys(operator.operands)))
+    if ROLES.get(role, ROLES["linear"]).group == "elements" and operator.results:
+        yield _work(graph, operator, role, read, tuple(range(len(operator.parameters))))
+    elif operator.kind in ("linear", "conv"):
+        biases = (position for position in range(len(operator.parameters)) if is_bias(operator, position))
+        yield from (_bias(graph, operator, position) for position in biases)
+    for work in operator.contractions:
+        if work.extent.pairs is not None and work.name.startswith("scores"):
+            yield replace(work, name="softmax", size=work.extent.pairs.heads, kind="elements", seen=False, role="softmax")
+
+
+def _work(graph: Graph, operator: Operator, role: str, read: Operand, parameters: tuple[int, ...]) -> Contraction:
+    result = graph.values[operator.operands[0] if role == "combine" else operator.results[0]]
+    sides = (read, Operand("W", parameters=parameters)) if parameters else (read,)
+    width = Integer(1) if result.width is None else result.width
+    rows = Extent(result.stream.rows, result.stream.rows)
+    return Contraction(role, sides, width, result.stream.items, rows, "elements", False, role)
+
+
+def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
+    """The work of adding a bias: the width of all results, where the bias exists."""
+    bias = operator.parameters[position]
+    results = [graph.values[result] for result in operator.results]
+    width = sum((value.width for value in results if value.width is not None), Integer(0)) * bias.exists.expr
+    rows = Extent(results[0].stream.rows, results[0].stream.rows)
+    side = Operand("b", parameters=(position,))
+    role = "conv_bias" if operator.kind == "conv" else "bias"
+    return Contraction(role, (side,), width, results[0].stream.items, rows, "elements", False, role)
+
+
+def is_bias(operator: Operator, position: int) -> bool:
+    """Whether no contraction of a linear or convolution reads its parameter at ``position``."""
+    return all(position not in side.parameters for work in operator.contractions for side in work.operands)

@@ -1,8 +1,8 @@
 """derive: :class:`Graph`, :class:`Regime` -> :class:`Derivation`.
 
-The gradient of an operand is computed if, and only if, the operand needs one (:mod:`~symflops.derive.needs`) and its operator
-is live (:mod:`~symflops.derive.lives`). Neither analysis reads the other: from an operand that needs a gradient, every value
-up to the loss needs one, unless a ``detach`` cuts the path, and such a path makes nothing live. So loops stay closed: if the
+The gradient of an operand is computed if, and only if, the operand needs one and its operator is live. Neither of the two
+analyses (:mod:`~symflops.derive.analyses`) reads the other: from an operand that needs a gradient, every value up to the loss
+needs one, unless a ``detach`` cuts the path, and such a path makes nothing live. So loops stay closed: if the
 first ``a`` of ``L`` iterations need no gradient and the last ``b`` are not live, it is computed ``max(0, L - a - b)`` times,
 for every ``L >= 0``. :mod:`symflops.derive.iterations` counts for any pattern of facts.
 """
@@ -12,26 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import product
 
 from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth, any_of
-from symflops.derive.adapters import adapt
-from symflops.derive.decode import decoded, decoded_tokens
-from symflops.derive.elementwise_work import with_elements
+from symflops.derive.adapters import adapt, with_elements
+from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable
+from symflops.derive.decode import decoded, decoded_tokens, spread
 from symflops.derive.iterations import Facts, iterations
-from symflops.derive.lives import lives
-from symflops.derive.needs import Trains, needs, operand_need, trainable
-from symflops.derive.parameter_copies import Copies
 from symflops.derive.recompute import is_inside, recomputed
 from symflops.derive.reentrant import reentrant
-from symflops.derive.regime_checks import check_patterns, check_size
-from symflops.derive.rules import rules_of
-from symflops.derive.token_loops import spread
+from symflops.derive.regime_checks import check_patterns, check_size, rules_of
 from symflops.model.contraction import Contraction
-from symflops.model.derivation import DEAD_END, Derivation, Gradient, Work
-from symflops.model.graph import Graph
+from symflops.model.graph import DEAD_END, Derivation, Gradient, Graph, Work
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator
 from symflops.model.patterns import spelled
 from symflops.model.regime import Passes, Recompute, Regime
@@ -169,8 +164,7 @@ class _Tally:
 
     def works(self) -> Iterator[Work]:
         """The work of all contractions."""
-        for key, entry in self.entries.items():
-            yield entry.work(self.recomputed.get(key, ZERO))
+        return (entry.work(self.recomputed.get(key, ZERO)) for key, entry in self.entries.items())
 
     def region(
         self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr, entered: Truth = YES, whole: bool = False
@@ -182,10 +176,9 @@ class _Tally:
         if self.recompute and not whole:
             for key, count in recomputed(nodes, self.recompute, self.chosen, need, live, self.trains).items():
                 self.recomputed[key] = self.recomputed.get(key, ZERO) + times * count
-        gates = {}
-        for node in nodes:
-            if isinstance(node, Checkpoint):
-                gates.update(dict.fromkeys(node.members, any_of(need.values[value] for value in node.inputs)))
+        checkpoints = (node for node in nodes if isinstance(node, Checkpoint))
+        arrives = ((node.members, any_of(need.values[value] for value in node.inputs)) for node in checkpoints)
+        gates = {member: truth for members, truth in arrives for member in members}
         for node in nodes:
             if isinstance(node, Operator):
                 self.operator(node, need, live.operators[node.id] & gates.get(node.id, entered), times)
@@ -197,12 +190,11 @@ class _Tally:
         whole = whole or is_inside(loop, self.recompute, self.chosen)
         for position, (bracket, body) in enumerate(loop.classes):
             self.around.append((loop, bracket))
-            for a in range(len(ahead.states)):
-                for b in range(len(behind.states)):
-                    count = iterations(loop, bracket, (ahead, a), (behind, b))
-                    if count != 0 or (loop.shared and loop.count == 0):  # its parameters are there all the same
-                        facts = ahead.facts[a][position], behind.facts[b][position]
-                        self.region(body, *facts, times * count, entered, whole)
+            for a, b in product(range(len(ahead.states)), range(len(behind.states))):
+                count = iterations(loop, bracket, (ahead, a), (behind, b))
+                if count != 0 or (loop.shared and loop.count == 0):  # its parameters are there all the same
+                    facts = ahead.facts[a][position], behind.facts[b][position]
+                    self.region(body, *facts, times * count, entered, whole)
             self.around.pop()
 
     def operator(self, operator: Operator, need: Facts, alive: Truth, times: Expr) -> None:

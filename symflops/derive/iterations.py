@@ -15,8 +15,7 @@ from math import lcm
 from sympy import Add, Expr, Integer, Mul, Symbol
 
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.algebra.written import text_of
 from symflops.diagnostics.findings import Diagnostic
 from symflops.model.nodes import Loop, Node, Pop, Push
@@ -83,13 +82,11 @@ class Trace:
             for position, truth in enumerate(state):
                 change = truth.plus(self.states[step - 1][position], -1)
                 result[position] = result[position].plus(passed & change)
-        if self.period > 1:
-            for step in range(1, self.period):
-                state = self.states[self.start + step]
-                here = Truth.of(AtLeast(count, Integer(self.start)))
-                here = here & Truth.of(Equal(Modulo(count - self.start, Integer(self.period)), Integer(step)))
-                for position, truth in enumerate(state):
-                    result[position] = result[position].plus(here & truth.plus(self.states[self.start][position], -1))
+        for step in range(1, self.period):
+            there = Truth.of(Equal(Modulo(count - self.start, Integer(self.period)), Integer(step)))
+            here = Truth.of(AtLeast(count, Integer(self.start))) & there
+            for position, truth in enumerate(self.states[self.start + step]):
+                result[position] = result[position].plus(here & truth.plus(self.states[self.start][position], -1))
         return tuple(result)
 
     def runs(self, step: int) -> tuple[tuple[int, int, int], ...]:

@@ -19,12 +19,11 @@ from collections.abc import Iterable, Mapping
 from sympy import Expr, Integer
 
 from symflops.algebra.truth import NO, Truth, any_of
+from symflops.derive.analyses import Trains, operand_need
 from symflops.derive.iterations import Facts, all_iterations, reachable_bodies
-from symflops.derive.needs import Trains, operand_need
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator
-from symflops.model.path import Path, prefixes
-from symflops.model.patterns import any_matches
+from symflops.model.patterns import Path, any_matches, prefixes
 from symflops.model.regime import Recompute
 
 Chosen = Mapping[Expr, frozenset[str]]

@@ -74,10 +74,8 @@ class _Insertion:
         """The checkpoint after a group; adds the new ids of the values that are read ``later`` to ``names``."""
         entering = {names.get(value, value) for node in group for value in reads(node)} - made
         inner = sorted(later)
-        outer = []
-        for value in inner:
-            outer.append(len(self.values))
-            self.values.append(replace(self.values[value], id=outer[-1]))
+        outer = range(len(self.values), len(self.values) + len(inner))
+        self.values += [replace(self.values[value], id=new) for value, new in zip(inner, outer, strict=True)]
         names.update(zip(inner, outer, strict=True))
         members = frozenset(node.id for node in group if isinstance(node, (Operator, Loop)))
         return Checkpoint(tuple(sorted(entering)), tuple(inner), tuple(outer), members)

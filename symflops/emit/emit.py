@@ -1,23 +1,32 @@
-"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is a line in a table below."""
+"""emit: :class:`~symflops.model.program.Program` -> the text of each file, or closed forms as :class:`Derived`.
+
+A new language is a line in a table below.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
-from symflops.analysis.against import Against
+from symflops.analysis.item_analysis import Against
 from symflops.analysis.worked_figures import ConventionFigures, worked
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
+from symflops.emit.markdown.document import Shown
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.page.page import page
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Document
 from symflops.emit.page.types import Page
 from symflops.emit.python import module as python
-from symflops.model.program import Program
+from symflops.emit.python.printer import PythonPrinter
+from symflops.model.program import Case, Program
 from symflops.model.serialise import document_of, text_of
 from symflops.model.verification import Verification
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.specialise.assumed import Known, known_of
 
 ON_PAGES = ("full", "forward")
 """The regimes that a generated page derives; its table lists all regimes, and ``symflops render --regime`` derives others."""
@@ -67,3 +76,65 @@ def page_of(
     """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
     shown = page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)
     return replace(shown, against=against)
+
+
+@dataclass(frozen=True)
+class Derived(Shown):
+    """The closed forms of a model under one regime and convention.
+
+    ``forward`` and ``backward`` map the name of each moment to its coefficient as text; ``program`` is what they are
+    printed from.
+    """
+
+    program: Program
+    case: Case
+
+    def _texts(self, form: Sequence[tuple[int, Any]]) -> dict[str, str]:
+        name = self.case.convention
+        return {self.program.sum_name(position, name): PythonPrinter().text(formula) for position, formula in form}
+
+    @property
+    def forward(self) -> dict[str, str]:
+        """FLOPs of the forward pass, as moment -> coefficient; ``Moments.sums`` has the moments by these names."""
+        return self._texts(self.case.forward)
+
+    @property
+    def backward(self) -> dict[str, str]:
+        """FLOPs of the backward pass, as moment -> coefficient."""
+        return self._texts(self.case.backward)
+
+    def at(
+        self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
+    ) -> Derived:
+        """These forms with what is known substituted and folded.
+
+        Args:
+            config: Decides all conditions; sizes stay letters.
+            assume: Sizes with their values, such as ``"qk_norm=null, K=0"``; formulas no longer have them.
+            numeric: Whether formulas have numbers for all sizes: those of the config, or the defaults.
+
+        Raises:
+            SymflopsError: no size has that name, a value does not fit, or the structure is of other values.
+        """
+        return self.under(known_of(self.program.keys, config, assume, numeric))
+
+    def under(self, known: Known) -> Derived:
+        """These forms with what is known of the sizes substituted and folded.
+
+        Raises:
+            SymflopsError: as :meth:`at`.
+        """
+        program = known.of(self.program.counting([self.case.convention]))
+        return Derived(program, program.case(self.case.regime, self.case.convention))
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The program as plain data, which estimators read."""
+        return document_of(self.program)
+
+    def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
+        """The estimator of these forms for one config."""
+        return InterpretedEstimator(self.document, config, regime=self.case.regime, convention=self.case.convention)
+
+    def __repr__(self) -> str:
+        return f"Derived('{self.program.name}', regime='{self.case.regime}', convention='{self.case.convention}')"

@@ -11,8 +11,7 @@ from symflops.diagnostics.findings import Reporter, Source, Span, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.frontend.fields import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, MASKS, RULE
 from symflops.frontend.reproduced import FIELD, reproduced
-from symflops.model.convention import Backward, Convention, Exceptional, Rule
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES, Backward, Convention, Exceptional, Rule
 from symflops.ops.fields import words_of
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from symflops.frontend import fields as tables
 from symflops.frontend.classes import RENAME
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES
 from symflops.ops.fields import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
 from symflops.syntax.identifiers import CLASS, CONFIG_KEY, IDENTIFIER, MODULE, VARIANT

@@ -21,8 +21,8 @@ from symflops.frontend.fields import DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
 from symflops.frontend.language import other_language
 from symflops.frontend.layouts import Scope, axes_of, dimensions, variables_of
 from symflops.frontend.variants import read_variants
-from symflops.model.layout import Layout
 from symflops.model.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
+from symflops.model.sums import Layout
 from symflops.ops.fields import words_of
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import CONFIG_KEY, MODULE, why_not_latex

@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError

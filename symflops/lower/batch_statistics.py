@@ -13,8 +13,7 @@ from symflops.algebra.sparse import CONSTANT, Monomial
 from symflops.algebra.written import text_of
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, moment_name, sum_name
-from symflops.model.derivation import Work
-from symflops.model.graph import Graph, Length
+from symflops.model.graph import Graph, Length, Work
 from symflops.model.index_sets import ONCE
 from symflops.model.sums import BatchCondition, Statistic
 

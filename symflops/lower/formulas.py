@@ -9,8 +9,8 @@ from symflops.algebra import functions as fn
 from symflops.algebra.identities import fewest_terms
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.written import text_of
-from symflops.model.factoring import ShortWriter
 from symflops.model.formula import Apply, Bracket, Formula, Power, Sym, TallyOf, Text
+from symflops.model.polynomials import FormulaWriter
 
 APPLY: dict[type, str] = {
     fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",
@@ -19,7 +19,7 @@ APPLY: dict[type, str] = {
 BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given: "given", fn.Contains: "contains"}
 
 
-class Formulas(ShortWriter):
+class Formulas(FormulaWriter):
     """Converts expressions to formulas; ``rank`` orders letters: loop counts first, then sizes as declared."""
 
     def __init__(self, rank: dict[str, int], counts: frozenset[Expr] = frozenset()) -> None:

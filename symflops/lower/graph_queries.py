@@ -7,15 +7,12 @@ from dataclasses import replace
 
 from sympy import Symbol
 
-from symflops.derive.decode import variables
-from symflops.derive.seen import sides
-from symflops.derive.token_loops import added, spread
+from symflops.derive.decode import added, sides, spread, variables
 from symflops.lower.batch_statistics import without_padding
-from symflops.model.derivation import Derivation, Work
-from symflops.model.graph import Graph, Length
-from symflops.model.layout import Layout
+from symflops.model.graph import Derivation, Graph, Length, Work
 from symflops.model.nodes import Loop, Node
-from symflops.model.path import running_texts
+from symflops.model.patterns import running_texts
+from symflops.model.sums import Layout
 
 
 def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:

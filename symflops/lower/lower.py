@@ -22,8 +22,8 @@ from symflops.algebra.identities import fewest_terms
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO
 from symflops.count.per_parameter import tokens
-from symflops.derive.parameter_readers import ParameterReaders
-from symflops.derive.token_loops import executions
+from symflops.derive.analyses import ParameterReaders
+from symflops.derive.decode import executions
 from symflops.lower.batch_statistics import batch_conditions
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
@@ -33,13 +33,11 @@ from symflops.lower.moments import Amounts, Key, Moments
 from symflops.lower.names import definition_infos, read_fields, size_fields
 from symflops.lower.parameters import Parameters
 from symflops.lower.requirements import requirements
-from symflops.model.convention import Convention
-from symflops.model.derivation import Derivation, Work
+from symflops.model.convention import Convention, inferred_of, regions_of, role_of
 from symflops.model.formula import Formula
-from symflops.model.graph import Graph
-from symflops.model.path import running_texts
+from symflops.model.graph import Derivation, Graph, Work
+from symflops.model.patterns import running_texts
 from symflops.model.program import Case, ConventionRow, Field, GradientLine, Line, Program, RegimeLines
-from symflops.model.roles import inferred_of, regions_of, role_of
 from symflops.model.sums import Requirement
 from symflops.syntax.plain_values import frozen
 

@@ -16,9 +16,8 @@ from symflops.algebra.written import text_of
 from symflops.lower.batch_statistics import statistics, wholes_in
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names
-from symflops.model.derivation import Derivation, Work
 from symflops.model.formula import Formula
-from symflops.model.graph import Graph, Length
+from symflops.model.graph import Derivation, Graph, Length, Work
 from symflops.model.index_sets import ONCE, PADDED, SAMPLES, padded_name
 from symflops.model.program import Amount
 from symflops.model.sums import Moment

@@ -27,14 +27,12 @@ from symflops.algebra.functions import (
 )
 from symflops.algebra.polynomial import Polynomial, sorted_atoms
 from symflops.algebra.sparse import Monomial
-from symflops.algebra.truth import Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import Truth, UnknownSizeError
 from symflops.build.build import size_names
 from symflops.diagnostics.findings import Diagnostic
 from symflops.lower.formulas import Formulas
-from symflops.model.derivation import Work
 from symflops.model.formula import Formula, symbols
-from symflops.model.graph import Graph
+from symflops.model.graph import Graph, Work
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Value
 from symflops.model.program import Definition, Field, Program

@@ -10,10 +10,10 @@ from sympy import Expr
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.count.per_parameter import shares
-from symflops.derive.parameter_readers import ParameterReaders
+from symflops.derive.analyses import ParameterReaders
 from symflops.lower.formulas import Formulas
-from symflops.model.derivation import Derivation, ParameterCount
 from symflops.model.formula import ONE, ZERO, Formula
+from symflops.model.graph import Derivation, ParameterCount
 from symflops.model.nodes import Loop
 from symflops.model.program import Tensor
 

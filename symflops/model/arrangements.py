@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from symflops.algebra.sparse import Factor, content, extracted, ratio
 from symflops.model.formula import MINUS, ONE, ZERO, Formula, Num, Power, Sum, Sym, operators
-from symflops.model.formula_writer import factors_of, is_negative, product_of, sum_of
-from symflops.model.terms import numeral, plus, times
+from symflops.model.terms import factors_of, is_negative, numeral, plus, product_of, sum_of, times
 
 Product = frozenset[tuple[int, int]]
 """Numbers of atoms, each with its exponent."""
@@ -182,10 +181,10 @@ class Arrangements:
 
     def term(self, product: Product, factor: Factor) -> Formula:
         """One product."""
-        factors: list[Formula] = [numeral(factor)] if factor != 1 or not product else []
-        for atom, exponent in sorted(product):
-            factors.append(self.atoms[atom] if exponent == 1 else Power(self.atoms[atom], exponent))
-        return product_of(factors)
+        powers = [
+            self.atoms[atom] if exponent == 1 else Power(self.atoms[atom], exponent) for atom, exponent in sorted(product)
+        ]
+        return product_of([numeral(factor), *powers] if factor != 1 or not product else powers)
 
     def extracted(self, terms: Terms) -> tuple[Factor, Product, Terms]:
         """A number, a product and a sum whose product is ``terms``: the greatest common factors."""

@@ -1,4 +1,4 @@
-"""The graph of a model: inputs, outputs, sizes, lengths, and a region of nodes (:mod:`symflops.model.nodes`)."""
+"""The graph of a model, a region of nodes (:mod:`symflops.model.nodes`), and what is derived from it: how often work runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sympy import Expr, Symbol
+from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.truth import Truth
-from symflops.model.nodes import Node, Operator, Stream, Value, walk
-from symflops.model.path import Path
+from symflops.model.contraction import Contraction
+from symflops.model.nodes import Node, Operator, Parameter, Stream, Value, walk
+from symflops.model.patterns import Path
+from symflops.model.regime import Regime
 
 if TYPE_CHECKING:
     import networkx
@@ -87,7 +89,70 @@ class Graph:
         """The graph for networkx: a node per operator, input and output, an edge per value that flows."""
         from symflops.model.network import network
 
-        return network(self)
+        return network(self.name, self.values, self.body, self.inputs, self.outputs)
 
     def __repr__(self) -> str:
         return f"Graph('{self.name}', operators={sum(1 for _ in self.operators())})"
+
+
+NONE = Integer(0)
+DEAD_END = "dead end"
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of one operand: how often it is computed in one step, and the reason if it is not."""
+
+    operand: str
+    kind: str
+    count: Expr
+    reason: str
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is needed, and the loss does not depend on its operator."""
+        return self.reason.startswith(DEAD_END)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One contraction in one step: how often it runs forward, for the gradient of each operand, and recomputed."""
+
+    operator: Operator
+    contraction: Contraction
+    forward: Expr
+    gradients: tuple[Gradient, ...]
+    recomputed: Expr = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCount:
+    """A parameter with its copies over repeats, when it exists, and whether it trains.
+
+    ``within`` are the classes of iterations counted in this entry, by the index of their loop; None means every use.
+    """
+
+    parameter: Parameter
+    copies: Expr
+    exists: Truth
+    trains: bool
+    within: tuple[tuple[Symbol, Truth], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths generated token by token.
+
+    ``rules`` are those by which the regime differs from a step in which everything trains, each with the operator kinds that it
+    acts on (:mod:`symflops.derive.regime_checks`).
+    """
+
+    graph: Graph
+    regime: Regime
+    work: tuple[Work, ...]
+    parameters: tuple[ParameterCount, ...]
+    decodes: frozenset[Symbol] = frozenset()
+    rules: tuple[tuple[str, frozenset[str]], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Derivation('{self.graph.name}', regime='{self.regime.name}', contractions={len(self.work)})"

@@ -2,64 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 import networkx
 
-from symflops.algebra.truth import Truth
 from symflops.algebra.words import words_of
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
 
 Makers = dict[int | str, set[str]]
 """The nodes that make each value, and those of all values on a stack, by its name."""
+Values = Sequence[Value]
 
 
-class Drawable(Protocol):
-    """The parts of a graph that a drawing needs: its name, inputs, outputs, values and nodes."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def inputs(self) -> tuple[tuple[str, int, Truth], ...]: ...
-    @property
-    def outputs(self) -> tuple[tuple[str, int], ...]: ...
-    @property
-    def values(self) -> tuple[Value, ...]: ...
-    @property
-    def body(self) -> tuple[Node, ...]: ...
-
-
-def network(graph: Drawable) -> networkx.DiGraph:
+def network(
+    name: str,
+    values: Values,
+    body: tuple[Node, ...],
+    inputs: Iterable[tuple[str, int, object]],
+    outputs: Iterable[tuple[str, int]],
+) -> networkx.DiGraph:
     """A node per operator, input and output; an edge per value, from its maker to each reader.
 
     Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them). Edges have ``value``, and ``carried`` if the value
     goes from one iteration to the next.
     """
-    drawn = networkx.DiGraph(name=graph.name)
+    drawn = networkx.DiGraph(name=name)
     makers: Makers = {}
-    for name, value, _ in graph.inputs:
-        drawn.add_node(f"input:{name}", label=name, kind="input", loops=())
-        makers[value] = {f"input:{name}"}
-    _region(graph, graph.body, (), drawn, makers)
-    for name, value in graph.outputs:
-        drawn.add_node(f"output:{name}", label=name, kind="output", loops=())
-        _connect(graph, drawn, makers, value, f"output:{name}")
+    for given, value, _ in inputs:
+        drawn.add_node(f"input:{given}", label=given, kind="input", loops=())
+        makers[value] = {f"input:{given}"}
+    _region(values, body, (), drawn, makers)
+    for made, value in outputs:
+        drawn.add_node(f"output:{made}", label=made, kind="output", loops=())
+        _connect(values, drawn, makers, value, f"output:{made}")
     return drawn
 
 
-def _connect(graph: Drawable, drawn: networkx.DiGraph, makers: Makers, value: int, reader: str) -> None:
+def _connect(values: Values, drawn: networkx.DiGraph, makers: Makers, value: int, reader: str) -> None:
     for maker in sorted(makers.get(value, ())):
-        drawn.add_edge(maker, reader, value=graph.values[value].name)
+        drawn.add_edge(maker, reader, value=values[value].name)
 
 
-def _region(graph: Drawable, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
+def _region(values: Values, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
     for node in nodes:
         match node:
             case Operator():
                 name = f"op:{node.id}"
                 drawn.add_node(name, label=str(node.path), kind=node.kind, loops=loops, caption=node.caption)
                 for operand in dict.fromkeys(node.operands):
-                    _connect(graph, drawn, makers, operand, name)
+                    _connect(values, drawn, makers, operand, name)
                 for result in node.results:
                     makers[result] = {name}
             case Select():
@@ -68,29 +59,29 @@ def _region(graph: Drawable, nodes: tuple[Node, ...], loops: tuple[str, ...], dr
                 for value, made in zip(node.results, node.made, strict=True):
                     makers[value] = makers.get(made, set())
             case Loop():
-                _loop(graph, node, loops, drawn, makers)
+                _loop(values, node, loops, drawn, makers)
             case Push():
                 makers.setdefault(node.sequence, set()).update(makers.get(node.value, set()))
             case Pop():
                 makers[node.result] = set(makers.get(node.sequence, set()))
 
 
-def _loop(graph: Drawable, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
+def _loop(values: Values, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
     inside = (*loops, f"{loop.path} x {words_of(loop.count)}")
     for (_, body), carries in zip(loop.classes, loop.carries, strict=True):
         for carry in carries:
             makers[carry.argument] = set(makers.get(carry.initial, ()))
-        _region(graph, body, inside, drawn, makers)
+        _region(values, body, inside, drawn, makers)
         for carry in carries:
             made = makers.get(carry.final, set()) - makers.get(carry.argument, set())
             makers[carry.result] = makers.get(carry.result, set()) | (makers.get(carry.final, set()) or set())
-            readers = [reader for reader in drawn.nodes if _reads(graph, body, carry.argument, reader)]
+            readers = [reader for reader in drawn.nodes if _reads(body, carry.argument, reader)]
             for maker in sorted(made):
                 for reader in readers:
-                    drawn.add_edge(maker, reader, value=graph.values[carry.argument].name, carried=True)
+                    drawn.add_edge(maker, reader, value=values[carry.argument].name, carried=True)
 
 
-def _reads(graph: Drawable, body: tuple[Node, ...], value: int, name: str) -> bool:
+def _reads(body: tuple[Node, ...], value: int, name: str) -> bool:
     return any(isinstance(node, Operator) and f"op:{node.id}" == name and value in node.operands for node in body)
 
 
@@ -139,9 +130,7 @@ def _boxes(drawn: networkx.DiGraph, node: object, opening: object, closing: str)
             lines.append("  " * (len(current) + 1) + opening(label, f"repeat{number}"))  # type: ignore[operator]
             current = (*current, label)
         lines.append("  " * (len(current) + 1) + node(name, data))  # type: ignore[operator]
-    for depth in range(len(current), 0, -1):
-        lines.append("  " * depth + closing)
-    return lines
+    return [*lines, *("  " * depth + closing for depth in range(len(current), 0, -1))]
 
 
 def _label(data: dict[str, str]) -> str:

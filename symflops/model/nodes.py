@@ -17,7 +17,7 @@ from symflops.algebra.words import said
 from symflops.diagnostics.findings import Label, Span
 from symflops.model.contraction import Contraction
 from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.path import Path, Visit, running
+from symflops.model.patterns import Path, Visit, running
 
 
 @dataclass(frozen=True, slots=True)

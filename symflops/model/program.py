@@ -72,7 +72,7 @@ class Line:
     """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands.
 
     ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place;
-    ``role`` and ``regions`` are what it is there for (``model/roles.py``), of which ``inferred`` are not given by the spec.
+    ``role`` and ``regions`` are what it is there for (``model/convention.py``), of which ``inferred`` are not in the spec.
     """
 
     module: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.diagnostics.findings import Source, Span
-from symflops.model.layout import Layout
+from symflops.model.sums import Layout
 from symflops.syntax.expression import Expression
 
 

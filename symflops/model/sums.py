@@ -1,11 +1,24 @@
-"""What a program says of batches: streams with their lengths, inputs that carry them, and the sums over their items."""
+"""What a program says of batches: streams with their lengths, inputs and layouts that carry them, and sums over items."""
 
-# Annotations are types here, not strings: serialisation reads them, and never evaluates text.
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from symflops.diagnostics.findings import Span
 from symflops.model.formula import Formula, Num
 from symflops.model.index_sets import ONCE
-from symflops.model.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The layout of a real tensor: one word per dimension, ``b`` for the items; or the lengths that its values hold.
+
+    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression. ``values`` names the columns of a tensor with
+    one row per item. ``counts`` names the stream whose length is the sum of each row.
+    """
+
+    axes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    counts: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
-"""Sums and products of formulas, simplified so that they print well."""
+"""Sums and products of formulas, simplified so that they print well, and formulas replaced wherever they stand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
+from operator import is_
+from typing import Any
 
 from symflops.algebra.sparse import Factor
-from symflops.model.formula import ONE, Bracket, Formula, Num, Power, Prod, Sum, Sym
-from symflops.model.formula_writer import product_of, sum_of
+from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, symbols
 from symflops.model.program import Program
 
 Terms = tuple[tuple[int, Formula], ...]
@@ -20,6 +22,17 @@ def in_moments(terms: Terms, program: Program) -> Formula:
     return sum_of(
         factor if program.moments[position].constant else times(factor, Sym(f"moment@{position}")) for position, factor in terms
     )
+
+
+def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
+    """The letters in ``formulas`` and in the derived sizes that they read, in the program's order."""
+    wanted = {name for formula in formulas for name in symbols(formula)}
+    for definition in reversed(program.definitions):
+        if definition.letter in wanted:
+            wanted |= set(symbols(definition.formula))
+    return [field.letter for field in program.fields if field.letter in wanted] + [
+        item.letter for item in program.definitions if item.letter in wanted
+    ]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -76,3 +89,68 @@ def coefficient(term: Formula) -> tuple[Factor, Formula]:
     others = [factor for factor in term.factors if not isinstance(factor, Num)]
     number = prod([factor.value for factor in term.factors if isinstance(factor, Num)])
     return number.numerator if number.denominator == 1 else number, times(*others)
+
+
+def factors_of(formula: Formula) -> tuple[Formula, ...]:
+    """The factors of a product; any other formula is its own factor."""
+    return formula.factors if isinstance(formula, Prod) else (formula,)
+
+
+def product_of(factors: Sequence[Formula]) -> Formula:
+    """The product of ``factors`` in this order; one factor stands alone."""
+    return factors[0] if len(factors) == 1 else Prod(tuple(factors))
+
+
+def sum_of(terms: Iterable[Formula]) -> Formula:
+    """The sum of ``terms`` in this order; one term stands alone."""
+    found = tuple(terms)
+    return ZERO if not found else found[0] if len(found) == 1 else Sum(found)
+
+
+def is_negative(formula: Formula) -> bool:
+    """Whether a term prints with a minus; such terms follow the others."""
+    first = factors_of(formula)[0]
+    return isinstance(first, Num) and first.value < 0
+
+
+NODES = frozenset((Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf))
+PLAIN = frozenset({str, int, bool, float, Fraction, type(None)})
+
+
+class Rewriting:
+    """Replaces each formula by ``change`` of it; None leaves the formula, whose parts are rewritten then.
+
+    A value without changed formulas stays the same object, and a shared object is rewritten once.
+    """
+
+    def __init__(self, change: Callable[[Formula], Formula | None]) -> None:
+        self.change = change
+        self.fields: dict[type, tuple[str, ...]] = {}
+        self.known: dict[int, tuple[Any, Any]] = {}  # by identity, with the value itself, so that its id is not reused
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) in PLAIN:
+            return value
+        found = self.known.get(id(value))
+        if found is None:
+            found = self.known[id(value)] = (value, self.rewritten(value))
+        return found[1]
+
+    def rewritten(self, value: Any) -> Any:
+        """``value`` with its formulas replaced."""
+        formula = self.change(value) if type(value) in NODES else None
+        if formula is not None:
+            return formula
+        if isinstance(value, tuple):
+            items = [self(item) for item in value]
+            return value if all(map(is_, items, value)) else tuple(items)
+        old = {name: getattr(value, name) for name in self.names(type(value))}
+        new = {name: self(part) for name, part in old.items()}
+        changed = {name: part for name, part in new.items() if part is not old[name]}
+        return replace(value, **changed) if changed else value
+
+    def names(self, kind: type) -> tuple[str, ...]:
+        """The fields of a dataclass; other types have none."""
+        if kind not in self.fields:
+            self.fields[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+        return self.fields[kind]

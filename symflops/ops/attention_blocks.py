@@ -8,10 +8,10 @@ from sympy import Expr, Integer, Rational
 
 from symflops.algebra.domain import is_null
 from symflops.algebra.functions import Excess, Least, size_symbol
+from symflops.algebra.language_functions import list_total
 from symflops.algebra.masks import Mask
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.summation import closed_sum
-from symflops.algebra.sums import list_total
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.words import said
 from symflops.model.nodes import Need, Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from symflops.algebra.unknown_size import unequal_widths
+from symflops.algebra.truth import unequal_widths
 from symflops.algebra.words import said
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Part, Stream, Value

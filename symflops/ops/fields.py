@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES
 
 
 class Form(Enum):

@@ -12,15 +12,15 @@ from typing import Any, NoReturn
 
 from sympy import Expr
 
-from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.functions import Modulo
+from symflops.algebra.polynomial import Definitions
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.algebra.words import said
 from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.nodes import Need, Parameter, Stream, Value
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.ops.fields import Field
 
 

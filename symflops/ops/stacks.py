@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import Truth, UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.model.nodes import Stream, Value
 from symflops.ops.fields import FROM, Field, Form

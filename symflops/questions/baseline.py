@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.analysis.against import Against
+from symflops.analysis.item_analysis import Against
 from symflops.analysis.typical_values import default_sizes
 from symflops.api import Model, load
 from symflops.diagnostics.findings import Diagnostic, Source, SpecError, SymflopsError, did_you_mean

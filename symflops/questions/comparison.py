@@ -14,12 +14,12 @@ from sympy import Expr, Symbol
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.sparse import Poly
-from symflops.algebra.unknown_size import UnknownSizeError
-from symflops.analysis.against import Against, Cause, Change, Crossing, Point
+from symflops.algebra.truth import UnknownSizeError
+from symflops.analysis.item_analysis import Against, Cause, Change, Crossing, Point
 from symflops.analysis.typical_values import default_sizes, typical_lengths
 from symflops.api import Model
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
-from symflops.emit.closed_forms import Derived
+from symflops.emit.emit import Derived
 from symflops.lower.formulas import Formulas
 from symflops.model.formula import Formula, Sym, symbols
 from symflops.model.formula import number as numeral
@@ -27,8 +27,7 @@ from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec
 from symflops.model.sums import Moment, StreamInfo
-from symflops.questions.changes import in_place
-from symflops.questions.difference import NOTHING, Difference, Meaning, Pair
+from symflops.questions.difference import NOTHING, Difference, Meaning, Pair, in_place
 from symflops.questions.subject import Subject
 from symflops.runtime.typical import as_batch, left_out
 from symflops.specialise.assumed import put
@@ -248,9 +247,8 @@ class Comparison:
 
     def crossings(self) -> Iterator[Crossing]:
         """Where this model begins to cost less than the baseline, or as much and more."""
-        for one, two in pairwise(self.points):
-            if (one.own < one.base) != (two.own < two.base):
-                yield Crossing(self.between(one.length, two.length), two.own < two.base)
+        turns = [(one, two) for one, two in pairwise(self.points) if (one.own < one.base) != (two.own < two.base)]
+        yield from (Crossing(self.between(one.length, two.length), two.own < two.base) for one, two in turns)
 
     def between(self, low: int, high: int) -> int:
         """The first length after ``low`` with the sign of ``high``, on a grid of lengths that both models take."""

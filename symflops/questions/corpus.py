@@ -121,15 +121,12 @@ class Priced:
     @cached_property
     def _totals(self) -> list[Total | None]:
         """The sum of each moment; None if it is of no row."""
-        found: list[Total | None] = []
         settling = self._settling()
-        for row in self._moments:
-            items = self.sets.get(row["items"])
-            if items is None:
-                found.append(None)
-            else:
-                found.append(Total(self.rows, items, product((self._counted(row["items"]), settling.of(row["formula"])))))
-        return found
+
+        def total(items: str, formula: int) -> Total:
+            return Total(self.rows, self.sets[items], product((self._counted(items), settling.of(formula))))
+
+        return [total(row["items"], row["formula"]) if row["items"] in self.sets else None for row in self._moments]
 
     def moments(self, row: Mapping[str, Any]) -> Moments:
         """The moments of the rows that a result sums up, and of no step.

@@ -14,8 +14,8 @@ from symflops.analysis.length_polynomials import Assumption
 from symflops.analysis.step import PerToken, Step, Sweep, grown_steps, sweep
 from symflops.analysis.typical_values import default_sizes
 from symflops.diagnostics.errors import SymflopsError
-from symflops.model.formula import ONE, Formula, Sym, evaluate, symbols
-from symflops.model.polynomials import Writer, expanded
+from symflops.model.formula import Formula, Sym, evaluate, symbols
+from symflops.model.polynomials import Rule, Writer, expanded
 from symflops.model.program import Program
 from symflops.questions.subject import Batch, Subject
 from symflops.runtime.batch import BatchError
@@ -158,14 +158,10 @@ class Growth:
         return grown, list(grown_steps(step, grown))
 
 
-def one_more(letter: str) -> Any:
+def one_more(letter: str) -> Rule:
     """A rule that puts a size plus 1 in place of it."""
-    more = Poly.atom(Sym(letter)) + expanded(ONE)
-
-    def rule(formula: Formula) -> Poly | None:
-        return more if formula == Sym(letter) else None
-
-    return rule
+    rules: dict[Formula, Poly] = {Sym(letter): Poly.atom(Sym(letter)) + Poly.constant(1)}
+    return rules.get
 
 
 def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[bool, float | None]:

@@ -10,7 +10,7 @@ from symflops.api import load
 from symflops.catalog.explanation import default_batch
 from symflops.catalog.lookup import by_config, by_name, config_of, is_file, program
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
-from symflops.emit.closed_forms import Derived
+from symflops.emit.emit import Derived
 from symflops.model.serialise import program_of
 from symflops.runtime.config import as_json
 from symflops.runtime.interpreted import InterpretedEstimator

@@ -63,8 +63,8 @@ def evidence(model: Any) -> dict[str, Any]:
 def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
     """The grade of an estimate, and why it is no higher.
 
-    A class is measured by its records, and a regime by its rules (:mod:`symflops.derive.rules`). A class whose parameters agree
-    needs no records; but no proof runs what a regime does to it.
+    A class is measured by its records, and a regime by its rules (:mod:`symflops.derive.regime_checks`). A class whose
+    parameters agree needs no records; but no proof runs what a regime does to it.
     """
     kind, names_no_class = told["class"], told["named_by"] in (None, "model_type")
     why = next(filter(None, [model.stored.regimes[model.regime].get("unmeasured", ""), *inexact(model.measured)]), "")

@@ -1,7 +1,7 @@
 """The lengths of latents: the keys of a batch, the layouts of a tensor, and the flat lists that trainers gather.
 
 A trainer holds latents under one of ``KEYS``: packed, or as they come from the autoencoder, or with an axis of denoising steps.
-Vendored estimators hold the text of these functions (:mod:`symflops.emit.vendor.diffusion`), so they import nothing, raise a
+Vendored estimators hold the text of these functions (:mod:`symflops.emit.vendor.sizes`), so they import nothing, raise a
 plain ``ValueError``, and have lines of at most 120 characters.
 """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from symflops.model import layout as model
+    from symflops.model import sums as model
     from symflops.model.program import Program
     from symflops.model.sums import InputInfo
     from symflops.runtime.stored import Input, Layout, Stored

@@ -29,8 +29,7 @@ from symflops.model.formula import (
     walk,
 )
 from symflops.model.polynomials import Writer, expanded
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import plus, times
+from symflops.model.terms import Rewriting, plus, times
 
 DECIDING = (Apply, Bracket, TallyOf)
 NO_VALUE = (ArithmeticError, LookupError, TypeError, ValueError)

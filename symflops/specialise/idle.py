@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from symflops.model.formula import Formula, Sym, symbols, walk
 from symflops.model.program import Definition, Line, Program
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import Terms
+from symflops.model.terms import Rewriting, Terms
 
 
 def without_idle(program: Program) -> Program:

@@ -14,9 +14,8 @@ from symflops.diagnostics.errors import SymflopsError
 from symflops.model.formula import ONE, ZERO, Apply, Formula, Num, TallyOf, evaluate, symbols, walk
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Amount, Case, Field, Line, Program, RegimeLines
-from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment, Requirement
-from symflops.model.terms import Terms, plus, times
+from symflops.model.terms import Rewriting, Terms, plus, times
 from symflops.runtime.sizes import Unsaid
 from symflops.runtime.stored import plain
 from symflops.specialise.folding import NO_VALUE, Folding, constant

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from symflops.model.convention import Backward, Convention, Rule
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES, Backward, Convention, Rule
 from symflops.witness.pieces import About, Numbers, Piece, Pieces
 
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,7 @@ from sympy import Expr, Integer
 from symflops.algebra.functions import Longest, Together, unpadded
 from symflops.model.graph import Graph
 from symflops.model.nodes import Loop, Node, Operator
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.witness.counting import dispatching, following, plain_attention
 from symflops.witness.pieces import Sizes
 from symflops.witness.tensors import needed

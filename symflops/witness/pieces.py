@@ -17,18 +17,16 @@ from symflops.algebra.masks import bound_of
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.sparse import Monomial
 from symflops.api import Model
-from symflops.derive.seen import sides
+from symflops.derive.decode import sides
 from symflops.frontend.variants import value_in
 from symflops.lower.formulas import Formulas
 from symflops.lower.lower import count_atoms, letters_in_order
-from symflops.model.convention import Convention
-from symflops.model.derivation import Derivation, Work
+from symflops.model.convention import Convention, regions_of, role_of
 from symflops.model.formula import evaluate
-from symflops.model.graph import Graph
+from symflops.model.graph import Derivation, Graph, Work
 from symflops.model.nodes import Operator
 from symflops.model.program import Program
 from symflops.model.regime import Regime
-from symflops.model.roles import regions_of, role_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.syntax.plain_values import frozen
 

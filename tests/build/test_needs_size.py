@@ -6,8 +6,7 @@ import pytest
 from sympy import Integer
 
 from symflops.algebra.functions import AtLeast, Contains, size_symbol
-from symflops.algebra.truth import YES, Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import YES, Truth, UnknownSizeError
 from symflops.build.build import build
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError
 from symflops.build.journal import Journaled
@@ -18,7 +17,7 @@ from symflops.diagnostics.findings import Source
 from symflops.frontend.read import read
 from symflops.frontend.regimes import read_regime
 from symflops.model.graph import Graph
-from symflops.model.path import Path as ModulePath
+from symflops.model.patterns import Path as ModulePath
 
 CASES = Path(__file__).resolve().parents[1] / "diagnostics"
 L, INDEX, PLACE = size_symbol("L"), size_symbol("i@1"), size_symbol("i@2_")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from symflops.analysis.parts import ATTENTION
+from symflops.analysis.item_analysis import ATTENTION
 from symflops.analysis.step import Step, sweep
 from symflops.cli.main import main
 from symflops.emit.page.plots import breakdown, ratios

@@ -16,8 +16,7 @@ from symflops.catalog import library
 from symflops.catalog.library import NotFoundError, pages
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.conventions import read_convention
-from symflops.model.convention import Backward, Convention, Rule
-from symflops.model.roles import ROLES, regions_of, role_of
+from symflops.model.convention import ROLES, Backward, Convention, Rule, regions_of, role_of
 from tests.sampling import draws, sampled
 
 MODELS = {

@@ -21,10 +21,10 @@ from symflops.count.count import count
 from symflops.derive.derive import derive
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.conventions import read_convention
+from symflops.model.convention import ROLES, inferred_of
 from symflops.model.nodes import with_operators
-from symflops.model.path import Path
+from symflops.model.patterns import Path
 from symflops.model.regime import Regime
-from symflops.model.roles import ROLES, inferred_of
 from tests.sampling import sampled
 from tests.shipped import load as model
 

@@ -8,8 +8,7 @@ from symflops.api import load
 from symflops.compiler import Goal, Request, compile_spec
 from symflops.diagnostics.findings import Source, SpecError
 from symflops.frontend.regimes import MOST_ADAPTERS, MOST_LETTERS, MOST_PATTERNS, MOST_PHASES, read_regime
-from symflops.model.path import Path
-from symflops.model.patterns import MOST_SPELLED, spelled
+from symflops.model.patterns import MOST_SPELLED, Path, spelled
 from tests.fuzz.guard import Limits
 from tests.sampling import sampled
 from tests.shipped import load as shipped

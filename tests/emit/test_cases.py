@@ -21,9 +21,8 @@ import pytest
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.javascript import script
-from symflops.emit.sql.engines import ENGINES
 from symflops.emit.sql.query import Writer
-from symflops.emit.sql.sums import lengths_up_to
+from symflops.emit.sql.sums import ENGINES, lengths_up_to
 from symflops.model.index_sets import PADDED
 from symflops.model.serialise import program_of
 from symflops.questions.corpus import Priced

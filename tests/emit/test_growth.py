@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from symflops.analysis.growth import analysis
-from symflops.analysis.item_analysis import BOTH, FORWARD, Analysis, Growth
+from symflops.analysis.item_analysis import ATTENTION, BOTH, FORWARD, Analysis, Growth, part_of
 from symflops.analysis.length_polynomials import LONG, SHORT, holds
-from symflops.analysis.parts import ATTENTION, part_of
 from symflops.analysis.typical_values import default_sizes, typical_batch, typical_lengths
 from symflops.catalog.library import roots, specs_in
 from symflops.model.evaluate import ConfigError

@@ -11,7 +11,6 @@ import pytest
 
 from symflops.emit.emit import page_of
 from symflops.emit.html import document as html
-from symflops.emit.html import index as html_index
 from symflops.emit.html import resources
 from symflops.emit.html.calculator import Preset, Setting, needed_lengths
 from symflops.emit.javascript import script as javascript
@@ -84,9 +83,9 @@ def test_a_script_within_a_page_cannot_end_its_element():
 
 
 def test_an_index_finds_by_name_class_and_family():
-    entry = html_index.Entry("x", "language", EVIL, ["transformers.XForCausalLM"], ["XPipeline"], ["x"], 12345, 2)
-    text = html_index.render([entry], "0.1.0", resources.linked("assets", resources.SEARCH))
-    assert Elements(text).found.count("script") == Elements(html_index.render([], "0.1.0", resources.linked("assets", resources.SEARCH))).found.count("script")
+    entry = html.Entry("x", "language", EVIL, ["transformers.XForCausalLM"], ["XPipeline"], ["x"], 12345, 2)
+    text = html.render_index([entry], "0.1.0", resources.linked("assets", resources.SEARCH))
+    assert Elements(text).found.count("script") == Elements(html.render_index([], "0.1.0", resources.linked("assets", resources.SEARCH))).found.count("script")
     assert {"transformers.xforcausallm", "xpipeline", "language", "x"} <= set(entry.shown["words"].split())
     assert 'data-value="12345">12,345<' in text and 'data-value="2">2<' in text and 'href="language/x.html"' in text
 

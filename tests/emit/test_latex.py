@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
-from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.math.abbreviations import abbreviated, with_plain_words
 from symflops.emit.math.lines import fold, width
-from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number, walk
 from symflops.model.program import Program

@@ -8,9 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from symflops.analysis.length_letters import LevelLengths
 from symflops.analysis.step import Step, sweep
-from symflops.analysis.typical_values import default_sizes, typical_batch
+from symflops.analysis.typical_values import LevelLengths, default_sizes, typical_batch
 from symflops.analysis.worked_figures import worked
 from symflops.emit.emit import page_of
 from symflops.emit.math.abbreviations import abbreviated

@@ -20,8 +20,7 @@ from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.javascript import script
 from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown
-from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.plain_words import with_plain_words
+from symflops.emit.math.abbreviations import abbreviated, with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.page.fragments import fragments, letters_of
 from symflops.meter.accumulate import Accumulator

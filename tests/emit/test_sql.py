@@ -11,10 +11,9 @@ import pytest
 from symflops.catalog.explanation import default_batch
 from symflops.catalog.lookup import interpreter
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.sql.engines import ENGINES
 from symflops.emit.sql.query import Writer
 from symflops.emit.sql.settled import Settling
-from symflops.emit.sql.sums import lengths_up_to, whole
+from symflops.emit.sql.sums import ENGINES, lengths_up_to, whole
 from symflops.model.evaluate import Formulas
 from symflops.model.formula import Apply, Num, Prod, Sum, Sym, Table, number
 from symflops.questions.corpus import Priced, all_totals, together
@@ -210,7 +209,7 @@ def test_division_rounds_down_below_zero_too(formula):
     position = table.add(formula)
     settled = Settling(Formulas(table.rows), {}, {"n": Sym("n")}).of(position)
     assert not isinstance(settled, Num)
-    from symflops.emit.sql.printer import SqlPrinter
+    from symflops.emit.sql.sums import SqlPrinter
 
     for wide in (False, True):
         text = SqlPrinter(DUCKDB, {"n": "n"}, wide).text(settled)

@@ -18,7 +18,6 @@ from symflops.emit.html import document as html
 from symflops.emit.latex import document as latex
 from symflops.emit.latex.fragments import LatexFragment
 from symflops.emit.markdown import document as markdown
-from symflops.emit.page.alignments import line_rows
 from symflops.emit.page.printing import PagePrinter, displays
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import (
@@ -44,7 +43,7 @@ from symflops.emit.page.tree import (
     Section,
     Table,
 )  # fmt: skip
-from symflops.emit.page.writing import by_group, names
+from symflops.emit.page.writing import by_group, line_rows, names
 from symflops.model.formula import Sym, number
 from symflops.records.verified import verifications
 from tests.sampling import sampled

@@ -17,8 +17,7 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
-from symflops.algebra.truth import Truth
-from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.algebra.truth import Truth, UnknownSizeError
 from symflops.api import load
 from symflops.catalog import cache as spot
 from symflops.catalog import lookup

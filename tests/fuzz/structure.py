@@ -32,7 +32,7 @@ from symflops.frontend.fields import (
     STREAM,
 )
 from symflops.frontend.peer_pages import CASE, LENGTHS, PAGE
-from symflops.model.roles import ROLES
+from symflops.model.convention import ROLES
 from symflops.ops.fields import COMMON, Form, words_of
 from symflops.ops.table import ALL
 from symflops.syntax.yaml_nodes import Mapping, Node, Scalar, read_yaml

@@ -22,10 +22,10 @@ from .specs import Case, make_case
 Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
 CLEAN = amount(100, 400)
-NEEDS, LIVES, ITERATIONS = "symflops.derive.needs", "symflops.derive.lives", "symflops.derive.iterations"
+NEEDS, LIVES, ITERATIONS = "symflops.derive.analyses", "symflops.derive.analyses", "symflops.derive.iterations"
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
 AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
-COPIES, PARAMETERS = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Parameters.measure"
+COPIES, PARAMETERS = "symflops.derive.analyses:Copies", "symflops.lower.parameters:Parameters.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Poly", "symflops.algebra.polynomial"
 
 
@@ -54,17 +54,17 @@ def edit(name: str, old: str, new: str) -> Fault:
 
 FAULTS: dict[str, Fault] = {
     # which values need a gradient
-    "need ignores parameters": edit(f"{NEEDS}:_region", "if trains(parameter)", "if False"),
-    "need ignores operands": edit(f"{NEEDS}:_region", "for operand in node.operands", "for operand in ()"),
-    "need flows through a detach": edit(f"{NEEDS}:_region", "if node.flows else NO", ""),
-    "need of a choice is that of its first value": edit(f"{NEEDS}:_region", "node.condition.choose(then, otherwise)", "then"),
+    "need ignores parameters": edit(f"{NEEDS}:_forwards", "if trains(parameter)", "if False"),
+    "need ignores operands": edit(f"{NEEDS}:_forwards", "for operand in node.operands", "for operand in ()"),
+    "need flows through a detach": edit(f"{NEEDS}:_forwards", "if node.flows else NO", ""),
+    "need of a choice is that of its first value": edit(f"{NEEDS}:_forwards", "node.condition.choose(then, otherwise)", "then"),
     "need of a choice is that of either value": edit(
-        f"{NEEDS}:_region", "node.condition.choose(then, otherwise)", "then | otherwise"
+        f"{NEEDS}:_forwards", "node.condition.choose(then, otherwise)", "then | otherwise"
     ),
     "need does not reach the second iteration": edit(
-        f"{NEEDS}:_loop", "inner.values[carry.final]", "inner.values[carry.argument]"
+        f"{NEEDS}:_loop_forwards", "inner.values[carry.final]", "inner.values[carry.argument]"
     ),
-    "need after a loop is that before it": edit(f"{NEEDS}:_loop", "trace.after(loop.count)", "first"),
+    "need after a loop is that before it": edit(f"{NEEDS}:_loop_forwards", "trace.after(loop.count)", "first"),
     "need of an operand ignores values": edit(f"{NEEDS}:operand_need", "for value in operand.values", "for value in ()"),
     "need of an operand ignores parameters": edit(
         f"{NEEDS}:operand_need", "for parameter in chosen if", "for parameter in () if"
@@ -73,24 +73,24 @@ FAULTS: dict[str, Fault] = {
         f"{NEEDS}:operand_need", "for name in operand.inner", "for name in ()"
     ),
     # which operators the loss depends on
-    "live goes through a detach": edit(f"{LIVES}:_region", "truth if node.flows else NO", "truth"),
+    "live goes through a detach": edit(f"{LIVES}:_backwards", "truth if node.flows else NO", "truth"),
     "live stops at operators without contractions": edit(
-        f"{LIVES}:_region", "for operand in node.operands", "for operand in node.operands if node.contractions else ()"
+        f"{LIVES}:_backwards", "for operand in node.operands", "for operand in node.operands if node.contractions else ()"
     ),
     "live reads the first result only": edit(
-        f"{LIVES}:_region", "for result in node.results) & node.guard", "for result in node.results[:1]) & node.guard"
+        f"{LIVES}:_backwards", "for result in node.results) & node.guard", "for result in node.results[:1]) & node.guard"
     ),
     "live reaches the first operand only": edit(
-        f"{LIVES}:_region", "for operand in node.operands", "for operand in node.operands[:1]"
+        f"{LIVES}:_backwards", "for operand in node.operands", "for operand in node.operands[:1]"
     ),
-    "live ignores the other value of a choice": edit(f"{LIVES}:_region", "truth & ~node.condition", "NO"),
+    "live ignores the other value of a choice": edit(f"{LIVES}:_backwards", "truth & ~node.condition", "NO"),
     "live does not reach what a loop captures": edit(
-        f"{LIVES}:_loop", "for value, truth in inner.values.items()", "for value, truth in ()"
+        f"{LIVES}:_loop_backwards", "for value, truth in inner.values.items()", "for value, truth in ()"
     ),
-    "live does not reach what a loop starts from": edit(f"{LIVES}:_loop", "trace.after(loop.count)", "[NO for _ in first]"),
-    "live does not reach the iteration before": edit(f"{LIVES}:_loop", "inner.values.get(carry.argument, NO)", "NO"),
-    "live reaches captured values of a loop that never runs": edit(f"{LIVES}:_loop", "truth & reached", "truth"),
-    "live reaches captured values an iteration late": edit(f"{LIVES}:_loop", "Integer(step + 1)", "Integer(step + 2)"),
+    "live does not reach what a loop starts from": edit(f"{LIVES}:_loop_backwards", "trace.after(loop.count)", "[NO for _ in first]"),
+    "live does not reach the iteration before": edit(f"{LIVES}:_loop_backwards", "inner.values.get(carry.argument, NO)", "NO"),
+    "live reaches captured values of a loop that never runs": edit(f"{LIVES}:_loop_backwards", "truth & reached", "truth"),
+    "live reaches captured values an iteration late": edit(f"{LIVES}:_loop_backwards", "Integer(step + 1)", "Integer(step + 2)"),
     # iterations of loops
     "the facts after a loop are the first ones": edit(
         f"{ITERATIONS}:Trace.after", "return tuple(result)", "return tuple(first)"

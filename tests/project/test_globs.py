@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sympy import Symbol
 
 from symflops.model import patterns
-from symflops.model.path import Path
-from symflops.model.patterns import any_matches, is_selector
+from symflops.model.patterns import Path, any_matches, is_selector
 
 WORDS = st.lists(st.sampled_from(["a", "b", "ab", "aab", "weight", "x_1", ""]), min_size=1, max_size=8)
 GLOBS = st.lists(st.sampled_from(["*", "a", "b*", "*a*", "a?", "[ab]*", "[!a]", "weight", "**", "*_*", ""]), min_size=1, max_size=6)

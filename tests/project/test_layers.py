@@ -32,7 +32,7 @@ ORDERS = {
         ("journal",), ("roles", "scopes", "streams"), ("expressions", "graph_builder", "index_conditions", "parameter_table", "surroundings"), ("limits", "selected_iterations"),
         ("name_binding",), ("services",), ("demands", "experts", "iterations", "operators"), ("blocks", "segments"), ("repeats",), ("entries",), ("build",),
     ),
-    "emit": (("code", "grouping", "parts", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "sql", "vendor"), ("closed_forms", "emit")),
+    "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "sql", "vendor"), ("emit",)),
     "draft": (
         ("limits", "vary"), ("trace",), ("examples", "fold"), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",), ("worker",),
     ),

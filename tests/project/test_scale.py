@@ -76,7 +76,7 @@ def test_visits_are_linear_in_operators_and_streams(scale, family):
 
 def test_a_walk_in_a_walk_is_found():
     def quadratic(count):
-        return lambda: [symflops.model.path.Path(("a",)).join(str(n)) for n in range(count) for _ in range(count)]
+        return lambda: [symflops.model.patterns.Path(("a",)).join(str(n)) for n in range(count) for _ in range(count)]
 
     assert steep_lines([visits(quadratic(count)) for count in (10, 20, 40)])
 

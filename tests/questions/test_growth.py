@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from symflops.analysis.parts import ATTENTION
+from symflops.analysis.item_analysis import ATTENTION
 from symflops.cli.growth import terms_of
 from symflops.cli.main import main
 from symflops.questions.growth import Growth, OneMore

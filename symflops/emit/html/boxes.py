@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, zip_longest
+from itertools import groupby, takewhile, zip_longest
 from typing import Any
 
 import networkx
@@ -116,13 +116,8 @@ def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
 
 def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]]]:
     """The groups and edges of the finest depth that still reads at a glance."""
-    found = grouped(graph, 1)
-    for depth in range(2, 6):
-        finer = grouped(graph, depth)
-        if len(finer[0]) > MOST:
-            break
-        found = finer
-    return found
+    finer = (grouped(graph, depth) for depth in range(2, 6))
+    return [grouped(graph, 1), *takewhile(lambda found: len(found[0]) <= MOST, finer)][-1]
 
 
 def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Group], list[tuple[str, str]]]:
@@ -204,13 +199,10 @@ def level(number: int, data: Mapping[str, Any], holders: Container[str]) -> Key:
 
 def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
     """The groups with those of a cycle taken together, as the module that holds them all."""
-    quotient = networkx.DiGraph()
-    quotient.add_nodes_from(keys.values())
-    quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
     into: dict[Key, Key] = {}
-    for part in networkx.strongly_connected_components(quotient):
+    for part in cycles(graph, keys):
         paths = sorted(path for loops, path, _ in part if not loops)
-        if len(part) > 1 and len(paths) == len(part):
+        if len(paths) == len(part):
             same = next(place for place, words in enumerate(zip_longest(*paths)) if len(set(words)) > 1)
             into |= dict.fromkeys(part, ((), paths[0][: max(1, same)], -1))
     return {name: into.get(key, key) for name, key in keys.items()}
@@ -233,15 +225,20 @@ def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:
 def without_cycles(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
     """The groups with those of cycles cut into runs of consecutive nodes."""
     for _ in range(2):
-        quotient = networkx.DiGraph()
-        quotient.add_nodes_from(keys.values())
-        quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
-        cycles = {key for part in networkx.strongly_connected_components(quotient) if len(part) > 1 for key in part}
-        if not cycles:
+        cyclic = set[Key]().union(*cycles(graph, keys))
+        if not cyclic:
             break
         runs = enumerate(groupby(keys, keys.__getitem__), 1)
-        keys = {name: (*key[:2], run) if key in cycles else key for run, (key, names) in runs for name in names}
+        keys = {name: (*key[:2], run) if key in cyclic else key for run, (key, names) in runs for name in names}
     return keys
+
+
+def cycles(graph: networkx.DiGraph, keys: Mapping[str, Key]) -> Iterator[set[Key]]:
+    """The groups that lead to each other."""
+    quotient = networkx.DiGraph()
+    quotient.add_nodes_from(keys.values())
+    quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
+    yield from (part for part in networkx.strongly_connected_components(quotient) if len(part) > 1)
 
 
 def frame_depth(loops: tuple[str, ...]) -> int:

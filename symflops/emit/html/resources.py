@@ -24,9 +24,8 @@ SEARCH = ("page.js", "search.js")
 
 def files() -> Iterator[tuple[str, bytes]]:
     """The assets of a site: path below its folder of assets, and content."""
-    for path in sorted(ASSETS.rglob("*")):
-        if path.is_file():
-            yield path.relative_to(ASSETS).as_posix(), path.read_bytes()
+    paths = (path for path in sorted(ASSETS.rglob("*")) if path.is_file())
+    yield from ((path.relative_to(ASSETS).as_posix(), path.read_bytes()) for path in paths)
     yield PEAKS, peaks().encode()
 
 

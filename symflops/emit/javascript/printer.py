@@ -1,10 +1,20 @@
-"""Formulas as JavaScript expressions over BigInt; names with a leading ``$`` are functions of the template."""
+"""Formulas as JavaScript expressions over BigInt, and the tables of a script: work and parameters.
+
+Names with a leading ``$`` are functions of the template.
+"""
 
 from __future__ import annotations
 
-from symflops.emit.code.infix import ATOM, SUM, UNARY
-from symflops.emit.code.printer import CodePrinter
-from symflops.model.formula import ZERO, Apply, Bracket, Power, Sym, TallyOf
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from symflops.emit.code.printer import ATOM, DENOMINATOR, SUM, UNARY, CodePrinter, Language
+from symflops.emit.code.sharing import Row, Scope, Table, Use, columns_aligned, identifier, shared
+from symflops.emit.grouping import grouped
+from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
+from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
 
 WORDS = frozenset((
     "abstract", "arguments", "async", "await", "boolean", "break", "byte", "case", "catch", "char", "class", "const",
@@ -76,3 +86,204 @@ class LengthsPrinter(JavaScriptPrinter):
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"$exact({top}, {bottom})", ATOM
+
+
+READ = {"flag": "$flag({})", "rational": "{}[0]", DENOMINATOR: "{}[1]"}
+ABSENT = {"number": "{} ?? 0n", "count": "{} ?? 0n", "list": "{} ?? $nothing"}
+
+
+def size(field: Field) -> str:
+    """The expression that reads a size for formulas."""
+    kinds = {**READ, **ABSENT} if field.nullable else READ
+    return kinds.get(field.kind, "{}").format(f"sizes.{field.attribute}")
+
+
+def vector(cells: Iterable[str]) -> str:
+    """An array."""
+    return f"[{', '.join(cells)}]"
+
+
+JAVASCRIPT = Language(
+    printer=JavaScriptPrinter,
+    assigned="const {} = {};".format,
+    size=size,
+    given="$given(sizes.{0.attribute})".format,
+)
+
+
+T = TypeVar("T")
+WIDEST = 72
+"""The most characters of a cell that a column is aligned to."""
+
+LONG = 24
+"""The characters of a name beyond which a shorter one may replace it."""
+
+Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
+"""A line's amount, FLOPs of one, times forward, times each gradient, times recomputed, and contraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that returns a table, or the table of the function ``base`` without gradients."""
+
+    name: str
+    doc: str
+    statements: list[str] = field(default_factory=list)
+    blocks: list[tuple[str, list[str]]] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    base: str = ""
+
+
+def regimes(program: Program) -> list[Function]:
+    """The functions of the regimes' work; a regime may be the first one without gradients."""
+    found = []
+    for key, regime in program.works():
+        if regime.name == program.regimes[0].name:
+            first, base = regime, f"_{identifier(key)}"
+        under = f", convention '{key.removeprefix(regime.name + ' ')}'" if key != regime.name else ""
+        doc = f"Regime '{regime.name}'{under}{': ' + regime.doc if regime.doc else ''}."
+        if regime is not first and untrained(regime) and forward_only(regime) == forward_only(first):
+            found.append(Function(f"_{identifier(key)}", doc, base=base))
+        else:
+            found.append(work_of(program, f"_{identifier(key)}", regime, doc))
+    return found
+
+
+def work_of(program: Program, name: str, regime: RegimeLines, doc: str) -> Function:
+    """The function that returns the lines of a regime."""
+    amounts = list(dict.fromkeys(line.amount for line in regime.lines))
+    vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
+    rows = [(line.module, cells_of(line)) for line in regime.lines]
+    scope = Scope(program, JAVASCRIPT, [*vectors, *(formula for _, cells in rows for formula in formulas_of(cells))])
+    table = shared(rows, scope.taken)
+    scope.share([*vectors, *(formula for cells in table.cells() for formula in formulas_of(cells))])
+    moments = ", ".join(moment.name for moment in program.moments)
+    scope.statements.append(f"// what a contraction runs over, in multiples of ({moments})")
+    names = short_names(amounts, program)
+    text = scope.printer.text
+    scope.statements += [JAVASCRIPT.assigned(names[one.name], amount_of(program, one, text)) for one in amounts]
+
+    def columns(path: str, cells: Cells) -> list[str]:
+        amount, unit, forward, backward, recomputed, _ = cells
+        work = names[amount], text(unit), text(forward), vector(map(text, backward))
+        return [f"[{json.dumps(path)},", *(f"{cell}," for cell in work), f"{text(recomputed)}],"]
+
+    return printed(name, doc, scope, table, columns)
+
+
+def amount_of(program: Program, amount: Amount, text: Callable[[Formula], str]) -> str:
+    """A vector over the moments; a choice of two vectors if conventions differ."""
+    useful, executed = (
+        vector(text(dict(terms).get(place, ZERO)) for place in range(len(program.moments)))
+        for terms in (amount.useful, amount.executed)
+    )
+    return useful if useful == executed else f'pairs === "useful" ? {useful} : {executed}'
+
+
+def parameters(program: Program) -> tuple[list[tuple[str, str]], list[Function]]:
+    """The name of each regime's function of parameters, and the distinct functions."""
+    names: list[tuple[str, str]] = []
+    functions: dict[tuple[Tensor, ...], Function] = {}
+    for regime in program.regimes:
+        if regime.tensors not in functions:
+            name = "_parameters" + (f"_{identifier(regime.name)}" if functions else "")
+            functions[regime.tensors] = elements(program, name, regime.tensors)
+        names.append((regime.name, functions[regime.tensors].name))
+    return names, list(functions.values())
+
+
+def elements(program: Program, name: str, tensors: Sequence[Tensor]) -> Function:
+    """The function that counts elements by name of parameter; tensors of one name are added."""
+    counts = {path: tuple(some) for path, some in grouped((tensor.name, tensor.count) for tensor in tensors).items()}
+    scope = Scope(program, JAVASCRIPT, [tensor.count for tensor in tensors])
+    table = shared(list(counts.items()), scope.taken)
+    scope.share(count for cells in table.cells() for count in cells)
+
+    def columns(path: str, cells: tuple[Formula, ...]) -> list[str]:
+        return [f"[{json.dumps(path)},", f"{' + '.join(map(scope.printer.text, cells))}],"]
+
+    return printed(name, "Elements per parameter, all copies together.", scope, table, columns)
+
+
+def trained(program: Program) -> list[tuple[str, str, list[str], str]]:
+    """For regimes that train only some parameters: name, function, its statements, and the number of trained elements."""
+    found = []
+    for regime in program.regimes:
+        if not all(regime.trains):
+            scope = Scope(program, JAVASCRIPT, [regime.trainable])
+            scope.share([regime.trainable])
+            name = f"_trained_{identifier(regime.name)}"
+            found.append((regime.name, name, scope.statements, scope.printer.text(regime.trainable)))
+    return found
+
+
+def work_context(program: Program) -> dict[str, Any]:
+    """The names of a template for the functions of work and parameters.
+
+    ``hidden`` are the lines that PyTorch's counter does not see, ``work`` the functions of the regimes by key.
+    """
+    works = dict(program.works())
+    names, counts = parameters(program)
+    functions = regimes(program)
+    return {
+        "regime_names": [regime.name for regime in program.regimes],
+        "regimes": functions,
+        "work": [(key, function.name) for key, function in zip(works, functions, strict=True)],
+        "blocks": any(function.blocks for function in functions),
+        "hidden": {
+            key: tuple(position for position, line in enumerate(regime.lines) if not line.seen) for key, regime in works.items()
+        },
+        "parameters": counts,
+        "parameter_names": names,
+        "parameter_blocks": any(function.blocks for function in counts),
+        "trained": trained(program),
+    }
+
+
+def untrained(regime: RegimeLines) -> bool:
+    """Whether only the forward pass runs."""
+    return all(count == ZERO for line in regime.lines for count in (*line.backward, line.recomputed))
+
+
+def forward_only(regime: RegimeLines) -> list[object]:
+    """The forward pass of a regime, for comparison."""
+    return [(line.module, line.amount, line.unit, line.forward, line.contraction, len(line.backward)) for line in regime.lines]
+
+
+def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
+    """The names of amounts in tables; a long name gives way to that of the amount's only moment."""
+    names = {amount.name: f"{amount.name}_" for amount in amounts}
+    for amount in amounts:
+        alone = amount.useful if amount.useful == amount.executed and [count for _, count in amount.useful] == [ONE] else ()
+        short = [f"{program.moments[position].name}_" for position, _ in alone]
+        if len(amount.name) > LONG and short and len(short[0]) < len(amount.name) and short[0] not in names.values():
+            names[amount.name] = short[0]
+    return names
+
+
+def cells_of(line: Line) -> Cells:
+    """The cells of a line, without its module."""
+    return line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction
+
+
+def formulas_of(cells: Cells) -> list[Formula]:
+    """The formulas in the cells of a line."""
+    _, unit, forward, backward, recomputed, _ = cells
+    return [unit, forward, *backward, recomputed]
+
+
+def printed(
+    name: str,
+    doc: str,
+    scope: Scope,
+    table: Table[T],
+    columns: Callable[[str, T], list[str]],
+) -> Function:
+    """The function that returns ``table``; ``columns`` prints the cells of a row."""
+
+    def rows(entries: Sequence[Row[T] | Use]) -> list[str]:
+        aligned = iter(columns_aligned([columns(row.path, row.cells) for row in entries if isinstance(row, Row)], WIDEST))
+        return [f"...$at({json.dumps(row.path)}, {row.block})," if isinstance(row, Use) else next(aligned) for row in entries]
+
+    blocks = [(block, rows(entries)) for block, entries in table.blocks]
+    return Function(name, doc, scope.statements, blocks, rows(table.rows))

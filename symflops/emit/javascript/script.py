@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.analysis.parts import part_of
+from symflops.analysis.item_analysis import part_of
 from symflops.emit.code.batches import columns_of, lengths_in, stream_groups, stream_rows, summed
-from symflops.emit.code.infix import UNARY
-from symflops.emit.code.tables import Scope, Tables, work_context
-from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
-from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
-from symflops.emit.javascript.tables import JAVASCRIPT, READ
+from symflops.emit.code.printer import DENOMINATOR, UNARY, Fractions, denominators, in_whole_numbers
+from symflops.emit.code.sharing import Scope, letters_read
+from symflops.emit.javascript.printer import JAVASCRIPT, READ, JavaScriptPrinter, LengthsPrinter, name_of, work_context
 from symflops.emit.rendering import template
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
@@ -31,7 +29,6 @@ TEMPLATE = str.maketrans({"`": "\\`", "$": "\\$"})
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The script of ``program``; the derivation page says what it was verified against."""
     whole = in_whole_numbers(program)
-    tables = Tables(whole, JAVASCRIPT)
     key, title = key_of(program), program.title or program.name
     fixed = [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
     return template("javascript/estimator.js.jinja").render(
@@ -53,20 +50,22 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
             (field.attribute, field.kind, field.keys, field.nullable, default(field, program), of_null(field, program))
             for field in program.fields
         ],
-        tokens=per_token(tables),
-        active=active(tables),
-        moment_letters=tables.letters([moment.formula for moment in whole.moments if moment.sizes]),
+        tokens=per_token(whole),
+        active=active(whole),
+        moment_letters=letters_read(whole, JAVASCRIPT, [moment.formula for moment in whole.moments if moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
-        inner_letters=tables.letters([formula for length in whole.inner for formula in (length.formula, *length.values)]),
+        inner_letters=letters_read(
+            whole, JAVASCRIPT, [formula for length in whole.inner for formula in (length.formula, *length.values)]
+        ),
         inner=[inner(length, whole) for length in whole.inner],
-        demand_letters=tables.letters([part for one in whole.conditions for part in parts_of(one)]),
+        demand_letters=letters_read(whole, JAVASCRIPT, [part for one in whole.conditions for part in parts_of(one)]),
         demand_figures=[(name_of(part.name), figure(part, whole)) for part in statistics_of(whole)],
         demands=[demand(one, whole) for one in whole.conditions],
-        requirement_letters=tables.letters([one.formula for one in whole.requirements]),
+        requirement_letters=letters_read(whole, JAVASCRIPT, [one.formula for one in whole.requirements]),
         requirements=[(PRINT.text(one.formula), one.text) for one in whole.requirements],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
         **part_context(program),
-        **work_context(tables),
+        **work_context(whole),
     )
 
 
@@ -140,21 +139,21 @@ def settled(field: Field, given: Formula | bool | str | tuple[object, ...], prog
     return f"(s) => {JavaScriptPrinter(names).text(Fractions(under).whole(given))}"
 
 
-def per_token(tables: Tables) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
+def per_token(program: Program) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
     """By regime: the statements and the multiples of moments that give the tokens of a batch; none if it does not say."""
     found = []
-    for regime in tables.program.regimes:
-        scope = Scope(tables, [part for _, part in regime.tokens])
+    for regime in program.regimes:
+        scope = Scope(program, JAVASCRIPT, [part for _, part in regime.tokens])
         found.append((regime.name, scope.statements, [(place, scope.printer.text(part)) for place, part in regime.tokens]))
     return found
 
 
-def active(tables: Tables) -> list[tuple[str, list[str], str]]:
+def active(program: Program) -> list[tuple[str, list[str], str]]:
     """For regimes of which one token goes through some parameters only: the statements and the number of those."""
     found = []
-    for regime in tables.program.regimes:
+    for regime in program.regimes:
         if regime.active is not None and regime.active != regime.parameters:
-            scope = Scope(tables, [regime.active])
+            scope = Scope(program, JAVASCRIPT, [regime.active])
             found.append((regime.name, scope.statements, scope.printer.text(regime.active)))
     return found
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from symflops.emit.math.lines import LIMITS
-from symflops.emit.page.alignments import math_text
 from symflops.emit.page.printing import MINUS_SIGN, PagePrinter
 from symflops.emit.page.tree import Bar, Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
+from symflops.emit.page.writing import math_text
 from symflops.emit.rendering import template
 
 SPECIAL = {

@@ -10,7 +10,6 @@ from math import ceil
 from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import fold, width
-from symflops.emit.page.alignments import extent, head_text, math_text
 from symflops.emit.page.fragments import fragments, letters_of, pieces
 from symflops.emit.page.tree import (
     Block,
@@ -28,8 +27,9 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.model.formula_writer import sum_of
+from symflops.emit.page.writing import extent, head_text, math_text
 from symflops.model.program import Program
+from symflops.model.terms import sum_of
 
 NARROW = 70.0  # points of a formula beyond which it may break in a cell
 TEXT, LINES = 345.0, 36  # points of a text's line, and lines of a table that fits on a page
@@ -214,8 +214,7 @@ def indented(row: str) -> str:
 
 def letters(node: Inline) -> float:
     """The width of text or code in points."""
-    text = plain(node)
-    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(text)
+    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(plain(node))
 
 
 def plain(node: Inline) -> str:

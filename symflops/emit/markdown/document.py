@@ -1,15 +1,79 @@
-"""The Markdown target: a derivation page as GitHub and KaTeX show it."""
+"""The Markdown target: derivation pages as GitHub and KaTeX show them, the summary of all specs, and output of notebooks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.math.abbreviations import abbreviated, with_plain_words
+from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.math.shortest import COUNT, PART
 from symflops.emit.page.fragments import fragments, letters_of, pieces
 from symflops.emit.page.printing import PagePrinter
-from symflops.emit.page.tree import Document, Group, Line, Section, Table
-from symflops.model.program import Program
+from symflops.emit.page.tree import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Emphasis,
+    Group,
+    Line,
+    Link,
+    Number,
+    Paragraph,
+    Scaled,
+    Section,
+    Table,
+    Words,
+)
+from symflops.emit.page.writing import aligned, letter, plural, series
+from symflops.model.formula import Sym
+from symflops.model.program import Case, Program
+from symflops.model.verification import Verification, VerifiedCase
+from symflops.runtime.units import NAMES
+
+
+class Shown:
+    """A derivation of one regime under one convention, which notebooks display."""
+
+    program: Program
+    case: Case
+
+    def _repr_latex_(self) -> str:
+        short = abbreviated(with_plain_words(self.program))
+        printer = LatexPrinter(letters(short))
+        lines = _lines(short, short.case(self.case.regime, self.case.convention))
+        rows = " \\\\\n".join(aligned(lines, printer))
+        return f"$$\n\\begin{{aligned}}\n{rows}\n\\end{{aligned}}\n$$"
+
+    def _repr_markdown_(self) -> str:
+        program, case, printer = self.program, self.case, MarkdownPage({})
+        name = Emphasis((Emphasis((Code(program.name),)),))
+        head = (
+            name,
+            ", regime ",
+            Code(case.regime),
+            ", convention ",
+            Code(case.convention),
+            f": parameters and {NAMES[program.row(case.convention).unit]} per batch",
+        )
+        sums: list[Words] = [
+            (Code(moment.name), f" over the {moment.items}") for moment in program.moments if not moment.constant
+        ]
+        told = ("Moments are sums of lengths: ", *series(sums), ".") if sums else ()
+        return "\n\n".join([printer.words(head), self._repr_latex_(), printer.words(told)]).rstrip()
+
+
+def _lines(program: Program, case: Case) -> Iterator[Line]:
+    """The parameters, the closed forms, and the counts of layers in them."""
+    yield Line("parameters", (Scaled(program.regime(case.regime).parameters),))
+    for name, terms in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
+        if terms:
+            yield Line(name, tuple(Scaled(formula, Sym(program.sum_key(place, case.convention))) for place, formula in terms))
+    made = (one for one in program.definitions if one.letter.startswith((COUNT, PART)))
+    yield from (Line(letter(one.letter), (Scaled(one.formula),)) for one in made)
+
 
 SPACE = r"\thinspace"  # not a backslash and a comma, which Markdown turns into a comma
 ROW = r"\cr"  # not a doubled backslash, which Markdown turns into one
@@ -103,3 +167,117 @@ class MarkdownPage(PagePrinter):
         tag = rf" \tag{{{lines[-1].number}}}" if lines[-1].number else ""
         rows = f" {ROW}\n".join(self.rows(lines))
         return f"$$\n\\begin{{aligned}}\n{rows}\n\\end{{aligned}}{tag}\n$$"
+
+
+NUMBERS = ("Parameters", "Forward FLOPs", "Backward FLOPs", "Difference")
+ROWS = (
+    "Each row is one configuration and batch of a real class. Its parameters, by name, and the FLOPs of both passes that"
+    " PyTorch counted on it, also module by module, were compared with what is derived from the spec."
+)
+OUTSIDE = (
+    "These records cannot be exact, for a reason that lies outside of their specs. ",
+    " holds each to its difference, derived minus counted FLOPs.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The specs of one folder: name -> comparison with measured records; ``unmeasured`` are specs without records."""
+
+    name: str
+    specs: Mapping[str, Sequence[Verification]]
+    unmeasured: Sequence[str]
+
+    @property
+    def folder(self) -> str:
+        """The folder of their pages, as the start of a link."""
+        return f"{self.name}/" if self.name else ""
+
+    @property
+    def exact(self) -> int:
+        """The number of exact records."""
+        return sum(len(found.cases) for verified in self.specs.values() for found in verified)
+
+    @property
+    def inexact(self) -> int:
+        """The number of records that are known to differ."""
+        return sum(len(found.inexact) for verified in self.specs.values() for found in verified)
+
+
+def render_summary(families: Sequence[Family], version: str) -> str:
+    """The summary of all families."""
+    files = "specs/verified.json and specs/inexact.yaml"
+    head = f"Generated by symflops {version} from {files}; do not edit, run 'symflops generate'."
+    body = MarkdownPage({}).blocks((*overview(families), *map(family_section, families), *known_to_differ(families)))
+    return f"<!--\n{head}\n-->\n\n# What was verified\n\n{body}\n"
+
+
+def overview(families: Sequence[Family]) -> Iterator[Block]:
+    """How many records of each family are exact."""
+    exact, inexact = (sum(getattr(family, kind) for family in families) for kind in ("exact", "inexact"))
+    differ: Words = (
+        (f", {inexact} {plural(inexact, 'is', 'are')} ", Link("#known-to-differ", ("known to differ",))) if inexact else ()
+    )
+    yield Paragraph((f"{ROWS} {exact + inexact} records: {exact} are exact to the last unit", *differ, "."))
+    titles = ("Specs", "Records", "Exact", "Known to differ", "Specs without records")
+    rows: list[tuple[Words, ...]] = []
+    for family in families:
+        counts = (len(family.specs) + len(family.unmeasured), family.exact + family.inexact, family.exact, family.inexact)
+        rows.append(((family.name or "other",), *((Number(count),) for count in (*counts, len(family.unmeasured)))))
+    yield Table("Families", (Column(("Family",)), *(Column((title,), number=True) for title in titles)), tuple(rows))
+
+
+def family_section(family: Family) -> Section:
+    """The records of a family, and its specs without records."""
+    blocks: list[Block] = []
+    if family.specs:
+        columns = [Column((title,), number=title in NUMBERS) for title in ("Class", "Spec", "Case", *NUMBERS, "Versions")]
+        rows = (
+            row for name, verified in family.specs.items() for found in verified for row in record_rows(family, name, found)
+        )
+        blocks.append(Table(f"Records of family {family.name}", tuple(columns), tuple(rows)))
+    if family.unmeasured:
+        links = series([(link(family, name),) for name in family.unmeasured])
+        told = ("Without measured records, compared with the real class on the meta device by ", Code("symflops verify"), ": ")
+        blocks.append(Paragraph((*told, *links, ".")))
+    return Section("", f"Family {family.name or 'other'}", tuple(blocks))
+
+
+def link(family: Family, name: str) -> Link:
+    """The page of a spec."""
+    return Link(f"{family.folder}{name}.md", (name,))
+
+
+def record_rows(family: Family, name: str, found: Verification) -> Iterator[tuple[Words, ...]]:
+    """The records of one class."""
+    package, class_name = found.reference.split(".", 1)
+    versions = f"{package} {found.version}" + (f", torch {found.torch}" if package != "torch" else "")
+    cases: list[tuple[VerifiedCase, Words]] = [(case, ("0",)) for case in found.cases]
+    cases += [
+        (case, (Number(known.forward, True), " forward, ", Number(known.backward, True), " backward"))
+        for case, known in found.inexact
+    ]
+    for case, difference in cases:
+        figures: list[Words] = [(Number(count),) for count in (case.parameters, case.forward, case.backward)]
+        yield (Code(class_name),), (link(family, name),), (Code(case.name),), *figures, difference, (versions,)
+
+
+def known_to_differ(families: Sequence[Family]) -> Iterator[Section]:
+    """The records that cannot be exact, each with its reason."""
+    found = [each for family in families for verified in family.specs.values() for item in verified for _, each in item.inexact]
+    if not found:
+        return
+    rows = []
+    for known in found:
+        modules: list[Words] = [(Code(module), " ", Number(difference, True)) for module, difference in known.modules]
+        differences = (Number(known.forward, True),), (Number(known.backward, True),)
+        rows.append(((Code(known.id),), *differences, series(modules), (known.reason,)))
+    columns = (
+        Column(("Record",)), Column(("Forward",), number=True), Column(("Backward",), number=True), Column(("Modules",)),
+        Column(("Reason",)),
+    )  # fmt: skip
+    blocks = (
+        Paragraph((OUTSIDE[0], Code("symflops verify --records"), OUTSIDE[1])),
+        Table("Known to differ", columns, tuple(rows)),
+    )
+    yield Section("known-to-differ", "Known to differ", blocks)

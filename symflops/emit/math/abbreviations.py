@@ -1,4 +1,4 @@
-"""Symbols for counts that are too long for a table; a page defines each once, among the derived sizes."""
+"""Programs as pages print them: symbols for counts that are too long for a table, and plain words for our functions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,44 @@ from dataclasses import replace
 from symflops.emit.math.definitions import HEADS, by_choices, defined, head_of
 from symflops.emit.math.lines import width
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.model.formula import Apply, Formula, Sym, TallyOf, Text, parts, walk
-from symflops.model.program import Definition, Program
-from symflops.model.rewriting import Rewriting
+from symflops.model.formula import ZERO, Apply, Bracket, Formula, Prod, Sum, Sym, TallyOf, Text, parts, walk
+from symflops.model.program import Definition, Field, Program
+from symflops.model.terms import Rewriting, plus, times
+from symflops.ops.activation import LEARNED
+
+
+def with_plain_words(program: Program) -> Program:
+    """``program`` without the parameters of activations that are no default; its sizes say so."""
+    defaults = {field.letter: field.default for field in program.fields}
+    left_out: dict[str, dict[str, None]] = {}
+
+    def absent(formula: Formula) -> bool:
+        match formula:
+            case Bracket("equal", (Sym(letter), Text(word)) | (Text(word), Sym(letter))) if word in LEARNED:
+                return word != defaults.get(letter) and left_out.setdefault(letter, {}).setdefault(word) is None
+        return False
+
+    def plainly(formula: Formula) -> Formula:
+        if not any(map(absent, walk(formula))):
+            return formula
+        match formula:
+            case Sum(terms):
+                return plus([plainly(term) for term in terms])
+            case Prod(factors):
+                return times(*map(plainly, factors))
+        return ZERO if absent(formula) else Rewriting(lambda part: None if part is formula else plainly(part))(formula)
+
+    plain: Program = Rewriting(lambda formula: plainly(formula) if parts(formula) else None)(program)
+    if not left_out:
+        return program
+    tensors = tuple(tensor for tensor in plain.tensors if tensor.count != ZERO)
+    return replace(plain, tensors=tensors, fields=tuple(noted(field, left_out.get(field.letter)) for field in plain.fields))
+
+
+def noted(field: Field, words: dict[str, None] | None) -> Field:
+    """A size with a note on the words whose parameters are left out."""
+    return replace(field, doc=f"{field.doc}; parameters of {' and '.join(words)} are left out here") if words else field
+
 
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points of a sum over iterations, a count, and a product in a narrow cell
 WORD = 10  # letters of a text that fits in one line of a narrow cell; it cannot break there
@@ -35,10 +70,8 @@ def long_parts(program: Program) -> Iterator[Formula]:
         for part in parts(formula):
             yield from outermost(part)
 
-    for formula in distinct([*counts(program), *units(program)]):
-        for part in outermost(formula):
-            if width(printer.text(part)) > (TALLY if isinstance(part, TallyOf) else CELL):
-                yield part
+    found = (part for formula in distinct([*counts(program), *units(program)]) for part in outermost(formula))
+    yield from (part for part in found if width(printer.text(part)) > (TALLY if isinstance(part, TallyOf) else CELL))
 
 
 def long_counts(program: Program) -> Iterator[Formula]:

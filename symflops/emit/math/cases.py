@@ -13,10 +13,8 @@ from symflops.emit.math.lines import fold, width
 from symflops.emit.math.printer import LatexPrinter
 from symflops.model.arrangements import negated
 from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text, walk
-from symflops.model.formula_writer import factors_of, product_of
 from symflops.model.polynomials import expanded
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import plus
+from symflops.model.terms import Rewriting, factors_of, plus, product_of
 
 T = TypeVar("T")
 Conditions = tuple[tuple[Bracket, bool], ...]
@@ -31,11 +29,11 @@ def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
     if not uses:
         return (((), poly),)
     first = min(uses, key=lambda atom: (-uses[atom], key(atom)))
-    found: list[tuple[Conditions, Poly]] = []
-    for holds in (True, False):
-        for conditions, value in by_cases(assumed(poly, first, holds), key):
-            found.append((((first, holds), *conditions), value))
-    return tuple(found)
+    return tuple(
+        (((first, holds), *conditions), value)
+        for holds in (True, False)
+        for conditions, value in by_cases(assumed(poly, first, holds), key)
+    )
 
 
 def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:

@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from symflops.algebra.reduction import reduced
-from symflops.algebra.sparse import Factor, Monomial, Poly, ratio
+from symflops.algebra.sparse import Factor, Monomial, Poly, ratio, reduced
 from symflops.emit.math.cases import joined, multiplied_out
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import COUNT, PART, ROUNDS, Measured, atoms, measured, normalised, plainer, shared, weight
 from symflops.model.formula import MINUS, Apply, Bracket, Formula, Sym, brackets, operators, symbols
 from symflops.model.program import Definition, Program
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import plus, times
+from symflops.model.terms import Rewriting, plus, times
 
 LEAST, MOST = 14, 300  # operators of a form that needs no letters, and terms of one that is no formula for a paper
 TRIED, CASES, FEW = 8, 4, 5

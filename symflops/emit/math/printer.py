@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 
-from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.math.lines import LINE, fold
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
-from symflops.model.formula_writer import factors_of, is_negative
 from symflops.model.index_sets import ONCE, PADDED, SAMPLES
 from symflops.model.program import Program
 from symflops.model.sums import Moment, Statistic
+from symflops.model.terms import factors_of, is_negative
 from symflops.syntax.identifiers import latex_symbol
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
@@ -64,16 +65,10 @@ class LatexPrinter(Printer):
         return rf"\text{{{re.sub(r'[^A-Za-z0-9 .,:/-]', '-', text)}}}"
 
     def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
-        number = Fraction(1)
-        rest: list[Formula] = []
-        under: list[Formula] = []
-        for factor in factors:
-            if isinstance(factor, Num):
-                number *= factor.value
-            elif isinstance(factor, Power) and factor.exponent < 0:
-                under.append(factor.base if factor.exponent == -1 else Power(factor.base, -factor.exponent))
-            else:
-                rest.append(factor)
+        number = prod((factor.value for factor in factors if isinstance(factor, Num)), start=Fraction(1))
+        divisors = [factor for factor in factors if isinstance(factor, Power) and factor.exponent < 0]
+        under = [inverse(divisor) for divisor in divisors]
+        rest = [factor for factor in factors if not isinstance(factor, Num) and factor not in divisors]
         sign, head = "-" if number < 0 else "", abs(number)
         if under:
             return sign + self.quotient(head, rest, under), PRODUCT
@@ -82,7 +77,7 @@ class LatexPrinter(Printer):
             parts.insert(0, self.number(head)[0])
         return sign + self.joined(parts), PRODUCT
 
-    def quotient(self, number: Fraction, factors: list[Formula], under: list[Formula]) -> str:
+    def quotient(self, number: Fraction, factors: Sequence[Formula], under: Sequence[Formula]) -> str:
         """A fraction; sums stand beside it, so that a line can break in them."""
         beside = [self.inside(factor, UNARY) for factor in factors if isinstance(factor, Sum)]
         above = [self.inside(factor, UNARY) for factor in factors if not isinstance(factor, Sum)]
@@ -107,8 +102,7 @@ class LatexPrinter(Printer):
 
     def power(self, formula: Power) -> str:
         if formula.exponent < 0:
-            below = formula.base if formula.exponent == -1 else Power(formula.base, -formula.exponent)
-            return rf"\frac{{1}}{{{self.text(below)}}}"
+            return rf"\frac{{1}}{{{self.text(inverse(formula))}}}"
         base = self.inside(formula.base, ATOM)
         if isinstance(formula.base, Sym) and "^" in base:
             base = f"{{{base}}}"
@@ -165,6 +159,11 @@ class LatexPrinter(Printer):
         if coefficient == Num(Fraction(1)):
             return [factor]
         return fold(self.joined([self.inside(coefficient, PRODUCT), factor]), line)
+
+
+def inverse(divisor: Power) -> Formula:
+    """What a negative power divides by."""
+    return divisor.base if divisor.exponent == -1 else Power(divisor.base, -divisor.exponent)
 
 
 def letters(program: Program) -> dict[str, str]:

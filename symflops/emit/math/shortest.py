@@ -29,11 +29,9 @@ from symflops.model.formula import (
     symbols,
     walk,
 )
-from symflops.model.formula_writer import factors_of, is_negative, product_of
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
-from symflops.model.rewriting import Rewriting
-from symflops.model.terms import plus, times
+from symflops.model.terms import Rewriting, factors_of, is_negative, plus, product_of, times
 
 LINE, ROW, CONDITION, TALLY = 3, 2, 3, 5
 """Operators that a definition, each of its cases, a condition in a form, and a sum over iterations are worth beside theirs."""

@@ -33,7 +33,7 @@ from symflops.model.formula import Formula, Sym
 from symflops.model.formula import symbols as symbols_in
 from symflops.model.program import Definition, Field, Program, Tensor
 from symflops.model.sums import StreamInfo
-from symflops.model.terms import plus, times
+from symflops.model.terms import needed, plus, times
 
 PIECES = ("forms", "where", "symbols", "modules")
 
@@ -124,11 +124,9 @@ def used_in_forms(found: Fragments) -> set[str]:
     """The letters of the closed forms, and those of their definitions."""
     program = found.page.program
     forms = [form for _, group in found.groups for form in group.forms]
-    used = {name for form in forms for _, formula in form.terms for name in symbols_in(formula)}
-    used |= {*symbols_in(program.parameters), *(moment for form in forms for moment in form.moments)}
-    for one in reversed(program.definitions):
-        used.update(symbols_in(one.formula) if one.letter in used else ())
-    return used
+    formulas = [program.parameters, *(formula for form in forms for _, formula in form.terms)]
+    read = {name for formula in formulas for name in symbols_in(formula)}
+    return {*read, *needed(formulas, program), *(moment for form in forms for moment in form.moments)}
 
 
 def defined(found: Fragments) -> list[Definition]:
@@ -179,11 +177,10 @@ def symbol_rows(found: Fragments) -> Iterator[Row]:
         yield Group()
         yield from (((letter(one.letter),), (Math((one.formula,)),)) for one in program.definitions)
     yield Group()
-    for stream, _ in found.page.streams:
-        if stream.variables:
-            yield series([(letter(name),) for name in stream.variables]), stream_words(stream)
-    for sign, definition, over in moment_rows(program, letters_of(found)):
-        yield sign, (*definition, ", over ", *over)
+    streams = [stream for stream, _ in found.page.streams if stream.variables]
+    yield from ((series([(letter(name),) for name in stream.variables]), stream_words(stream)) for stream in streams)
+    rows = moment_rows(program, letters_of(found))
+    yield from ((sign, (*definition, ", over ", *over)) for sign, definition, over in rows)
     if found.brackets or found.excess:
         yield Group()
     if found.brackets:

@@ -10,14 +10,13 @@ from typing import Any
 
 from symflops.analysis.growth import analysis
 from symflops.analysis.item_analysis import Analysis
-from symflops.analysis.length_letters import LevelLengths
-from symflops.analysis.measured_case import inserted
 from symflops.analysis.number_ranges import blocks, folded, shared
-from symflops.analysis.typical_values import default_sizes
+from symflops.analysis.step import inserted
+from symflops.analysis.typical_values import LevelLengths, default_sizes
 from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
+from symflops.emit.math.abbreviations import with_plain_words
 from symflops.emit.math.definitions import in_counts, in_letters
-from symflops.emit.math.plain_words import with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import factored
 from symflops.emit.page.types import (
@@ -34,11 +33,9 @@ from symflops.emit.page.types import (
 )
 from symflops.emit.page.writing import note_letter
 from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
-from symflops.model.layout import Layout
-from symflops.model.program import Case, Line, Program, RegimeLines, Tensor
-from symflops.model.rewriting import Rewriting
-from symflops.model.sums import StreamInfo
-from symflops.model.terms import Terms, in_moments, plus, times
+from symflops.model.program import Case, GradientLine, Line, Program, RegimeLines, Tensor
+from symflops.model.sums import Layout, StreamInfo
+from symflops.model.terms import Rewriting, Terms, in_moments, plus, times
 from symflops.model.verification import Verification
 
 ASSUMED = "assumed"
@@ -233,34 +230,35 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
 
 def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
     """The reasons why gradients are not computed, lettered in the order of lines, each with its gradients."""
-    found: dict[str, dict[tuple[Formula, Formula], dict[str, list[str]]]] = {}
-    missing: dict[str, dict[tuple[Formula, Formula], list[Formula]]] = {}
-    assumed: set[str] = set()
-    for line in regime.lines:
-        for gradient in line.gradients:
-            if gradient.reason:
-                assumed |= {gradient.reason} if gradient.kind == ASSUMED else set()
-                key = (gradient.count, line.forward if gradient.count != ZERO else ZERO)
-                kinds = found.setdefault(gradient.reason, {}).setdefault(key, {}).setdefault(line.module, [])
-                same = (line.unit, in_moments(line.amount.useful, program))
-                lacks = [line.forward, times(number(-1), gradient.count)]
-                missing.setdefault(gradient.reason, {}).setdefault(same, []).extend(lacks)
-                kinds += [kind for kind in ("weight" if gradient.kind == "weight" else "input",) if kind not in kinds]
+    gradients = ((line, gradient) for line in regime.lines for gradient in line.gradients)
+    reasons = grouped((gradient.reason, (line, gradient)) for line, gradient in gradients if gradient.reason)
     return tuple(
-        Note(
-            note_letter(number),
-            reason,
-            tuple((*key, clauses(modules)) for key, modules in groups.items()),
-            work_of(missing[reason]),
-            reason in assumed,
-        )
-        for number, (reason, groups) in enumerate(found.items())
+        note(note_letter(number), reason, lacking, program) for number, (reason, lacking) in enumerate(reasons.items())
     )
 
 
-def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Modules by operands and block: (operands, block, names)."""
-    found = grouped(((" and ".join(kinds), located(path)[0]), located(path)[1]) for path, kinds in modules.items())
+def note(letter: str, reason: str, lacking: Sequence[tuple[Line, GradientLine]], program: Program) -> Note:
+    """The note on gradients that are not computed, or not always, for one reason."""
+    groups = grouped(
+        (
+            (gradient.count, line.forward if gradient.count != ZERO else ZERO),
+            (line.module, "weight" if gradient.kind == "weight" else "input"),
+        )
+        for line, gradient in lacking
+    )
+    missing = grouped(
+        ((line.unit, in_moments(line.amount.useful, program)), count)
+        for line, gradient in lacking
+        for count in (line.forward, times(number(-1), gradient.count))
+    )
+    told = tuple((*key, clauses(operands)) for key, operands in groups.items())
+    return Note(letter, reason, told, work_of(missing), any(gradient.kind == ASSUMED for _, gradient in lacking))
+
+
+def clauses(operands: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Modules, each with the kind of an operand, by their operands and block: (operands, block, names)."""
+    kinds = grouped(operands)
+    found = grouped(((" and ".join(dict.fromkeys(some)), located(path)[0]), located(path)[1]) for path, some in kinds.items())
     return tuple((*key, tuple(name for name, _ in folded(names))) for key, names in found.items())
 
 

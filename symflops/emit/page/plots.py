@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symflops.analysis.parts import ORDER
+from symflops.analysis.item_analysis import ORDER
 from symflops.diagnostics.errors import SymflopsError
 
 # distinguishable with colour blindness (Okabe and Ito)

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from symflops.emit.math.lines import LINE
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.alignments import aligned, math_text
 from symflops.emit.page.tree import (
     Bar,
     Block,
@@ -33,6 +32,7 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
+from symflops.emit.page.writing import aligned, math_text
 
 MINUS_SIGN = "\N{MINUS SIGN}"
 CELLS = 40

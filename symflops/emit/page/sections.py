@@ -135,9 +135,8 @@ def glance(page: Page, worked: Worked) -> Section:
     if first.tokens:
         each = Fraction(first.forward + first.backward, first.tokens)
         rows.append(((f"{page.unit} per token, both passes",), (Number(each if each.denominator > 1 else int(each)),)))
-    for items in page.analysis.items:
-        for grown in items.growth:
-            rows += grown_rows(grown, page.unit)
+    grown = (one for items in page.analysis.items for one in items.growth)
+    rows += [row for one in grown for row in grown_rows(one, page.unit)]
     step = ("At the default sizes, one step of regime ", Code(first.name), " on a batch of one item: ", *batch_of(worked), ".")
     columns = (Column(("Figure",), 66), Column(("Value",), number=True))
     return Section("glance", "At a glance", (Paragraph(step), Table("One step at the default sizes", columns, tuple(rows))))

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from symflops.algebra.sparse import Poly
-from symflops.analysis.against import Against, Cause, Change, Figures, Point
-from symflops.analysis.item_analysis import BOTH, crossover
+from symflops.analysis.item_analysis import BOTH, Against, Cause, Change, Figures, Point, crossover
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.sections_growth import LONGER, MOST, WIDE
-from symflops.emit.page.sections_roots import Roots
+from symflops.emit.page.sections_growth import LONGER
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
     Bar,
@@ -33,7 +30,7 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )  # fmt: skip
-from symflops.emit.page.writing import NONE, letter, names, plural, series
+from symflops.emit.page.writing import NONE, is_short, letter, names, plural, root_lines, series
 from symflops.model.formula import ONE, Formula, Sym, symbols
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.terms import plus, times
@@ -134,7 +131,7 @@ def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
         return
     lines = [Line("forward", forward)] if forward else []
     lines += [Line("backward", backward)] if backward and not twice else []
-    if rows_of(lines, printer) > MOST:
+    if not is_short(lines, printer):
         yield Paragraph((f"It has {LONGER[:-1]}: ", Code("symflops diff"), " prints it."))
         return
     yield Paragraph((DIFFERENCE, " Backward it is twice that." if twice else ""))
@@ -153,8 +150,8 @@ def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
         return
     found = crossover(BOTH, powers, {}, Writer(printer.names), None)
     if found.kind in ("quotient", "root"):
-        lines = Roots(told.letter, printer).lines(found)
-        if rows_of(lines, printer) <= MOST:
+        lines = root_lines(found, told.letter, printer)
+        if is_short(lines, printer):
             yield Paragraph(("Both cost the same, in both passes together, at",))
             yield Equation(tuple(lines))
 
@@ -165,11 +162,6 @@ def put(poly: Poly, name: str, value: Poly) -> Poly:
     for power, part in poly.powers(Sym(name)).items():
         found = found + part * value**power
     return found
-
-
-def rows_of(lines: Iterable[Line], printer: LatexPrinter) -> int:
-    """The rows of lines on a page."""
-    return sum(len(line_rows(line, printer, WIDE)) for line in lines)
 
 
 def of_item(change: Change) -> tuple[Scaled, ...]:

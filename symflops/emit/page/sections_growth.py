@@ -1,4 +1,4 @@
-"""The section of a page about growth: where the work of one item goes, when attention overtakes all else, one more token."""
+"""The section of a page about growth: by length, when attention overtakes all else, and one more token, layer or expert."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from symflops.analysis.item_analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.analysis.length_polynomials import Assumption, Unknown
+from symflops.analysis.step import OverLength
+from symflops.analysis.worked_figures import OneMore
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.page.alignments import line_rows
-from symflops.emit.page.sections_more import more
-from symflops.emit.page.sections_roots import Roots
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
+    Bar,
     Block,
     Code,
     Column,
@@ -22,18 +22,16 @@ from symflops.emit.page.tree import (
     Math,
     Number,
     Paragraph,
+    Row,
     Scaled,
     Section,
     Table,
     Words,
 )
 from symflops.emit.page.types import Page
-from symflops.emit.page.writing import equals, letter, math, names, plural, series
-from symflops.model.formula import Formula, Power, Sym, symbols
+from symflops.emit.page.writing import NONE, equals, is_short, letter, math, names, plural, root_lines, series, without_square
+from symflops.model.formula import ZERO, Formula, Power, Sym, symbols
 from symflops.model.polynomials import expanded
-
-MOST, WIDE = 12, 515.0
-"""The most rows of a closed form on a page, of that many points each."""
 
 WORDS = {Fraction(0): "of one item", Fraction(1): "per token", Fraction(2): "per pair of tokens"}
 RELATIONS = {"multiple": " is a multiple of ", "equal": " = ", "at_least": r" \ge ", "at_most": r" \le "}
@@ -129,14 +127,12 @@ def product(unknown: Unknown) -> tuple[str | Formula, ...]:
 
 def assumptions(assumed: Sequence[Assumption]) -> list[Words]:
     """What is assumed, each once."""
-    found: list[Words] = []
-    for one in assumed:
-        words: Words = (math(one.left, RELATIONS[one.relation], one.right),)
-        if one.relation == "multiple":
-            words = (math(one.left), RELATIONS["multiple"], math(one.right))
-        if words not in found:
-            found.append(words)
-    return found
+
+    def words(one: Assumption) -> Words:
+        told = RELATIONS[one.relation]
+        return (math(one.left), told, math(one.right)) if one.relation == "multiple" else (math(one.left, told, one.right),)
+
+    return list(dict.fromkeys(map(words, assumed)))
 
 
 class _Grown:
@@ -154,7 +150,7 @@ class _Grown:
         growth = self.growth
         yield Paragraph(self.varying())
         lines = (self.polynomial("attention", growth.attention), self.polynomial("all else", growth.others))
-        if growth.attention and all(self.shown([line]) for line in lines):
+        if growth.attention and all(is_short([line], self.printer) for line in lines):
             yield Paragraph(("Forward, attention and all else cost",))
             yield Equation(lines)
         for crossover in growth.crossovers[: 1 if self.same else None]:
@@ -162,10 +158,6 @@ class _Grown:
         if not growth.crossovers:
             yield Paragraph(("There is no attention that could overtake anything.",))
         yield from self.marginal()
-
-    def shown(self, lines: Sequence[Line]) -> bool:
-        """Whether lines are few enough for a page."""
-        return sum(len(line_rows(line, self.printer, WIDE)) for line in lines) <= MOST
 
     def varying(self) -> Words:
         """Which length varies while others stay."""
@@ -199,11 +191,10 @@ class _Grown:
         if found.kind in KINDS:
             yield Paragraph((where + KINDS[found.kind],))
             return
-        roots = Roots(self.letter, self.printer)
-        lines = roots.lines(found)
+        lines = root_lines(found, self.letter, self.printer)
         told = f"{where}, attention costs as much as all else"
-        if self.shown(lines):
-            yield Paragraph((f"{told} at", *roots.linear(found)))
+        if is_short(lines, self.printer):
+            yield Paragraph((f"{told} at", *without_square(found)))
             yield Equation(tuple(lines))
         else:
             yield Paragraph((f"{told} where the two are equal, in a closed form of {LONGER}",))
@@ -218,7 +209,7 @@ class _Grown:
         thrice = expanded(both) == expanded(forward).scale(3)
         lines = [Line("token, forward", (Scaled(forward),))]
         lines += [] if thrice else [Line("token, both passes", (Scaled(both),))]
-        if all(self.shown([line]) for line in lines):
+        if all(is_short([line], self.printer) for line in lines):
             yield Paragraph(("One more token costs", " this, and three times as much in both passes:" if thrice else ""))
             yield Equation(tuple(lines))
         else:
@@ -226,3 +217,63 @@ class _Grown:
         if one is not None and two is not None:
             here = "At the default sizes and the lengths above that is "
             yield Paragraph((here, Number(one), " forward and ", Number(two), " in both passes."))
+
+
+ONE_MORE = (
+    "What one more costs in the step above: the exact differences of both closed forms, and that of the forward one as a"
+    " formula. Conditions are as they are at the default sizes."
+)
+
+
+def more(page: Page, printer: LatexPrinter) -> Iterator[Block]:
+    """What one more of each costs, then work per token over the length; nothing without figures."""
+    if page.worked and page.worked.more:
+        yield Heading(("One more token, layer or expert",))
+        yield Paragraph((ONE_MORE,))
+        columns = (
+            Column(("One more",), 19),
+            Column(("Forward, as a formula",), 33),
+            *(Column((title,), number=True) for title in ("Parameters", f"Forward {page.unit}", f"Backward {page.unit}")),
+        )
+        rows: list[Row] = [*token_rows(page), *(size_row(one, printer) for one in page.worked.more)]
+        yield Table("What one more costs", columns, tuple(rows), small=2)
+    if page.worked and page.worked.over:
+        yield from over_length(page.worked.over, page.unit)
+
+
+def token_rows(page: Page) -> Iterator[Row]:
+    """What one more token of each stream costs, which has its formula above."""
+    told = set()
+    for items in page.analysis.items:
+        for grown in items.growth:
+            (_, _, forward), (_, _, both) = grown.marginal
+            if grown.unknown.kind != "equal" and forward is not None and both is not None and grown.unknown not in told:
+                told.add(grown.unknown)
+                length: Words = (", ", letter(grown.unknown.letter)) if grown.unknown.kind == "axis" else ()
+                name: Words = ("token of ", *names(grown.unknown.streams), *length)
+                yield name, ("as above",), NONE, (Number(forward),), (Number(both - forward),)
+
+
+def size_row(one: OneMore, printer: LatexPrinter) -> Row:
+    """What one more of a size costs."""
+    name: Words = (letter(one.field.letter), f" = {one.now:,}: ", one.field.doc or Code(one.field.keys[0]))
+    shown = one.work != ZERO and fits(one.work, printer)
+    work: Words = (Math((one.work,)),) if shown else NONE
+    return name, work, *((Number(value),) for value in (one.parameters, one.forward, one.backward))
+
+
+def over_length(over: OverLength, unit: str) -> Iterator[Block]:
+    """Work per token as items grow, with bars."""
+    yield Heading((f"{unit} per token over the length of ", Code(over.stream)))
+    yield Paragraph((f"In both passes of an item; the first part of a bar is attention, the whole bar all {unit} per token.",))
+    columns = (
+        *(Column((title,), number=True) for title in ("Tokens", f"{unit} per token", "Attention, %")),
+        Column((), 50),
+    )
+    most = max(row.each for row in over.rows)
+    rows: list[Row] = []
+    for row in over.rows:
+        dark = row.attention * row.each / most
+        share = f"{float(100 * row.attention):.1f}"
+        rows.append(((Number(row.item),), (Number(round(row.each)),), (share,), (Bar(dark, row.each / most - dark),)))
+    yield Table(f"{unit} per token over the length of {over.stream}", columns, tuple(rows))

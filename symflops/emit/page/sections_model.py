@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from symflops.analysis.length_letters import LevelLengths
+from symflops.analysis.typical_values import LevelLengths
 from symflops.emit.math.printer import INDEX, is_barred
 from symflops.emit.page.tree import (
     Block,
     Code,
     Column,
+    Emphasis,
     Equation,
     Heading,
     Line,
@@ -20,14 +21,13 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.tree import Emphasis as Em
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import NONE, default, letter, math, names, series
 from symflops.model.formula import ZERO, Formula, Sum, Sym
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.program import Program
-from symflops.model.rewriting import Rewriting
 from symflops.model.sums import Moment, Statistic
+from symflops.model.terms import Rewriting
 
 MOMENTS = (
     "The cost of one item is expanded in its lengths. Each distinct function of the lengths, summed over the items of the"
@@ -107,7 +107,7 @@ def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
     yield Heading(("Moments",))
     adding = "; moments of two batches add, so that ragged and packed batches are exact."
     rest = "." + (PADDED if program.padded else "") + WHOLE if program.whole else adding
-    yield Paragraph((MOMENTS, Em(("moment",)), rest))
+    yield Paragraph((MOMENTS, Emphasis(("moment",)), rest))
     columns = (Column(("Moment",), 15), Column(("Definition" if program.whole else "Sum",), 42), Column(("Over",), 38))
     shown = {sign_of(row, letters): row for row in moment_rows(program, letters, levels)}
     twins = ((letters[f"padded@{place}"], letters[f"real@{place}"]) for place in range(len(program.moments)))

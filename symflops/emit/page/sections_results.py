@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from fractions import Fraction
 
-from symflops.analysis.measured_case import COUNTER, Inserted
+from symflops.analysis.step import COUNTER, Inserted
 from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
 from symflops.emit.page.tree import (

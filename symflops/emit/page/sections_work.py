@@ -30,9 +30,8 @@ from symflops.emit.page.tree import (
 from symflops.emit.page.types import LONG, Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, numbered, plural, sentence, series
 from symflops.model.formula import ZERO, Formula, Sym, brackets, number
-from symflops.model.formula_writer import is_negative
 from symflops.model.polynomials import expanded
-from symflops.model.terms import times
+from symflops.model.terms import is_negative, times
 from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 
 WIDEST = 1800.0
@@ -96,9 +95,8 @@ def other_unit(page: Page, group: FormGroup) -> Words:
 
 def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
     """Closed forms; one that equals a form above refers to it."""
-    for form in found:
-        if form.same:
-            yield Paragraph((f"The {form.name} {unit} are those of equation ", EquationLink(form.same), "."))
+    same = [form for form in found if form.same]
+    yield from (Paragraph((f"The {form.name} {unit} are those of equation ", EquationLink(form.same), ".")) for form in same)
     new = [form for form in found if not form.same]
     if new:
         yield Equation(tuple(Line(form.name, terms(form), form.number) for form in new))

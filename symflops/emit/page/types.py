@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symflops.analysis.against import Against
-from symflops.analysis.item_analysis import Analysis
-from symflops.analysis.length_letters import LevelLengths
-from symflops.analysis.measured_case import Inserted
+from symflops.analysis.item_analysis import Against, Analysis
+from symflops.analysis.step import Inserted
+from symflops.analysis.typical_values import LevelLengths
 from symflops.analysis.worked_figures import Worked
 from symflops.model.formula import Formula, symbols
 from symflops.model.program import Field, Program

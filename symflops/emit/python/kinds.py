@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from symflops.algebra.sparse import Poly
-from symflops.analysis.parts import ORDER, part_of
+from symflops.analysis.item_analysis import ORDER, part_of
 from symflops.emit.grouping import grouped
 from symflops.emit.rendering import tuple_of
 from symflops.model.formula import ZERO, Bracket, Formula, symbols
@@ -51,9 +51,9 @@ class Forms:
         key = tuple(work)
         if key not in self.known:
             units = grouped(((amount, unit), count) for amount, unit, count in work if count != ZERO)
-            sums: dict[str, list[Poly]] = {}
-            for (amount, unit), counts in units.items():
-                sums.setdefault(amount, []).append(expanded(unit) * Poly.total(map(expanded, counts)))
+            sums = grouped(
+                (amount, expanded(unit) * Poly.total(map(expanded, counts))) for (amount, unit), counts in units.items()
+            )
             totals = ((amount, Poly.total(some)) for amount, some in sums.items())
             self.known[key] = tuple((amount, self.writer.shortest(total)) for amount, total in totals if total)
         return self.known[key]
@@ -139,18 +139,13 @@ class Kinds:
         first, *others = self.conventions
         base = self.of(self.members[0], first)
         yield Block("", base)
-        for kind in self.members[1:]:
-            yield Block(one_of("regime", kind), self.changed(kind, base, self.of(kind, first)))
-        changes: dict[str, list[tuple[list[str], Rows]]] = {}
+        yield from (Block(one_of("regime", kind), self.changed(kind, base, self.of(kind, first))) for kind in self.members[1:])
         for convention in others:
             for kind in self.members:
                 rows = self.changed(kind, self.of(kind, first), self.of(kind, convention))
-                if rows:
-                    changes.setdefault(convention, []).append((kind, rows))
-        for convention, some in changes.items():
-            for kind, rows in some:
                 of = "" if len(self.members) == 1 else f" and {one_of('regime', kind)}"
-                yield Block(f"{one_of('convention', [convention])}{of}", rows)
+                if rows:
+                    yield Block(f"{one_of('convention', [convention])}{of}", rows)
 
 
 def negated(name: str, chosen: Sequence[str]) -> str:

@@ -1,4 +1,7 @@
-"""The Python target: a module that is the formulas of a model, with the standard library of Python 3.10 or later alone."""
+"""The Python target: a module that is the formulas of a model, with the standard library of Python 3.10 or later alone.
+
+Sizes are a class with a field of the config each, its default and its meaning.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,120 @@ import json
 import keyword
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
-from symflops.emit.code.tables import Scope, Tables, identifier
+from symflops.emit.code.printer import SUM
+from symflops.emit.code.sharing import Scope, identifier
 from symflops.emit.grouping import grouped
-from symflops.emit.python.helpers import helpers_of
-from symflops.emit.python.lines import joined, packed, statement, wrapped
-from symflops.emit.python.sizes import checks, fields, fixed
+from symflops.emit.python.printer import (
+    PYTHON,
+    WIDTH,
+    SpacedPrinter,
+    helpers_of,
+    joined,
+    packed,
+    raised,
+    remarked,
+    remarks,
+    size,
+    statement,
+    statement_of,
+    wrapped,
+)
 from symflops.emit.python.sums import Reader
-from symflops.emit.python.tables import PYTHON
 from symflops.emit.python.work import Work
-from symflops.emit.rendering import template, tuple_of
-from symflops.model.formula import ZERO
+from symflops.emit.rendering import template, tuple_of, tuple_text
+from symflops.model.formula import ZERO, Num
 from symflops.model.polynomials import expanded
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.runtime.units import AS_SOURCE
 
-WIDTH = 116
+TYPES = {"number": "int", "count": "int", "entries": "int", "position": "int", "flag": "bool", "text": "str"}
+
+
+def fields(program: Program) -> Iterator[str]:
+    """A line per size."""
+    fixed = dict(program.fixed)
+    for field in program.fields:
+        value = literal(fixed[field.letter]) if field.letter in fixed else default(field)
+        kind = TYPES.get(field.kind, "Any") if is_plain(field) else "Any"
+        line = f"{field.attribute}: {kind}{f' = {value}' if value else ''}"
+        told = f"# {field.letter}{f': {field.doc}' if field.doc else ''}"
+        if len(line) > WIDTH:
+            first, *more = wrapped(line, WIDTH - 4)
+            yield from ("# fmt: off", *remarks(told), first, *(f"    {part}" for part in more), "# fmt: on")
+        else:
+            yield from remarked(line, told + (f" ({field.keys[0]})" if field.keys[0] != field.attribute else ""))
+
+
+def default(field: Field) -> str:
+    """The default of a size as far as a signature can show it; empty if it has none."""
+    if field.default is None or not is_constant(field):
+        return "" if field.required else "None"
+    if isinstance(field.default, Num):
+        value = field.default.value
+        return str(value) if value.denominator == 1 else literal(value)
+    return literal(field.default)
+
+
+def is_constant(field: Field) -> bool:
+    """Whether the default is a plain value."""
+    return isinstance(field.default, (bool, str, tuple, Num))
+
+
+def is_plain(field: Field) -> bool:
+    """Whether a size is never null, and no other sizes are its default."""
+    return not field.nullable and (field.required or is_constant(field))
+
+
+def checks(program: Program) -> Iterator[str]:
+    """The statements that set what other sizes decide, and refuse sizes that do not fit."""
+    own = {field.letter: f"self.{field.attribute}" for field in program.fields}
+    printer = SpacedPrinter(own)
+    for field in program.fields:
+        if field.kind == "rational":
+            given = f" if {own[field.letter]} is not None else None" if not is_plain(field) else ""
+            yield f"{own[field.letter]} = Fraction(str({own[field.letter]})){given}"
+        if field.default is not None and not is_constant(field):
+            text = printer.text(field.default)  # type: ignore[arg-type]
+            yield f"if {own[field.letter]} is None:"
+            value = f"bool({text})" if field.kind == "flag" else text
+            yield from (f"    {line}" for line in statement(own[field.letter], value, WIDTH - 8))
+    if program.requirements:
+        null = "self.{0.attribute} is not None".format
+        language = replace(PYTHON, printer=SpacedPrinter, size=partial(size, config="self"), given=null)
+        scope = Scope(program, language, [one.formula for one in program.requirements])
+        yield from joined(scope.statements, WIDTH - 8)
+        for one in program.requirements:
+            condition = statement_of(f"{scope.printer.inside(one.formula, SUM)} != 0")
+            yield from (*condition, *raised(one.text.replace("{", "{{").replace("}", "}}")))
+    if program.fixed:
+        yield "for name, value in FIXED.items():"
+        yield "    if getattr(self, name) != value:"
+        yield "        raise ValueError(f\"this module is of models whose '{name}' is {value!r}, not {getattr(self, name)!r}\")"
+
+
+def fixed(program: Program) -> Iterator[str]:
+    """The sizes that decide the structure, as a dictionary."""
+    attributes = {field.letter: field.attribute for field in program.fields}
+    if program.fixed:
+        yield "# fmt: off"
+        yield "FIXED = {  # the sizes that decide the structure"
+        yield from packed([f"{json.dumps(attributes[letter])}: {literal(value)}," for letter, value in program.fixed], WIDTH)
+        yield "}"
+        yield "# fmt: on"
+
+
+def literal(value: object) -> str:
+    """A value of a config as formatters write it."""
+    if isinstance(value, tuple):
+        return tuple_text([literal(item) for item in value])
+    if isinstance(value, Fraction):
+        return f'Fraction("{value}")'
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
@@ -109,7 +209,7 @@ def is_rational(program: Program) -> bool:
 def parameters(program: Program) -> Iterator[str]:
     """The statements that count elements."""
     own, rows = program.regimes[0].parameters, {one.name: (one.parameters, one.trainable) for one in program.regimes}
-    scope = Scope(Tables(program, PYTHON), [formula for pair in rows.values() for formula in pair])
+    scope = Scope(program, PYTHON, [formula for pair in rows.values() for formula in pair])
     names, cells = {own: "own", ZERO: "0"}, []
     yield from joined(scope.statements, WIDTH)
     yield from statement("own", scope.printer.text(own), WIDTH)

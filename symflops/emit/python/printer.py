@@ -1,16 +1,130 @@
-"""Formulas as Python expressions over ints."""
+"""Formulas as Python expressions over ints, in statements that are not too long.
+
+Also the functions that modules hold where their formulas call them.
+"""
 
 from __future__ import annotations
 
 import builtins
+import inspect
+import json
 import keyword
 import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import groupby
+from operator import index
+from typing import Any
 
-from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY
-from symflops.emit.code.printer import CodePrinter
+from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, CodePrinter, Language
 from symflops.emit.python.rows import CALLS, DIVISIONS
 from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
+from symflops.model.program import Field
+
+WIDTH = 116
+"""Letters of a line of a generated module, without its indent."""
+READS = re.compile(r"(\w+) = ((?:sizes|self)\.\w+)")
+
+
+def folded(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) -> list[str]:
+    """Terms as lines, each behind its head; what is longer than ``width`` goes on behind ``indent``."""
+    lines = []
+    for head, term in zip(heads, terms, strict=True):
+        first, *more = wrapped(term, width)
+        lines += [head + first, *(indent + part for part in more)]
+    return lines
+
+
+def remarked(line: str, remark: str) -> list[str]:
+    """A line with a remark beside it, or above it if both are too wide."""
+    if len(line) + len(remark) + 2 <= WIDTH:
+        return [f"{line}  {remark}"]
+    return [*remarks(remark), line]
+
+
+def remarks(text: str) -> list[str]:
+    """A remark in lines of its own."""
+    return [part if part[0] == "#" else f"# {part}" for part in wrapped(text, WIDTH - 2)]
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text as lines that are broken at spaces."""
+    return textwrap.wrap(text, width=width, break_long_words=False, break_on_hyphens=False)
+
+
+def statement(name: str, value: str, width: int) -> list[str]:
+    """An assignment, in parentheses if it takes several lines."""
+    if len(name) + len(value) + 3 <= width:
+        return [f"{name} = {value}"]
+    heads = {"initial_indent": f"{name} = ", "subsequent_indent": "    "}
+    return textwrap.wrap(f"({value})", width, break_long_words=False, break_on_hyphens=False, **heads)  # type: ignore[arg-type]
+
+
+def statement_of(condition: str) -> list[str]:
+    """The head of an ``if``, in parentheses if it takes several lines."""
+    if len(condition) < WIDTH - 12:
+        return [f"if {condition}:"]
+    return ["if (", *(f"    {line}" for line in wrapped(condition, WIDTH - 16)), "):"]
+
+
+def raised(text: str, values: Sequence[str] = ()) -> list[str]:
+    """The statement that refuses something; ``values`` stand in the text in the places of ``{0}``, ``{1}``, ..."""
+    given = f".format({', '.join(values)})" if values else ""
+    whole = json.dumps(text if values else text.replace("{{", "{").replace("}}", "}"), ensure_ascii=False)
+    if len(whole) + len(given) < WIDTH - 26:
+        return [f"    raise ValueError({whole}{given})"]
+    parts = textwrap.wrap(whole[1:-1], WIDTH - 20, break_long_words=False, break_on_hyphens=False, drop_whitespace=False)
+    first = [f'"{part}"' for part in parts]
+    end = wrapped(given, WIDTH - 16)
+    return ["    raise ValueError(", *(f"        {part}" for part in (*first, *end)), "    )"]
+
+
+def joined(statements: Iterable[str], width: int) -> list[str]:
+    """Statements; those that read a size as it is become assignments of several names."""
+    lines: list[str] = []
+    for reads, some in groupby(statements, lambda one: READS.fullmatch(one) is not None):
+        pairs = [(name, value) for name, _, value in (one.partition(" = ") for one in some)]
+        lines += together(pairs, width) if reads else [line for pair in pairs for line in statement(*pair, width)]
+    return lines
+
+
+def together(pairs: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Assignments of several names, as many as fit in a line."""
+    rows: list[list[tuple[str, str]]] = []
+    for pair in pairs:
+        if rows and len(", ".join(text for each in (*rows[-1], pair) for text in each)) + 3 <= width:
+            rows[-1].append(pair)
+        else:
+            rows.append([pair])
+    return [" = ".join(map(", ".join, zip(*row, strict=True))) for row in rows]
+
+
+def packed(cells: Sequence[str], width: int) -> list[str]:
+    """Cells of a list or a dictionary as indented lines that are as full as can be."""
+    lines: list[str] = []
+    for cell in cells:
+        if lines and len(lines[-1]) + len(cell) + 1 <= width:
+            lines[-1] += f" {cell}"
+        else:
+            first, *more = wrapped(cell, width - 12)
+            lines += [f"    {first}", *(f"        {part}" for part in more)]
+    return lines
+
+
+def filled(head: str, cells: Sequence[str], width: int) -> list[str]:
+    """Cells behind a head as lines that are as full as can be, broken between cells where possible."""
+    lines = [head]
+    for cell in cells:
+        apart = " " if lines[-1] != head else ""
+        if len(lines[-1]) + len(apart) + len(cell) <= width:
+            lines[-1] += apart + cell
+        elif lines[-1] == head:
+            lines = wrapped(head + cell, width - 4)
+        else:
+            lines += wrapped(cell, width - 4)
+    return lines
+
 
 BUILTIN = frozenset((*dir(builtins), *keyword.kwlist, "count", "index", "self", "sizes"))
 """Names that no letter of a spec may have: one that does gets an underscore."""
@@ -89,3 +203,72 @@ class SpacedPrinter(PythonPrinter):
 
     def divided(self, form: str) -> str:
         return form.replace("//", " // ")
+
+
+ABSENT = {"number": "{} or 0", "count": "{} or 0", "rational": "{} or 0", "list": "_Null() if {0} is None else {0}"}
+
+
+def size(field: Field, config: str = "sizes") -> str:
+    """The expression that reads a size for formulas."""
+    return (ABSENT.get(field.kind, "{}") if field.nullable else "{}").format(f"{config}.{field.attribute}")
+
+
+PYTHON = Language(
+    printer=PythonPrinter,
+    assigned="{} = {}".format,
+    size=size,
+    given="sizes.{0.attribute} is not None".format,
+)
+
+
+class NullList(tuple[object, ...]):
+    """A list that is null: it counts as 0, and so do its items."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return 0
+
+
+def each(size: Any, place: int) -> int:
+    """The number at ``place`` of a list, or the one that stands at every place; a word counts 0."""
+    found: int = 0 if isinstance(size, str) else size[place] if isinstance(size, (list, tuple)) else size
+    return found
+
+
+def exact(product: int, divisor: int) -> int:
+    """A quotient of lengths that the model divides without a remainder."""
+    quotient, rest = divmod(product, divisor)
+    if rest:
+        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
+    return quotient
+
+
+def columns(name: str, given: Any, axes: int = 1, count: int | None = None, absent: int = 0) -> list[list[int]]:
+    """The lengths of a stream as a column per axis; ``count`` is the number of items of the streams beside it."""
+    if given is None or (absent and isinstance(given, int)):
+        return [[absent if given is None else given] * (count or 0)] * axes
+    rows = [[index(length) for length in (item if axes > 1 else (item,))] for item in given]
+    if count not in (None, len(rows)) or any(len(row) != axes or min(row) < 0 for row in rows):
+        raise ValueError(f"'{name}' has {axes} whole numbers per item, and as many items as the streams beside it")
+    return [[row[axis] for row in rows] for axis in range(axes)]
+
+
+def total(parts: Any) -> int:
+    """A sum that is a whole number, and not negative."""
+    found = sum(parts)
+    if found < 0 or found != int(found):
+        raise ValueError(f"config and batch do not fit the model: a total of {found}")
+    return int(found)
+
+
+HELPERS = {"_Null": NullList, "_each": each, "_exact": exact, "_columns": columns, "_total": total}
+"""Functions and classes by their names in modules: no letter of a spec begins with an underscore."""
+
+
+def source(own: Any, name: str) -> str:
+    """The source of a function or a class under another name."""
+    return re.sub(rf"^(def|class) {own.__name__}\b", rf"\1 {name}", inspect.getsource(own).strip())
+
+
+def helpers_of(text: str) -> Iterator[str]:
+    """The sources of the helpers that a text calls."""
+    return (source(own, name) for name, own in HELPERS.items() if re.search(rf"\b{name}\(", text))

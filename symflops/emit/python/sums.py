@@ -8,20 +8,28 @@ from dataclasses import replace
 from itertools import starmap
 
 from symflops.emit.code.batches import StreamRow, columns, columns_of, lengths_in, stream_groups, stream_rows, summed
-from symflops.emit.code.infix import ATOM, UNARY
-from symflops.emit.code.printer import CodePrinter
-from symflops.emit.code.tables import Scope, Tables
+from symflops.emit.code.printer import ATOM, UNARY, CodePrinter
+from symflops.emit.code.sharing import Scope
 from symflops.emit.grouping import grouped
-from symflops.emit.python.lines import joined, packed, statement, wrapped
-from symflops.emit.python.printer import BUILTIN, PythonPrinter, SpacedPrinter
-from symflops.emit.python.sizes import raised, statement_of
-from symflops.emit.python.tables import PYTHON
+from symflops.emit.python.printer import (
+    BUILTIN,
+    PYTHON,
+    WIDTH,
+    PythonPrinter,
+    SpacedPrinter,
+    joined,
+    packed,
+    raised,
+    remarked,
+    statement,
+    statement_of,
+    wrapped,
+)
 from symflops.model.formula import ONE, Formula
 from symflops.model.index_sets import ONCE, PADDED
 from symflops.model.program import Program
 from symflops.model.sums import BatchCondition, InnerLength, Moment, Statistic
 
-WIDTH = 116
 UNFIT = "is too short for the model, or does not divide as the model divides it"
 
 
@@ -34,9 +42,9 @@ class MomentPrinter(SpacedPrinter):
         return f"_exact({top}, {bottom})", ATOM
 
 
-def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter | None = None) -> str:
-    """A sum, or a largest value, over lists of lengths."""
-    found, printer = summed(what, program), printer or PythonPrinter()
+def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter, strict: bool = False) -> str:
+    """A sum, or a largest value, over lists of lengths, which a ``strict`` one checks to be of one length."""
+    found = summed(what, program)
     match found.kind:
         case "once":
             return printer.text(found.formula)
@@ -44,17 +52,20 @@ def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter | 
             count = f"len({found.columns[0]}_)" if found.columns else "0"
             return count if found.formula == ONE else f"{count}*{printer.inside(found.formula, UNARY)}"
     function = "max" if isinstance(what, Statistic) and what.kind == "max" else "sum"
-    return over(function, found.columns, found.formula, printer, "" if function == "sum" else "0")
+    return over(function, found.columns, found.formula, printer, "" if function == "sum" else "0", strict)
 
 
-def over(function: str, names: Sequence[str], formula: Formula, printer: CodePrinter, default: str = "") -> str:
+def over(
+    function: str, names: Sequence[str], formula: Formula, printer: CodePrinter, default: str = "", strict: bool = False
+) -> str:
     """A function of what a formula is for each item."""
     rest = f", default={default}" if default else ""
     text = printer.text(formula)
     if text == names[0]:
         return f"{function}({text}_{rest})"
     shown = ", ".join(names)
-    lists = f"{shown}_" if len(names) == 1 else f"zip({', '.join(f'{name}_' for name in names)})"
+    every = ", ".join([*(f"{name}_" for name in names), *(["strict=True"] if strict else [])])
+    lists = f"{shown}_" if len(names) == 1 else f"zip({every})"
     items = f"{text} for {shown} in {lists}"
     return f"{function}(({items}){rest})" if rest else f"{function}({items})"
 
@@ -76,7 +87,7 @@ class Reader:
             self.formulas += [inner.formula, *inner.values]
         for one in program.conditions:
             self.formulas += [one.formula, *one.values, *(statistic.formula for statistic in one.statistics)]
-        self.scope = Scope(Tables(program, replace(PYTHON, printer=MomentPrinter)), self.formulas)
+        self.scope = Scope(program, replace(PYTHON, printer=MomentPrinter), self.formulas)
 
     def fields(self) -> Iterator[str]:
         """A line per moment: its name, and what it is a sum of."""
@@ -84,12 +95,7 @@ class Reader:
             text = PythonPrinter().text(one.formula) + (", of padded lengths," if one.side else "")
             whole = one.items == ONCE and not one.constant
             told = f"# {text} of the whole batch" if whole else f"# sum of {text} over {one.items}"
-            line = f"{one.name}: int"
-            if len(line) + len(told) + 2 <= WIDTH:
-                yield f"{line}  {told}"
-            else:
-                yield from (part if part[0] == "#" else f"# {part}" for part in wrapped(told, WIDTH - 2))
-                yield line
+            yield from remarked(f"{one.name}: int", told)
 
     def signature(self) -> str:
         """The arguments."""

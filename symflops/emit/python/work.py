@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.emit.code.infix import PRODUCT
-from symflops.emit.code.sharing import named_parts
-from symflops.emit.code.tables import Scope, Tables
+from symflops.emit.code.printer import PRODUCT
+from symflops.emit.code.sharing import Scope, named_parts
 from symflops.emit.python.kinds import Block, Form, Kinds, Row, Rows, cases, negated, one_of
-from symflops.emit.python.lines import filled, joined, statement
-from symflops.emit.python.tables import PYTHON
+from symflops.emit.python.printer import PYTHON, WIDTH, filled, joined, statement
 from symflops.model.formula import ONE, Formula
 from symflops.model.polynomials import expanded
 from symflops.model.program import Amount, Program
-
-WIDTH = 116
 
 
 class Work:
@@ -32,7 +28,7 @@ class Work:
         self.amounts = {one.name: one for line in lines for one in [line.amount] if one.name in used}
         vectors = [formula for one in self.amounts.values() for _, formula in (*one.useful, *one.executed)]
         formulas = [formula for form in forms for _, formula in form]
-        self.scope = Scope(Tables(program, PYTHON), [*vectors, *formulas])
+        self.scope = Scope(program, PYTHON, [*vectors, *formulas])
         self.names: dict[str, str] = {}
         self.forms: dict[Form, str] = {}
         printed = [formula for block in self.blocks for row in block.rows.values() for formula in printed_of(row)]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from symflops.emit.code.infix import UNARY
-from symflops.emit.sql.engines import ROW_BITS, Engine
-from symflops.emit.sql.printer import SqlPrinter
-from symflops.emit.sql.sums import Items, Rows, Total, bounds, told
+from symflops.emit.code.printer import UNARY
+from symflops.emit.sql.sums import ROW_BITS, Engine, Items, Rows, SqlPrinter, Total, bounds, told
 from symflops.model.formula import Apply, Bracket, Num, walk
 
 NUMBER = "symflops_row"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import ELEMENTWISE, Formulas
 from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, number, parts
+from symflops.model.terms import factors_of, product_of, sum_of
 
 
 class Settling:
@@ -57,34 +59,20 @@ class Settling:
 
 def total(terms: Iterable[Formula]) -> Formula:
     """A sum without sums in it, its number last."""
-    kept: list[Formula] = []
-    constant = Fraction(0)
-    for term in terms:
-        for part in term.terms if isinstance(term, Sum) else (term,):
-            if isinstance(part, Num):
-                constant += part.value
-            else:
-                kept.append(part)
-    if constant or not kept:
-        kept.append(Num(constant))
-    return kept[0] if len(kept) == 1 else Sum(tuple(kept))
+    parts = [part for term in terms for part in (term.terms if isinstance(term, Sum) else (term,))]
+    kept = [part for part in parts if not isinstance(part, Num)]
+    constant = sum((part.value for part in parts if isinstance(part, Num)), Fraction(0))
+    return sum_of([*kept, Num(constant)] if constant or not kept else kept)
 
 
 def product(factors: Iterable[Formula]) -> Formula:
     """A product without products in it, its number first."""
-    kept: list[Formula] = []
-    constant = Fraction(1)
-    for factor in factors:
-        for part in factor.factors if isinstance(factor, Prod) else (factor,):
-            if isinstance(part, Num):
-                constant *= part.value
-            else:
-                kept.append(part)
+    parts = [part for factor in factors for part in factors_of(factor)]
+    kept = [part for part in parts if not isinstance(part, Num)]
+    constant = prod((part.value for part in parts if isinstance(part, Num)), start=Fraction(1))
     if not constant or not kept:
         return Num(constant)
-    if constant != 1:
-        kept.insert(0, Num(constant))
-    return kept[0] if len(kept) == 1 else Prod(tuple(kept))
+    return product_of(kept if constant == 1 else [Num(constant), *kept])
 
 
 def applied(function: str, arguments: tuple[Formula, ...]) -> Formula:

@@ -1,4 +1,4 @@
-"""What a query sums up: formulas of columns over the rows that a model can run, and how their sums are read back."""
+"""What a query sums up in each engine, as SQL expressions of columns, and how sums are read back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,130 @@ from fractions import Fraction
 from functools import cached_property
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.sql.engines import ENGINES, ROW_BITS, WIDE_BITS
-from symflops.emit.sql.printer import SqlPrinter
+from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.sql.settled import is_natural
 from symflops.model.evaluate import Formulas
-from symflops.model.formula import Bracket, Formula, Num, Table, symbols
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Table, TallyOf, symbols
 from symflops.runtime.columnwise import Bound, Columnwise
 from symflops.system.digests import digest
+
+WIDE_BITS = 126
+"""The bits of a whole number with 38 digits, which the wide type of each engine holds."""
+ROW_BITS = 32
+"""The bits of the number of rows that a sum is exact for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The words of one engine.
+
+    Attributes:
+        quote: The mark around identifiers.
+        wide: The type of whole numbers beyond 64 bits.
+        quotient: The quotient of whole numbers of 64 bits, which divide.
+        wide_quotient: The same for the wide type.
+        halves: The upper and the lower 32 bits of a whole number of 64 bits, if a sum of such numbers wraps.
+        file: A Parquet file as a table, with the mark that a path cannot hold; "" if the engine reads none.
+    """
+
+    quote: str
+    wide: str
+    quotient: str
+    wide_quotient: str
+    halves: tuple[str, str] | None
+    file: str
+
+    def name(self, text: str) -> str:
+        """An identifier."""
+        return f"{self.quote}{text.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def table(self, text: str) -> str:
+        """A Parquet file, or a table: ``schema.table``."""
+        if text.endswith((".parquet", "/*")) and self.file:
+            mark = "'" if "'" in self.file else "`"
+            return self.file.format(text.replace(mark, 2 * mark))
+        return ".".join(map(self.name, text.split(".")))
+
+
+ENGINES: Mapping[str, Engine] = {
+    "duckdb": Engine('"', "HUGEINT", "({0} // {1})", "({0} // {1})", None, "read_parquet('{0}')"),
+    "spark": Engine(
+        "`", "DECIMAL(38, 0)", "({0} DIV {1})", "CAST({0} / {1} AS DECIMAL(38, 0))",
+        ("shiftright({0}, 32)", "({0}) & 4294967295"), "parquet.`{0}`",
+    ),
+    "postgres": Engine('"', "NUMERIC", "({0} / {1})", "div({0}, {1})", None, ""),
+}  # fmt: skip
+
+
+class SqlPrinter(Printer):
+    """SQL expressions; truth values are 0 and 1. Division rounds down; that of engines rounds towards 0.
+
+    ``names`` are the names of columns; ``wide`` computes beyond 64 bits.
+    """
+
+    def __init__(self, engine: Engine, names: Mapping[str, str], wide: bool = False) -> None:
+        self.engine, self.names, self.wide = engine, names, wide
+
+    def text(self, formula: Formula) -> str:
+        found = super().text(formula)
+        return found[1:-1] if isinstance(formula, Power) else found
+
+    def number(self, value: Fraction) -> tuple[str, int]:
+        if value.denominator != 1:
+            raise SymflopsError("a table of lengths is not priced: the model computes with parts of lengths")
+        return str(value.numerator), ATOM if value >= 0 else PRODUCT
+
+    def symbol(self, name: str) -> str:
+        found = self.names[name]
+        return f"CAST({found} AS {self.engine.wide})" if self.wide else found
+
+    def quoted(self, text: str) -> str:
+        raise SymflopsError("a table of lengths is not priced: a length is compared with a text")
+
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
+        if isinstance(factors[0], Num) and factors[0].value == -1:
+            return "-" + " * ".join(self.inside(factor, UNARY) for factor in factors[1:]), PRODUCT
+        return " * ".join(self.inside(factor, UNARY) for factor in factors), PRODUCT
+
+    def power(self, formula: Power) -> str:
+        base = self.inside(formula.base, UNARY)
+        return f"({' * '.join([base] * formula.exponent)})"
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        match formula.function, formula.arguments:
+            case "mod", (top, bottom):
+                return self.rest(top, bottom), ATOM
+            case "floordiv", (top, bottom):
+                return self.divided(top, bottom), ATOM
+            case "excess", (one,):
+                return f"GREATEST({self.text(one)}, 0)", ATOM
+            case "min" | "max" as name, several:
+                return f"{'LEAST' if name == 'min' else 'GREATEST'}({', '.join(map(self.text, several))})", ATOM
+        raise SymflopsError(f"a table of lengths is not priced: lengths do not go through {formula.function}")
+
+    def rest(self, top: Formula, bottom: Formula) -> str:
+        """The rest of a division that rounds down."""
+        one, two = self.inside(top, ATOM), self.inside(bottom, ATOM)
+        return f"({one} % {two})" if is_natural(top) else f"(({one} % {two} + {two}) % {two})"
+
+    def divided(self, top: Formula, bottom: Formula) -> str:
+        """The quotient of a division that rounds down."""
+        one, two = self.inside(top, ATOM), self.inside(bottom, ATOM)
+        if self.wide:
+            return self.engine.wide_quotient.format(f"({one} - {self.rest(top, bottom)})", two)
+        return self.engine.quotient.format(one if is_natural(top) else f"({one} - {self.rest(top, bottom)})", two)
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        return f"(CASE WHEN {self.holds(formula)} THEN 1 ELSE 0 END)", ATOM
+
+    def holds(self, formula: Bracket) -> str:
+        """A condition as SQL has it."""
+        one, two = (self.inside(argument, SUM) for argument in formula.arguments)
+        return f"{one} {'>=' if formula.kind == 'at_least' else '='} {two}"
+
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        raise SymflopsError("a table of lengths is not priced: a length bounds a loop")
+
 
 LONGEST = 2**30 - 1
 LENGTH = 12

@@ -11,12 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.code.infix import PRODUCT
-from symflops.emit.code.tables import Scope, Tables
-from symflops.emit.python.lines import folded
+from symflops.emit.code.printer import PRODUCT
+from symflops.emit.code.sharing import Scope
+from symflops.emit.python.printer import folded
 from symflops.emit.rendering import template
-from symflops.emit.vendor import diffusion
-from symflops.emit.vendor.sizes import Reading, argument_of, helpers, is_plain, path_text
+from symflops.emit.vendor.sizes import (
+    Reading,
+    argument_of,
+    helpers,
+    is_plain,
+    latent_context,
+    latent_formulas,
+    path_text,
+    sources_of,
+)
 from symflops.emit.vendor.sums import SUMS, statements, used
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula
@@ -102,8 +110,8 @@ def context_of(one: Vendored) -> dict[str, Any]:
     """
     program, reading = one.program, Reading(one.program, one.target, one.words, one.values)
     (case,) = program.cases
-    latents = diffusion.formulas_of(program) if one.target.feeds == "latents" else []
-    scope = Scope(Tables(program, reading.language()), reading.defaults([*formulas_of(program), *latents]))
+    latents = latent_formulas(program) if one.target.feeds == "latents" else []
+    scope = Scope(program, reading.language(), reading.defaults([*formulas_of(program), *latents]))
     sizes = [f"{line}  # noqa: E741" if line[:4] in AMBIGUOUS else line for line in scope.statements]
     sums = list(statements(program, one.target.feeds))
     taken = [line.partition(" = ")[0] for line in (*sizes, *sums)]
@@ -136,10 +144,10 @@ def batches(one: Vendored, reading: Reading, scope: Scope, sums: str) -> dict[st
     """The names of the templates for what the project hands over."""
     macs = dict(one.program.units).get(one.program.cases[0].convention, "flops") != "flops"
     return {
-        "lists": [], "whole_lengths": diffusion.printed(whole_lengths),
+        "lists": [], "whole_lengths": sources_of(whole_lengths),
         "told_unit": ", which counts a multiply-add as one" if macs else "",
         "read": [word for word in SUMS.values() if word != "batch_size" and re.search(rf"\b{word}\b", sums)],
-        **(diffusion.context_of(one.program, reading, scope) if one.target.feeds == "latents" else {}),
+        **(latent_context(one.program, reading, scope) if one.target.feeds == "latents" else {}),
     }  # fmt: skip
 
 

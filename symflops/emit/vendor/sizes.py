@@ -1,4 +1,4 @@
-"""The sizes of a vendored estimator, read from the config of the project that it is written for."""
+"""What a vendored estimator reads: sizes from the config of its project, and the latents of diffusion models."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symflops.emit.code.language import Language
-from symflops.emit.code.tables import needed
-from symflops.emit.python.helpers import NullList, each
-from symflops.emit.python.printer import PythonPrinter
-from symflops.emit.python.tables import PYTHON
-from symflops.emit.rendering import tuple_of
+from symflops.emit.code.printer import PRODUCT, Language
+from symflops.emit.code.sharing import Scope
+from symflops.emit.python.printer import PYTHON, NullList, PythonPrinter, each, source
+from symflops.emit.rendering import tuple_of, tuple_text
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula, Num
 from symflops.model.program import Field, Program
+from symflops.model.terms import needed
+from symflops.runtime import latents
+from symflops.runtime.latent_inputs import Switched, latent_inputs
 
 PRINT = PythonPrinter()
 READ = '''def _field(config, names, default, *null):
@@ -82,18 +83,14 @@ class Reading:
             return f"_field({config}, {tuple_of(size.keys)}, None)"
         null = self.null(size)
         if null == "None" and len(size.keys) == 1 and self.target.reads == "mapping" and "." not in size.keys[0]:
-            return f'{config}.get("{size.keys[0]}", {self.default(size)})'
-        return f"_field({config}, {tuple_of(size.keys)}, {self.default(size)}{f', {null}' if null else ''})"
+            return f'{config}.get("{size.keys[0]}", {expression(size.default)})'
+        return f"_field({config}, {tuple_of(size.keys)}, {expression(size.default)}{f', {null}' if null else ''})"
 
     def of_word(self, size: Field, text: str) -> str:
         """A field under a word of the project; one that is None there has the default that other sizes make."""
         if size.nullable or is_plain(size.default):
             return text
-        return f"{text} if {text} is not None else {self.default(size)}"
-
-    def default(self, size: Field) -> str:
-        """The default of a field as an expression."""
-        return expression(size.default)
+        return f"{text} if {text} is not None else {expression(size.default)}"
 
     def null(self, size: Field) -> str:
         """What a field is that the config has as null; empty if that is its default."""
@@ -162,10 +159,55 @@ def helpers(text: str) -> list[str]:
     """The functions that the text of an estimator calls."""
     found = [READ] if "_field(" in text else []
     found += [source(NullList, "_Null"), LIST] if "_list(" in text else []
-    return found + ([source(each, "_each")] if "_each(" in text else [])
+    found += [source(each, "_each")] if "_each(" in text else []
+    return [one.replace("Any", "object") for one in found]
 
 
-def source(own: Any, name: str) -> str:
-    """The source of a function or a class of generated modules, under another name."""
-    text = inspect.getsource(own).strip().replace("Any", "object")
-    return re.sub(rf"^(def|class) {own.__name__}\b", rf"\1 {name}", text)
+READERS = (
+    latents.latent_lengths,
+    latents.latent_rows,
+    latents.sample_shape,
+    latents.latent_sides,
+    latents.packed_tokens,
+    latents.block_lengths,
+    latents.columns_in,
+    latents.whole_lengths,
+)
+
+
+def sources_of(*functions: Any) -> list[str]:
+    """The source of some of the functions, with an underscore before the names of all."""
+    names = "|".join(one.__name__ for one in READERS)
+    return [re.sub(rf"(?<![\w.])({names})\(", r"_\1(", inspect.getsource(one).strip()) for one in functions]
+
+
+def latent_formulas(program: Program) -> list[Formula]:
+    """Formulas that the reader of flat lists evaluates: sides of a patch, and conditions of further inputs."""
+    found = latent_inputs(program)
+    return [*found.units, *(one.when for one in found.others)]
+
+
+def latent_context(program: Program, reading: Reading, scope: Scope) -> dict[str, Any]:
+    """The names of the template: how latents are read, with statements of their own, and how flat lists become columns."""
+    found = latent_inputs(program)
+    prompts = [stream.variables[0] for stream in program.streams if stream.name == "prompt" and stream.given]
+    own = [*([found.width] if found.width else []), *(one.when for one in found.others)]
+    sizes = Scope(program, reading.language(), reading.defaults(own))
+    width = sizes.printer.text(found.width) if found.width else "None"
+    axes = [*found.axes, *(axis for one in found.others for axis in one.axes)]
+    switches = [f'("{one.field}", {tuple_of(one.axes)}, {scope.printer.text(one.when)})' for one in found.others]
+    units = [scope.printer.inside(unit, PRODUCT) for unit in found.units]
+    given = f"{tuple_of(found.axes)}, {tuple_text(switches)}, {tuple_text(units)}"
+    names = ", ".join(f"{axis}_" for axis in (*axes, *(prompts or [""])))
+    return {
+        "latent": found, "axes": axes, "reading": sizes.statements,
+        "form": f'("{found.layout}", {tuple_of(found.axes)}, {width})',
+        "further": [(sizes.printer.text(one.when), input_of(one)) for one in found.others],
+        "lists": [f"{names} = _columns_in(", f"    latent_seqlens, {'prompt_seqlens' if prompts else '()'}, {given}", ")"],
+        "keys": tuple_of(latents.KEYS), "readers": sources_of(*READERS),
+    }  # fmt: skip
+
+
+def input_of(one: Switched) -> str:
+    """A further input as :func:`symflops.runtime.latents.latent_lengths` takes it."""
+    return f'{tuple_of(one.names)}, "{one.layout}", {tuple_of(one.axes)}'

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.code.batches import columns, summed
-from symflops.emit.code.infix import UNARY
+from symflops.emit.code.batches import columns
+from symflops.emit.code.printer import UNARY
 from symflops.emit.python.printer import PythonPrinter
+from symflops.emit.python.sums import of_lists
 from symflops.emit.vendor.targets import Feeds
 from symflops.model.formula import Formula, Num, Power, Prod, Sym
 from symflops.model.program import Program
@@ -31,12 +34,14 @@ def statements(program: Program, feeds: Feeds) -> Iterator[str]:
     if feeds == "sums":
         yield from (f"sum_{one.name} = {of_sums(one, program)}" for one in used(program))
         return
-    if feeds in ("one", "video"):
-        yield from (f"{name} = {of_one(one)}" for one in program.statistics for name in [one.name])
-        yield from (f"sum_{one.name} = {of_one(one)}" for one in used(program))
-        return
-    yield from (f"{one.name} = {of_lists(one, program)}" for one in program.statistics)
-    yield from (f"sum_{one.name} = {of_lists(one, program)}" for one in used(program))
+    sum_of = of_one if feeds in ("one", "video") else partial(of_lists, program=program, printer=PRINT, strict=True)
+    yield from (f"{one.name} = {sum_of(one)}" for one in program.statistics)
+    yield from (f"sum_{one.name} = {sum_of(one)}" for one in used(program))
+
+
+def of_one(what: Moment | Statistic) -> str:
+    """What one sequence adds, whose length has the name of the stream's axis."""
+    return PRINT.text(what.formula)
 
 
 def used(program: Program) -> list[Moment]:
@@ -44,30 +49,6 @@ def used(program: Program) -> list[Moment]:
     (case,) = program.cases
     places = {place for form in (case.forward, case.backward) for place, _ in form}
     return [moment for place, moment in enumerate(program.moments) if place in places]
-
-
-def of_lists(what: Moment | Statistic, program: Program) -> str:
-    """A sum, or a largest value, over lists of lengths."""
-    found = summed(what, program)
-    match found.kind:
-        case "once":
-            return PRINT.text(found.formula)
-        case "count":
-            count = f"len({found.columns[0]}_)" if found.columns else "0"
-            return count if found.formula == Num(Fraction(1)) else f"{count}*{PRINT.inside(found.formula, UNARY)}"
-    function = "max" if isinstance(what, Statistic) and what.kind == "max" else "sum"
-    rest = ", default=0" if function == "max" else ""
-    if found.kind == "column":
-        return f"{function}({found.columns[0]}_{rest})"
-    names = ", ".join(found.columns)
-    lists = f"{names}_" if len(found.columns) == 1 else f"zip({', '.join(f'{name}_' for name in found.columns)}, strict=True)"
-    items = f"{PRINT.text(found.formula)} for {names} in {lists}"
-    return f"{function}(({items}){rest})" if rest else f"{function}({items})"
-
-
-def of_one(what: Moment | Statistic) -> str:
-    """What one sequence adds, whose length has the name of the stream's axis."""
-    return PRINT.text(what.formula)
 
 
 def of_sums(moment: Moment, program: Program) -> str:
@@ -93,11 +74,11 @@ def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
     formulas = [moment.formula for moment in program.moments]
     tokens: Formula | None = Sym(names[0])
     if len(first.variables) > 1:
-        tokens = next((one for one in formulas if factors_of(one) and square(one) in map(ordered, formulas)), None)
+        tokens = next((one for one in formulas if factors_of(one) and product(one, one) in map(product, formulas)), None)
     yield Num(Fraction(1)), "1"
     if tokens is not None:
         yield tokens, "x"
-        yield square(tokens), "xx"
+        yield product(tokens, tokens), "xx"
     if second and len(second[0].variables) == 1:
         other = Sym(second[0].variables[0])
         yield other, "y"
@@ -113,21 +94,10 @@ def multiple(formula: Formula, of: Formula) -> Formula | None:
     return Num(number) if one == other and number.denominator == 1 else None
 
 
-def square(formula: Formula) -> Formula:
-    """The square of a product."""
-    return product(formula, formula)
-
-
-def ordered(formula: Formula) -> Formula:
-    """A product as :func:`product` writes it."""
-    return product(formula)
-
-
 def product(*formulas: Formula) -> Formula:
     """A product, each factor once."""
-    found: dict[Formula, int] = {}
+    found = Counter[Formula]()
     for formula in formulas:
-        for base, exponent in factors_of(formula).items():
-            found[base] = found.get(base, 0) + exponent
+        found.update(factors_of(formula))
     parts = tuple(base if exponent == 1 else Power(base, exponent) for base, exponent in sorted(found.items(), key=repr))
     return parts[0] if len(parts) == 1 else Prod(parts) if parts else Num(Fraction(1))

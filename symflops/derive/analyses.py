@@ -1,0 +1,273 @@
+"""The analyses of gradients: ``needs`` forwards from what trains, ``lives`` backwards from the loss; and copies of parameters.
+
+need(parameter) = it trains
+need(result)    = an operand or a parameter of its operator needs a gradient, and gradients flow through the operator;
+                  or the class makes it need one
+
+live(output of the loss) = yes
+live(operator)           = one of its results is live, and gradients flow through the operator
+live(operand)            = one of the operators that read it is live
+
+Neither enters the other. A parameter has a copy per path, however many operators read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sympy import Expr, Integer, Mul, Symbol
+
+from symflops.algebra.functions import AtLeast
+from symflops.algebra.truth import NO, YES, Truth, any_of
+from symflops.derive.iterations import Facts, State, Within, all_iterations, iterate
+from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
+from symflops.model.contraction import Operand
+from symflops.model.graph import Graph, ParameterCount
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select
+from symflops.model.patterns import Path, any_matches
+from symflops.model.regime import Regime
+
+Trains = Callable[[Parameter], bool]
+
+
+def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
+    """Which values of ``graph`` need a gradient; ``trains`` is what :func:`trainable` returns for ``regime``."""
+    chosen = dict(graph.chosen)
+    facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
+
+    trained = bool(regime.train or regime.adapters)
+
+    def forced(operator: Operator) -> Truth:
+        if any_matches(regime.force_grad, operator.path, chosen):
+            return YES
+        return operator.forces if trained and not any_matches(regime.no_force_grad, operator.path, chosen) else NO
+
+    _forwards(graph.body, facts, trains, forced)
+    return facts
+
+
+def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
+    """A predicate of parameters: whether the patterns of ``regime`` train one."""
+    known: dict[int, tuple[Parameter, bool]] = {}  # by identity: the answer is needed several times per parameter
+
+    def trains(parameter: Parameter) -> bool:
+        if id(parameter) not in known:
+            wanted = parameter.adapter or any_matches(regime.train, parameter.path, chosen)
+            frozen = any_matches(regime.freeze, parameter.path, chosen)
+            known[id(parameter)] = (parameter, parameter.trainable and wanted and not frozen)
+        return known[id(parameter)][1]
+
+    return trains
+
+
+def operand_need(operand: Operand, operator: Operator, facts: Facts, trains: Trains) -> Truth:
+    """Whether an operand of a contraction needs a gradient: a value, a parameter or an inner contraction in it does."""
+    truth = any_of(facts.values[value] for value in operand.values)
+    chosen = [operator.parameters[position] for position in operand.parameters]
+    truth = truth | any_of(parameter.exists for parameter in chosen if trains(parameter))
+    for name in operand.inner:
+        inner = {contraction.name: contraction for contraction in operator.contractions}[name]
+        truth = truth | any_of(operand_need(other, operator, facts, trains) for other in inner.operands)
+    return truth
+
+
+def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callable[[Operator], Truth]) -> None:
+    for node in nodes:
+        match node:
+            case Operator():
+                truth = any_of(facts.values[operand] for operand in node.operands)
+                truth = truth | any_of(parameter.exists for parameter in node.parameters if trains(parameter))
+                truth = (truth if node.flows else NO) | forced(node)
+                truth = truth & node.guard
+                for result in node.results:
+                    facts.values[result] = truth
+            case Select():
+                then, otherwise = facts.values[node.then], facts.values[node.otherwise]
+                facts.values[node.result] = node.condition.choose(then, otherwise)
+            case Checkpoint():
+                entered = any_of(facts.values[value] for value in node.inputs)
+                facts.values.update(dict.fromkeys(node.results, entered))
+            case Loop():
+                _loop_forwards(node, facts, trains, forced)
+            case Push():
+                facts.settle(node, facts.values[node.value])
+            case Pop():
+                facts.values[node.result] = facts.sequences[node.sequence]
+
+
+def _loop_forwards(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[Operator], Truth]) -> None:
+    def body(position: int, state: State) -> tuple[Facts, State]:
+        inner = facts.inside(Within(facts.values))
+        carries = loop.carries[position]
+        inner.values.update({carry.argument: truth for carry, truth in zip(carries, state, strict=True)})
+        _forwards(loop.classes[position][1], inner, trains, forced)
+        return inner, tuple(inner.values[carry.final] for carry in carries)
+
+    first = tuple(facts.values[carry.initial] for carry in loop.carries[0])
+    trace = facts.traces[loop.id] = iterate(loop, first, body)
+    for carry, truth in zip(loop.carries[0], trace.after(loop.count), strict=True):
+        facts.values[carry.result] = truth
+
+
+def lives(graph: Graph, regime: Regime) -> Facts:
+    """Which values and operators of ``graph`` the loss of ``regime`` depends on.
+
+    Raises:
+        SpecError: the loss uses an output that the model does not have.
+    """
+    facts = Facts(dict.fromkeys(loss_values(graph, regime), YES))
+    _backwards(graph.body, facts)
+    return facts
+
+
+def loss_values(graph: Graph, regime: Regime) -> list[int]:
+    """The outputs that the loss uses: those that ``regime`` names, or all.
+
+    Raises:
+        SpecError: the loss uses an output that the model does not have.
+    """
+    outputs = dict(graph.outputs)
+    for name in regime.loss:
+        if name not in outputs:
+            hint = did_you_mean(name, outputs, f"outputs: {', '.join(outputs)}")
+            raise SpecError([Diagnostic("unknown-value", f"the loss uses '{name}', which is no output", None, hint)])
+    return [value for name, value in graph.outputs if not regime.loss or name in regime.loss]
+
+
+def _backwards(nodes: Sequence[Node], facts: Facts) -> None:
+    for node in reversed(nodes):
+        match node:
+            case Operator():
+                truth = any_of(facts.values.get(result, NO) for result in node.results) & node.guard
+                truth = truth if node.flows else NO
+                facts.operators[node.id] = truth
+                for operand in node.operands:
+                    _add(facts, operand, truth)
+            case Select():
+                truth = facts.values.get(node.result, NO)
+                _add(facts, node.then, truth & node.condition)
+                _add(facts, node.otherwise, truth & ~node.condition)
+            case Checkpoint():
+                truth = any_of(facts.values.get(result, NO) for result in node.results)
+                for value in node.made:
+                    _add(facts, value, truth)
+            case Loop():
+                _loop_backwards(node, facts)
+            case Pop():
+                facts.settle(node, facts.values.get(node.result, NO))
+            case Push():
+                _add(facts, node.value, facts.sequences.get(node.sequence, NO))
+
+
+def _loop_backwards(loop: Loop, facts: Facts) -> None:
+    def body(position: int, state: State) -> tuple[Facts, State]:
+        inner = facts.inside({})
+        carries = loop.carries[position]
+        for carry, truth in zip(carries, state, strict=True):
+            _add(inner, carry.final, truth)
+        _backwards(loop.classes[position][1], inner)
+        return inner, tuple(inner.values.get(carry.argument, NO) for carry in carries)
+
+    first = tuple(facts.values.get(carry.result, NO) for carry in loop.carries[0])
+    trace = facts.traces[loop.id] = iterate(loop, first, body)
+    for carry, truth in zip(loop.carries[0], trace.after(loop.count), strict=True):
+        _add(facts, carry.initial, truth)
+    for step, classes in enumerate(trace.facts):
+        reached = Truth.of(AtLeast(loop.count, Integer(step + 1)))
+        for inner in classes:
+            for value, truth in inner.values.items():
+                _add(facts, value, truth & reached)
+
+
+def _add(facts: Facts, value: int, truth: Truth) -> None:
+    facts.values[value] = facts.values.get(value, NO) | truth
+
+
+Identity = tuple[Path, tuple[Expr, ...]]
+"""The path and the shape of a parameter, which operators that share it have in common."""
+Around = dict[tuple[int, int], tuple[Loop, Truth]]
+"""Classes of loops by the number of the loop and their position in it, outer ones first: loop and bracket."""
+
+
+def identity_of(parameter: Parameter) -> Identity:
+    """What two operators that read one parameter have in common."""
+    return parameter.path, parameter.shape
+
+
+class ParameterReaders:
+    """The classes of loops in which each parameter of a region is read."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.around: dict[Identity, Around] = {}
+        self._region(nodes, {})
+
+    def _region(self, nodes: tuple[Node, ...], around: Around) -> None:
+        for node in nodes:
+            if isinstance(node, Operator):
+                for parameter in node.parameters:
+                    self.around.setdefault(identity_of(parameter), {}).update(around)
+            elif isinstance(node, Loop):
+                for position, (bracket, body) in enumerate(node.classes):
+                    self._region(body, {**around, (node.id, position): (node, bracket)})
+
+    def classes(self, parameter: Parameter) -> Iterable[tuple[Loop, Truth]]:
+        """The classes of all loops in which an operator reads ``parameter``, outer loops first."""
+        return self.around[identity_of(parameter)].values()
+
+    def brackets(self, loop: Loop, parameter: Parameter) -> list[Truth]:
+        """The brackets of the classes of one loop in which an operator reads ``parameter``."""
+        known = self.around[identity_of(parameter)]
+        return [bracket for position, (bracket, _) in enumerate(loop.classes) if (loop.id, position) in known]
+
+
+Classes = tuple[tuple[Symbol, Truth], ...]
+
+
+class Copies:
+    """The parameters that operators read, and the classes of iterations in which each exists."""
+
+    def __init__(self, nodes: tuple[Node, ...], trains: Trains, lengths: frozenset[Symbol]) -> None:
+        self.readers = ParameterReaders(nodes)
+        self.trains = trains
+        self.lengths = lengths
+        self.parameters: dict[Identity, tuple[Parameter, tuple[Loop, ...]]] = {}
+        self.exists: dict[Identity, dict[Classes, Truth]] = {}
+
+    def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
+        """Record that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of its class.
+
+        A module that a loop calls again and again, in the same way each time (``shared``), exists even if the loop never runs.
+        """
+        identity = identity_of(parameter)
+        indices = parameter.path.indices if around else frozenset()
+        inside = [(loop, bracket) for loop, bracket in around if loop.index in indices]
+        exists = parameter.exists
+        for loop, _ in around:
+            if loop.index not in indices and not loop.shared:
+                count = self.reads(loop, parameter)
+                if not count.free_symbols & self.lengths:
+                    exists = exists & Truth.of(AtLeast(count, Integer(1)))
+        within = tuple((loop.index, bracket) for loop, bracket in inside)
+        known = self.exists.setdefault(identity, {})
+        known[within] = exists | known.get(within, NO)
+        self.parameters[identity] = (parameter, tuple(loop for loop, _ in inside))
+
+    def reads(self, loop: Loop, parameter: Parameter) -> Expr:
+        """The number of iterations of a loop that read a parameter."""
+        return all_iterations(loop, any_of(self.readers.brackets(loop, parameter)))
+
+    def counts(self) -> tuple[ParameterCount, ...]:
+        """Each parameter with its copies; one entry per class if the condition of its existence differs by class."""
+        found: list[ParameterCount] = []
+        for identity, (parameter, loops) in self.parameters.items():
+            exists, trains = self.exists[identity], self.trains(parameter)
+            listed = Mul(*(count for _, count in parameter.lists))
+            if len(set(exists.values())) == 1:
+                copies = listed * Mul(*(self.reads(loop, parameter) for loop in loops))
+                found.append(ParameterCount(parameter, copies, next(iter(exists.values())), trains))
+                continue
+            for within, truth in exists.items():
+                brackets = dict(within)
+                copies = listed * Mul(*(all_iterations(loop, brackets[loop.index]) for loop in loops))
+                found.append(ParameterCount(parameter, copies, truth, trains, within))
+        return tuple(found)
