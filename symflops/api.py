@@ -209,6 +209,15 @@ class Model:
         """The program for all configs; if a config decides the structure, the program for the defaults."""
         return program_in(self.structure("", regimes, conventions))
 
+    def published(
+        self,
+        variant: str,
+        regimes: Sequence[AnyRegime] = REGIMES,
+        conventions: Sequence[AnyConvention] = CONVENTIONS,
+    ) -> Program:
+        """The program of a variant."""
+        return program_in(self.structure(variant, regimes, conventions))
+
     def derive(
         self,
         regime: AnyRegime = "full",

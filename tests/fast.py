@@ -17,7 +17,7 @@ FAST: dict[str, tuple[str, ...]] = {
     "lower/test_number_or_list.py": (),
     "lower/test_position.py": (),
     "emit/test_fixed.py": (),
-    "emit/test_folding.py": (),
+    "analysis/test_folding.py": (),
     "emit/test_html.py": (),
     "emit/test_javascript.py": (),
     "emit/test_notebook.py": (),

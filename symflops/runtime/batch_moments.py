@@ -64,15 +64,14 @@ class Batches:
         plain = len(self.sets) == 1 and all(not one.optional and len(one.variables) == 1 for one in self.streams)
         self.plain = [one.name for one in self.streams] if plain and ready else []
 
-    # functions
-
     def asked(self, row: Mapping[str, Any]) -> bool:
         """Whether a condition is asked: there are its items, and its sizes are known, or it reads none."""
-        if not {one["items"] for one in row.get("statistics", (row,))} <= self.sets.keys():
+        figures = row.get("statistics", ())
+        if not {one["items"] for one in figures or (row,)} <= self.sets.keys():
             return False
-        own = {one["name"] for one in row.get("statistics", ())}
-        formulas = (row["formula"], *row.get("values", ()), *(one["formula"] for one in row.get("statistics", ())))
-        letters = frozenset().union(*(self.program.formulas.letters(formula) for formula in formulas))
+        own = {one["name"] for one in figures}
+        formulas = (row["formula"], *row.get("values", ()), *(one["formula"] for one in figures))
+        letters = frozenset().union(*map(self.program.formulas.letters, formulas))
         return self.sizes is not None or letters <= self.places.keys() | own
 
     @staticmethod
@@ -140,8 +139,6 @@ class Batches:
         before, after = ([0] * span[0], [0] * (len(self.axes) - span[-1] - 1)) if span else ([], [])
         for row in zip(*[listed(columns[place]) for place in span], strict=True):
             yield [*before, *row, *after, *figures]
-
-    # batches
 
     def read(self, batch: Mapping[str, Any]) -> Columns:
         """The columns of a batch.
@@ -220,8 +217,6 @@ class Batches:
             if any(rest(item) for rest in self.divided.rests):
                 known = {axis: item[place] for place, (of, axis) in enumerate(self.axes) if of == items and axis}
                 raise BatchError(f"{NO_DIVISION}: {described(known, self.owners(items))}")
-
-    # what the class takes
 
     def check(self, columns: Sequence[Any], padded: Sequence[Any]) -> None:
         """Refuse a batch, or an item, that the model cannot run; items without lengths run on padding alone.
