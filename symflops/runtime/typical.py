@@ -31,7 +31,7 @@ def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, in
     """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
 
     Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled, in
-    all streams or in one; if that does not make them divide, lengths are raised.
+    all streams or in one; if that does not help, those of one stream become 0 or 1, or all are raised until they divide.
     """
     absent = {stream.name: stream.absent for stream in left_out(streams)}
     found = {
@@ -42,7 +42,8 @@ def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, in
     short = {name for letters, rest in inner if rest(found) < 1 for name in letters}
     limited = {name: taken[name] if name in short and name in taken else length for name, length in found.items()}
     own = [doubled(limited, inner, stream.variables) for stream in streams]
-    for grown in (doubled(found, inner, found), doubled(limited, inner, found), *own, raised(limited, inner)):
+    few = [{**limited, **dict.fromkeys(stream.variables, length)} for stream in streams for length in (0, 1)]
+    for grown in (doubled(found, inner, found), doubled(limited, inner, found), *own, few, raised(limited, inner)):
         fitting = next((lengths for lengths in grown if all(rest(lengths) >= 1 for _, rest in inner)), None)
         if fitting is not None:
             return fitting
