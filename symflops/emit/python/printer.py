@@ -133,12 +133,6 @@ BUILTIN = frozenset((*dir(builtins), *keyword.kwlist, "count", "index", "self", 
 class PythonPrinter(CodePrinter):
     """Python expressions; truth values are bools."""
 
-    reserved = BUILTIN | {"convention", "found", "m", "own", "regime", "rows"}
-
-    def symbol(self, name: str) -> str:
-        text = super().symbol(name)
-        return f"{text}_" if text in self.reserved else text
-
     def number(self, value: Fraction) -> tuple[str, int]:
         return super().number(value) if value.denominator == 1 else (f"{value.numerator}/{value.denominator}", PRODUCT)
 
@@ -191,7 +185,17 @@ class PythonPrinter(CodePrinter):
         return f"sum({self.text(formula.condition)} for {index} in range({bounds}))", ATOM
 
 
-class SpacedPrinter(PythonPrinter):
+class ModulePrinter(PythonPrinter):
+    """Expressions of a module, whose own names no letter has."""
+
+    reserved = BUILTIN | {"convention", "found", "m", "own", "regime", "rows"}
+
+    def symbol(self, name: str) -> str:
+        text = super().symbol(name)
+        return f"{text}_" if text in self.reserved else text
+
+
+class SpacedPrinter(ModulePrinter):
     """Python expressions with the spaces that formatters put around operators."""
 
     times = " * "
@@ -214,7 +218,7 @@ def size(field: Field, config: str = "sizes") -> str:
 
 
 PYTHON = Language(
-    printer=PythonPrinter,
+    printer=ModulePrinter,
     assigned="{} = {}".format,
     size=size,
     given="sizes.{0.attribute} is not None".format,

@@ -15,7 +15,7 @@ from symflops.emit.python.printer import (
     BUILTIN,
     PYTHON,
     WIDTH,
-    PythonPrinter,
+    ModulePrinter,
     SpacedPrinter,
     joined,
     packed,
@@ -92,7 +92,7 @@ class Reader:
     def fields(self) -> Iterator[str]:
         """A line per moment: its name, and what it is a sum of."""
         for one in self.program.moments:
-            text = PythonPrinter().text(one.formula) + (", of padded lengths," if one.side else "")
+            text = ModulePrinter().text(one.formula) + (", of padded lengths," if one.side else "")
             whole = one.items == ONCE and not one.constant
             told = f"# {text} of the whole batch" if whole else f"# sum of {text} over {one.items}"
             yield from remarked(f"{one.name}: int", told)

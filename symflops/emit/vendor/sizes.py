@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.emit.code.printer import PRODUCT, Language
 from symflops.emit.code.sharing import Scope
-from symflops.emit.python.printer import PYTHON, NullList, PythonPrinter, each, source
+from symflops.emit.python.printer import PYTHON, ModulePrinter, NullList, each, source
 from symflops.emit.rendering import tuple_of, tuple_text
 from symflops.emit.vendor.targets import Target
 from symflops.model.formula import Formula, Num
@@ -19,7 +19,7 @@ from symflops.model.terms import needed
 from symflops.runtime import latents
 from symflops.runtime.latent_inputs import Switched, latent_inputs
 
-PRINT = PythonPrinter()
+PRINT = ModulePrinter()
 READ = '''def _field(config, names, default, *null):
     """The first of some fields that a config has; ``default`` if it has none, or ``null`` if one of them is None."""
     for name in names:

@@ -11,7 +11,7 @@ from math import prod
 from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.code.batches import columns
 from symflops.emit.code.printer import UNARY
-from symflops.emit.python.printer import PythonPrinter
+from symflops.emit.python.printer import ModulePrinter
 from symflops.emit.python.sums import of_lists
 from symflops.emit.vendor.targets import Feeds
 from symflops.model.formula import Formula, Num, Power, Prod, Sym
@@ -19,7 +19,7 @@ from symflops.model.program import Program
 from symflops.model.sums import Moment, Statistic
 from symflops.runtime.latent_inputs import factors_of
 
-PRINT = PythonPrinter()
+PRINT = ModulePrinter()
 SUMS = {
     "1": "batch_size",
     "x": "seqlen_sum",
