@@ -13,12 +13,12 @@ from symflops.emit.python.rows import RowPrinter
 from symflops.model.format import line_of
 from symflops.model.index_sets import ONCE, PADDED, padded_name
 from symflops.runtime.module_tree import html_table, largest, rows_of, tree_of
-from symflops.runtime.typical import as_batch, typical_lengths
+from symflops.runtime.typical import as_batch, rests_of, typical_lengths
 from symflops.runtime.units import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from symflops.runtime.interpreted import InterpretedEstimator
@@ -29,14 +29,8 @@ PASSES = ("forward", "backward", "recomputed")
 
 def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
     """One item per stream, of typical lengths that the model can run."""
-    formulas, sizes = model.stored.formulas, model.sizes
-
-    def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
-        return lambda lengths: formulas.settled(position, {**sizes, **lengths})
-
     streams = model.stored.streams
-    inner = [(formulas.letters(row["formula"]), rest(row["formula"])) for row in model.stored.inner]
-    lengths = typical_lengths(streams, inner, model.taken)
+    lengths = typical_lengths(streams, rests_of(model.stored, model.sizes), model.taken)
     return as_batch(streams, lengths) | {stream.name: 1 for stream in streams if stream.counts}
 
 

@@ -151,7 +151,7 @@ class InterpretedEstimator:
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
         """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
-        pairs = zip(self.stored.inner, self._batches.inner_terms(*columns), strict=True)
+        pairs = zip(self._batches.inner, self._batches.inner_terms(*columns), strict=True)
         return tuple((row["items"], left) for row, left in pairs)
 
     @property

@@ -158,14 +158,28 @@ def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> 
 
 
 def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """A length that conditions name, for each axis that they limit."""
+    """A length that conditions name, for each axis that they limit, and lengths of streams that have to fit each other."""
     found: dict[str, int] = {}
+    fitting: list[str] = []
     for row in program.inner:
+        read = program.formulas.letters(row["formula"])
+        streams = [stream for stream in program.streams if read.intersection(stream.variables)]
+        axes = [axis for stream in streams for axis in stream.variables if axis in read]
         if values := _values(program, row, sizes):
-            read = program.formulas.letters(row["formula"])
-            axes = [axis for stream in program.streams for axis in stream.variables if axis in read]
             found |= zip(axes, values * len(axes), strict=False)
-    return found
+        elif "text" in row and len(streams) > 1 and not any(stream.absent for stream in streams):
+            fitting += axes
+    lengths = typical_lengths(program.streams, rests_of(program, sizes), found) if fitting else {}
+    return found | {axis: lengths[axis] for axis in fitting}
+
+
+def rests_of(program: Stored, sizes: Mapping[str, Any]) -> Rests:
+    """What a model leaves of lengths, at some sizes."""
+
+    def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
+        return lambda lengths: program.formulas.settled(position, {**sizes, **lengths})
+
+    return [(program.formulas.letters(row["formula"]), rest(row["formula"])) for row in program.inner]
 
 
 def _values(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[int]:

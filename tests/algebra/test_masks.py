@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import product
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -464,14 +463,14 @@ MAYBE = "V if (i % 2 == 0 if maybe == null else maybe[i] == 'sliding' and count(
 
 
 @pytest.mark.parametrize("maybe", (None, ["full", "full", "sliding", "sliding"]), ids=("null", "given"))
-def test_a_list_that_may_be_null(maybe: list[str] | None, tmp_path: Path) -> None:
+def test_a_list_that_may_be_null(maybe: list[str] | None) -> None:
     """The layers of a list where the config has one, else a rule: as the oracle counts them, in every form that is written."""
     case = case_of(f'mask: causal, sliding: "{MAYBE}"', "self", {**CONFIG, "maybe": maybe})
     program = symbolic(case)
     assert program is not None
     for convention in CONVENTIONS:
         want = run(case.document, case.config, case.batch, train=case.train, convention=convention)
-        assert interpreted(program, case, convention) == generated(program, case, convention, tmp_path) == want
+        assert interpreted(program, case, convention) == generated(program, case, convention) == want
         assert closed_form_of(program, case, convention) == (want.forward, want.backward)
 
 
