@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import symflops
 from symflops.cli.main import main
 from symflops.witness import live, proof
+from symflops.witness.cases import cases_of
+from symflops.witness.census.survey import Derivations
+from symflops.witness.live import Estimated, masks_of
 from symflops.witness.pairs import Pairs
 
 CLASS = """
@@ -118,7 +125,17 @@ def test_a_proof_looks_at_the_masks_of_a_small_model_with_the_settings_of_the_co
 
 def test_flags_that_only_flash_attention_reads_are_seen() -> None:
     """Gemma 2 stays causal where its masks are built, and attends both ways where a kernel is given its flag instead."""
+    model = symflops.load("gemma2")
+    case, derivations = cases_of(model.file)[0], Derivations(model)
+
+    def derived(config: Mapping[str, Any]) -> Estimated:
+        found = derivations.derived(config)
+        return found.program, found.estimator.sizes
+
     for both, unlike in ((False, ""), (True, "flash")):
-        found = proof.masks_beside("gemma2", "transformers.Gemma2ForCausalLM", {"use_bidirectional_attention": both})
+        config = {**case.config, "use_bidirectional_attention": both}
+        found = masks_of(model, replace(case, config=config), derived)
         assert found is not None
         assert (found.verdict, found.unlike) == ("equal", unlike)
+    with pytest.raises(symflops.SymflopsError, match="use_bidirectional_attention"):
+        symflops.estimate({"model_type": "gemma2", "use_bidirectional_attention": True}, {"text": [9]})
