@@ -86,6 +86,9 @@ class Batches:
     def summing(self, row: Mapping[str, Any], function: Column) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         """A moment as a function of the columns of a batch and of its figures; plain sums without a look at each item."""
         span, nodes = self.spans.get(row["items"], ()), self.program.formulas.nodes
+        read = {self.places[name] for name in self.program.formulas.letters(row["formula"]) if name in self.places}
+        if any(place not in span for place in read if place < len(self.axes)):
+            raise KeyError(f"'{row['name']}' is over {row['items']}, and reads lengths of others")
         if row["items"] == ONCE:
             return lambda columns, figures: function([*([0] * len(self.axes)), *figures])
         if not span:
