@@ -21,7 +21,7 @@ CONVENTIONS = ("symflops", "torch")  # useful pairs of real lengths; all pairs o
 FIXED = {  # the sizes that decide the structure
     "block_out_channels": (320, 640, 1280, 1280), "layers_per_block": 2, "attention_head_dim": 8,
     "transformer_layers_per_block": 1, "only_cross_attention": False, "cross_attention_dim": 1280,
-    "conv_in_kernel": 3,
+    "class_embeddings_concat": False, "conv_in_kernel": 3,
     "down_block_types": ("CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D",
         "DownBlock2D"), "downsample_padding": 1,
     "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"),
@@ -75,19 +75,9 @@ class Sizes:
     downsample_padding: int = 1  # border: rows added on both sides before each halving (0 adds one at the end)
 
     def __post_init__(self) -> None:
-        # fmt: off
-        has_kinds = self.class_embed_type is not None
-        has_classes = self.num_class_embeds is not None
-        joined = self.class_embeddings_concat
-        if has_kinds * has_classes * joined + joined - has_kinds * joined - has_classes * joined != 0:
-            raise ValueError(
-                "a class to join: 'not joined or kinds != null or classes != null' does not hold "
-                "(class_embed_type, class_embeddings_concat, num_class_embeds)"
-            )
         for name, value in FIXED.items():
             if getattr(self, name) != value:
                 raise ValueError(f"this module is of models whose '{name}' is {value!r}, not {getattr(self, name)!r}")
-        # fmt: on
 
 
 class Moments(NamedTuple):
@@ -165,7 +155,6 @@ def parameters(sizes: Sizes, regime: str = "full") -> tuple[int, int]:
     has_kinds = sizes.class_embed_type is not None
     classes = sizes.num_class_embeds or 0
     has_classes = sizes.num_class_embeds is not None
-    joined = sizes.class_embeddings_concat
     P = sizes.projection_class_embeddings_input_dim or 0
     has_P = sizes.projection_class_embeddings_input_dim is not None
     has_groups = sizes.norm_num_groups is not None
@@ -175,13 +164,11 @@ def parameters(sizes: Sizes, regime: str = "full") -> tuple[int, int]:
         == "identity") + 320 - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds ==
         "simple_projection")*has_P - 320*(kinds == "projection")*has_P - 320*(kinds == "simple_projection")*has_P -
         320*(kinds == "identity"))
-    own = (320*g*has_g + 320*(8*has_middle + 55 - 4*(middle == "UNetMidBlock2D"))*(E*(joined*(has_kinds*((shift ==
-        "scale_shift")*(1 - has_classes) + 1 - has_classes) + has_classes*((shift == "scale_shift") + 1)) + (shift ==
-        "scale_shift")) + (shift == "scale_shift")) + E*classes*has_classes*(1 - has_kinds) + 2880*c + 2881*o +
-        640*has_groups + E**2*((kinds == "projection") + (kinds == "timestep") + 1) + E*W*((kinds == "projection") +
-        (kinds == "simple_projection") + (kinds == "timestep")) + E*(2560*has_middle + 2*(kinds == "projection") +
-        (kinds == "simple_projection") + 2*(kinds == "timestep") + 17922 - 1280*(middle == "UNetMidBlock2D")) +
-        320*(297100*has_middle + 2341717 - 204912*(middle == "UNetMidBlock2D")))
+    own = (1280*has_middle*(2*E*((shift == "scale_shift") + 1) + 2*(shift == "scale_shift") + 74275) + 320*g*has_g +
+        E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds == "timestep")*(E +
+        W + 2) + E*(classes*has_classes*(1 - has_kinds) + E + 17600*(shift == "scale_shift") + 17922) + 2880*c + 2881*o
+        + 17600*(shift == "scale_shift") + 640*has_groups + 749349440 - 1280*(middle == "UNetMidBlock2D")*(E*((shift ==
+        "scale_shift") + 1) + (shift == "scale_shift") + 51228))
     lora = 327680*has_middle + 3123200 - 327680*(middle == "UNetMidBlock2D")
     return {"full": (own, own), "forward": (own, 0), "lora": (own + lora, lora)}[regime]
 
@@ -197,9 +184,6 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
     shift, kinds = sizes.resnet_time_scale_shift, sizes.class_embed_type
-    has_kinds = sizes.class_embed_type is not None
-    has_classes = sizes.num_class_embeds is not None
-    joined = sizes.class_embeddings_concat
     P = sizes.projection_class_embeddings_input_dim or 0
     has_P = sizes.projection_class_embeddings_input_dim is not None
     E = has_e*e + 1280 - 1280*has_e
@@ -208,43 +192,38 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
         == "identity") + 320 - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds ==
         "simple_projection")*has_P - 320*(kinds == "projection")*has_P - 320*(kinds == "simple_projection")*has_P -
         320*(kinds == "identity"))
-    case_1 = shift == "scale_shift"
-    case_2 = middle == "UNetMidBlock2D"
-    part_1 = 8*has_middle + 55 - 4*case_2
-    part_2 = case_1*part_1
-    part_3 = (joined*(has_kinds*(case_1*(8*has_middle + 55 - has_classes*part_1 - 4*case_2) + 8*has_middle + 55 -
-        has_classes*part_1 - 4*case_2) + has_classes*(part_2 + 8*has_middle + 55 - 4*case_2)) + part_2 + 8*has_middle +
-        55 - 4*case_2)
-    part_4 = (2*(E*((kinds == "projection") + (kinds == "timestep"))*(E + W) + E*W*(kinds == "simple_projection") +
-        320*E*part_3))
-    part_5 = 6553600*has_middle + 57344000 - 6553600*case_2
-    part_6 = has_middle - case_2
-    part_7 = 5760*c + 5760*o + 36659200
-    part_8 = 124518400*has_middle + 432537600 - 65536000*case_2
-    part_9 = 5120*part_6
+    case_1 = middle == "UNetMidBlock2D"
+    part_1 = 8*has_middle + 55 - 4*case_1
+    part_2 = (2*(E*((kinds == "projection") + (kinds == "timestep"))*(E + W) + E*W*(kinds == "simple_projection") +
+        320*E*part_1*((shift == "scale_shift") + 1)))
+    part_3 = 6553600*has_middle + 57344000 - 6553600*case_1
+    part_4 = has_middle - case_1
+    part_5 = 5760*c + 5760*o + 36659200
+    part_6 = 124518400*has_middle + 432537600 - 65536000*case_1
+    part_7 = 5120*part_4
     attention = (6400 * m.hhww + 6400 * m.hwy + 12800 * m.xx + 12800 * m.xy + 25600 * m.x_3_x_3 + 25600 * m.x_3_y +
-        part_9 * m.x_6_x_6 + part_9 * m.x_6_y)
+        part_7 * m.x_6_x_6 + part_7 * m.x_6_y)
     rows: Table = {
-        "linears": (part_4 * m.n + 18432000 * m.hw + part_5 * m.y + 73728000 * m.x + 294912000 * m.x_3 +
-            58982400*part_6 * m.x_6,
+        "linears": (part_2 * m.n + 18432000 * m.hw + part_3 * m.y + 73728000 * m.x + 294912000 * m.x_3 +
+            58982400*part_4 * m.x_6,
             2*(E*((kinds == "projection") + (kinds == "timestep"))*(2*E + W) + E*W*(kinds ==
-            "simple_projection") + 640*E*part_3) * m.n + 36864000 * m.hw + part_5 * m.y + 147456000 * m.x +
-            589824000 * m.x_3 + 117964800*part_6 * m.x_6, 0),
-        "convolutions": (part_7 * m.hw + 141107200 * m.x + 443187200 * m.x_3 + part_8 * m.x_6,
+            "simple_projection") + 640*E*part_1*((shift == "scale_shift") + 1)) * m.n + 36864000 * m.hw + part_3
+            * m.y + 147456000 * m.x + 589824000 * m.x_3 + 117964800*part_4 * m.x_6, 0),
+        "convolutions": (part_5 * m.hw + 141107200 * m.x + 443187200 * m.x_3 + part_6 * m.x_6,
             (5760*c + 11520*o + 73318400) * m.hw + 282214400 * m.x + 886374400 * m.x_3 + (249036800*has_middle +
-            865075200 - 131072000*case_2) * m.x_6, 0),
+            865075200 - 131072000*case_1) * m.x_6, 0),
         "modulation": (640*g*has_g * m.q + 2*E*(E + 320) * m.n,
             640*g*has_g * m.q + 4*E*(160*has_g + E + 160) * m.n, 0),
         "attention": (attention, 2*attention, 0),
     }
     if regime == "lora":
         rows |= {
-            "linears": (part_4 * m.n + 19046400 * m.hw + (6717440*has_middle + 59289600 - 6717440*case_2) * m.y
-                + 74956800 * m.x + 297369600 * m.x_3 + 59473920*part_6 * m.x_6,
-                19015680 * m.hw + (245760*has_middle + 2662400 - 245760*case_2) * m.y + 76185600 * m.x + 299827200 *
-                m.x_3 + 59965440*part_6 * m.x_6, 0),
-            "convolutions": (part_7 * m.hw + 141107200 * m.x + 443187200 * m.x_3 + part_8 * m.x_6,
-                (5760*o + 32768000) * m.hw + 141107200 * m.x + 443187200 * m.x_3 + part_8 * m.x_6, 0),
+            "linears": (part_2 * m.n + 19046400 * m.hw + (6717440*has_middle + 59289600 - 6717440*case_1) * m.y
+                + 74956800 * m.x + 297369600 * m.x_3 + 59473920*part_4 * m.x_6,
+                19015680 * m.hw + (245760*has_middle + 2662400 - 245760*case_1) * m.y + 76185600 * m.x + 299827200 *
+                m.x_3 + 59965440*part_4 * m.x_6, 0),
+            "convolutions": (part_5 * m.hw + 141107200 * m.x + 443187200 * m.x_3 + part_6 * m.x_6,
+                (5760*o + 32768000) * m.hw + 141107200 * m.x + 443187200 * m.x_3 + part_6 * m.x_6, 0),
             "modulation": (640*g*has_g * m.q + 2*E*(E + 320) * m.n, 0, 0),
         }
     return {part: (f, b * (regime != "forward"), r) for part, (f, b, r) in rows.items()}

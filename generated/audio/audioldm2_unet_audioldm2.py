@@ -25,8 +25,8 @@ FIXED = {  # the sizes that decide the structure
     "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"),
     "mid_block_type": "UNetMidBlock2DCrossAttn", "attention_head_dim": 32,
     "cross_attention_dim": ((None, 768, 1024), (None, 768, 1024), (None, 768, 1024), (None, 768, 1024)),
-    "layers_per_block": 2, "transformer_layers_per_block": 1, "only_cross_attention": False, "conv_in_kernel": 3,
-    "downsample_padding": 1, "conv_out_kernel": 3,
+    "layers_per_block": 2, "transformer_layers_per_block": 1, "only_cross_attention": False,
+    "class_embeddings_concat": False, "conv_in_kernel": 3, "downsample_padding": 1, "conv_out_kernel": 3,
 }
 # fmt: on
 Table = dict[str, tuple[int, int, int]]
@@ -76,19 +76,9 @@ class Sizes:
     downsample_padding: int = 1  # border: rows added on both sides before each halving (0 adds one at the end)
 
     def __post_init__(self) -> None:
-        # fmt: off
-        has_kinds = self.class_embed_type is not None
-        has_classes = self.num_class_embeds is not None
-        joined = self.class_embeddings_concat
-        if has_kinds * has_classes * joined + joined - has_kinds * joined - has_classes * joined != 0:
-            raise ValueError(
-                "a class to join: 'not joined or kinds != null or classes != null' does not hold "
-                "(class_embed_type, class_embeddings_concat, num_class_embeds)"
-            )
         for name, value in FIXED.items():
             if getattr(self, name) != value:
                 raise ValueError(f"this module is of models whose '{name}' is {value!r}, not {getattr(self, name)!r}")
-        # fmt: on
 
 
 class Moments(NamedTuple):
@@ -174,7 +164,6 @@ def parameters(sizes: Sizes, regime: str = "full") -> tuple[int, int]:
     has_kinds = sizes.class_embed_type is not None
     classes = sizes.num_class_embeds or 0
     has_classes = sizes.num_class_embeds is not None
-    joined = sizes.class_embeddings_concat
     P = sizes.projection_class_embeddings_input_dim or 0
     has_P = sizes.projection_class_embeddings_input_dim is not None
     has_groups = sizes.norm_num_groups is not None
@@ -185,9 +174,8 @@ def parameters(sizes: Sizes, regime: str = "full") -> tuple[int, int]:
         "simple_projection")*has_P - 128*(kinds == "projection")*has_P - 128*(kinds == "simple_projection")*has_P -
         128*(kinds == "identity"))
     own = (128*g*has_g + E*(kinds == "projection")*(E + W + 2) + E*(kinds == "simple_projection")*(W + 1) + E*(kinds ==
-        "timestep")*(E + W + 2) + E*(has_classes*(8320*joined*((shift == "scale_shift")*(1 - has_kinds) + 1 - has_kinds)
-        + classes*(1 - has_kinds)) + 8320*(shift == "scale_shift")*(has_kinds*joined + 1) + 8320*has_kinds*joined + E +
-        8450) + 1152*c + 1153*o + 8320*(shift == "scale_shift") + 256*has_groups + 211102976)
+        "timestep")*(E + W + 2) + E*(classes*has_classes*(1 - has_kinds) + E + 8320*(shift == "scale_shift") + 8450) +
+        1152*c + 1153*o + 8320*(shift == "scale_shift") + 256*has_groups + 211102976)
     lora = 4071424
     return {"full": (own, own), "forward": (own, 0), "lora": (own + lora, lora)}[regime]
 
@@ -202,9 +190,6 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
     shift, kinds = sizes.resnet_time_scale_shift, sizes.class_embed_type
-    has_kinds = sizes.class_embed_type is not None
-    has_classes = sizes.num_class_embeds is not None
-    joined = sizes.class_embeddings_concat
     P = sizes.projection_class_embeddings_input_dim or 0
     has_P = sizes.projection_class_embeddings_input_dim is not None
     E = has_e*e + 512 - 512*has_e
@@ -213,20 +198,18 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
         == "identity") + 128 - E*(kinds == "identity")*(kinds == "projection")*has_P - E*(kinds == "identity")*(kinds ==
         "simple_projection")*has_P - 128*(kinds == "projection")*has_P - 128*(kinds == "simple_projection")*has_P -
         128*(kinds == "identity"))
-    case_1 = shift == "scale_shift"
-    part_1 = joined*(has_kinds*(case_1*(1 - has_classes) + 1 - has_classes) + has_classes*(case_1 + 1)) + case_1 + 1
-    part_2 = (2*(E*((kinds == "projection") + (kinds == "timestep"))*(E + W) + E*W*(kinds == "simple_projection") +
-        8320*E*part_1))
-    part_3 = 2304*c + 2304*o + 6520832
+    part_1 = (2*(E*((kinds == "projection") + (kinds == "timestep"))*(E + W) + E*W*(kinds == "simple_projection") +
+        8320*E*((shift == "scale_shift") + 1)))
+    part_2 = 2304*c + 2304*o + 6520832
     attention = (10240 * m.hhww + 2560 * m.hwy + 2560 * m.hwz + 20480 * m.xx + 5120 * m.xy + 5120 * m.xz + 30720 *
         m.x_4_x_4 + 7680 * m.x_4_y + 7680 * m.x_4_z + 10240 * m.x_8_x_8 + 2560 * m.x_8_y + 2560 * m.x_8_z)
     rows: Table = {
-        "linears": (part_2 * m.n + 9175040 * m.hw + 13762560 * m.y + 18350080 * m.z + 36700160 * m.x +
+        "linears": (part_1 * m.n + 9175040 * m.hw + 13762560 * m.y + 18350080 * m.z + 36700160 * m.x +
             82575360 * m.x_4 + 45875200 * m.x_8,
             2*(E*((kinds == "projection") + (kinds == "timestep"))*(2*E + W) + E*W*(kinds ==
-            "simple_projection") + 16640*E*part_1) * m.n + 18350080 * m.hw + 13762560 * m.y + 18350080 * m.z +
-            73400320 * m.x + 165150720 * m.x_4 + 91750400 * m.x_8, 0),
-        "convolutions": (part_3 * m.hw + 22478848 * m.x + 53968896 * m.x_4 + 132087808 * m.x_8,
+            "simple_projection") + 16640*E*((shift == "scale_shift") + 1)) * m.n + 18350080 * m.hw + 13762560 *
+            m.y + 18350080 * m.z + 73400320 * m.x + 165150720 * m.x_4 + 91750400 * m.x_8, 0),
+        "convolutions": (part_2 * m.hw + 22478848 * m.x + 53968896 * m.x_4 + 132087808 * m.x_8,
             (2304*c + 4608*o + 13041664) * m.hw + 44957696 * m.x + 107937792 * m.x_4 + 264175616 * m.x_8, 0),
         "modulation": (256*g*has_g * m.q + 2*E*(E + 128) * m.n,
             256*g*has_g * m.q + 4*E*(64*has_g + E + 64) * m.n, 0),
@@ -234,11 +217,11 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     }
     if regime == "lora":
         rows |= {
-            "linears": (part_2 * m.n + 9994240 * m.hw + 14835712 * m.y + 19685376 * m.z + 38338560 * m.x +
+            "linears": (part_1 * m.n + 9994240 * m.hw + 14835712 * m.y + 19685376 * m.z + 38338560 * m.x +
                 85032960 * m.x_4 + 46694400 * m.x_8,
                 10702848 * m.hw + 1359872 * m.y + 1622016 * m.z + 39976960 * m.x + 87490560 * m.x_4 + 47513600 *
                 m.x_8, 0),
-            "convolutions": (part_3 * m.hw + 22478848 * m.x + 53968896 * m.x_4 + 132087808 * m.x_8,
+            "convolutions": (part_2 * m.hw + 22478848 * m.x + 53968896 * m.x_4 + 132087808 * m.x_8,
                 (2304*o + 5898240) * m.hw + 22478848 * m.x + 53968896 * m.x_4 + 132087808 * m.x_8, 0),
             "modulation": (256*g*has_g * m.q + 2*E*(E + 128) * m.n, 0, 0),
         }
