@@ -24,8 +24,7 @@ from symflops.meter.types import ConfigOptions, EstimatorOptions
 from symflops.model.formula import evaluate
 from symflops.runtime.diffusion_passes import forward_passes, timesteps
 from symflops.runtime.latent_inputs import latent_inputs
-from symflops.runtime.latents import CONDITION, PIPELINE_NAMES, columns_in, latent_lengths
-from symflops.runtime.latents import KEYS as LATENTS
+from symflops.runtime.latents import CONDITION, KEYS as LATENTS, PIPELINE_NAMES, columns_in, latent_lengths
 from symflops.runtime.lengths import Lengths, plain
 from symflops.runtime.units import in_flops
 

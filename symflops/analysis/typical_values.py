@@ -19,8 +19,7 @@ from symflops.model.formula import Apply, Formula, Power, Prod, Sum, Sym, evalua
 from symflops.model.program import Program
 from symflops.model.sums import StreamInfo
 from symflops.model.terms import Rewriting
-from symflops.runtime.typical import as_batch
-from symflops.runtime.typical import typical_lengths as lengths_of
+from symflops.runtime.typical import as_batch, typical_lengths as lengths_of
 
 FEWEST = 3
 """Lengths of levels that get letters; fewer stand as they are."""

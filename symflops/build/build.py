@@ -30,8 +30,7 @@ from symflops.model.graph import Graph
 from symflops.model.patterns import Path
 from symflops.model.spec import InputSpec, Name, Spec
 from symflops.ops.kind import plain
-from symflops.syntax.expression import Expression
-from symflops.syntax.expression import names as letters
+from symflops.syntax.expression import Expression, names as letters
 
 
 def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:

@@ -18,8 +18,7 @@ from symflops.model.graph import Limit
 from symflops.model.index_sets import ONCE
 from symflops.model.spec import Name, Spec
 from symflops.ops.kind import plain
-from symflops.syntax.expression import Expression, parse_expression
-from symflops.syntax.expression import names as letters
+from symflops.syntax.expression import Expression, names as letters, parse_expression
 
 VALUE = re.compile(r"\{([^{}]*)\}")
 

@@ -25,8 +25,7 @@ from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render
 from symflops.questions.baseline import against, sources_of
 from symflops.records.inexact import FILE as INEXACT
-from symflops.records.verified import FILE as VERIFIED
-from symflops.records.verified import all_verifications, catalogued, verifications
+from symflops.records.verified import FILE as VERIFIED, all_verifications, catalogued, verifications
 from symflops.system.digests import digest
 from symflops.system.files import write
 from symflops.system.reading import read_bytes, read_own

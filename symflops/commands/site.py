@@ -14,18 +14,15 @@ from symflops.catalog.library import SpecFile, pages
 from symflops.commands.chosen import BAKED, baked, compared, config_of, figures, stored_figures, stored_program
 from symflops.commands.generate import Output, verified_digest
 from symflops.emit.emit import ON_PAGES, page_of
-from symflops.emit.html import document as html
-from symflops.emit.html import resources
+from symflops.emit.html import document as html, resources
 from symflops.emit.html.calculator import Preset, Setting
 from symflops.emit.html.drawing import pictures
 from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document
 from symflops.model.program import Program
 from symflops.questions.baseline import against, sources_of
-from symflops.records.checkpoints import FILE as CHECKPOINTS
-from symflops.records.checkpoints import checkpoints
-from symflops.records.published import FILE as PUBLISHED
-from symflops.records.published import published
+from symflops.records.checkpoints import FILE as CHECKPOINTS, checkpoints
+from symflops.records.published import FILE as PUBLISHED, published
 from symflops.records.verified import verifications
 from symflops.runtime.moments import per_token
 from symflops.system.digests import digest, package_digest

@@ -19,8 +19,7 @@ from symflops.runtime.classes import check_class, class_in, class_name, without_
 from symflops.runtime.sizes import checked
 from symflops.syntax.identifiers import CLASS, PATH
 from symflops.syntax.plain_values import frozen, plain
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, Scalar
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Node, Scalar
 
 RENAME = "rename"
 

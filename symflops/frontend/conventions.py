@@ -13,8 +13,7 @@ from symflops.frontend.fields import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, M
 from symflops.frontend.reproduced import FIELD, reproduced
 from symflops.model.convention import ROLES, Backward, Convention, Exceptional, Rule
 from symflops.ops.fields import words_of
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Node, Scalar, read_yaml
 from symflops.system.digests import digest
 from symflops.system.reading import what_counts
 

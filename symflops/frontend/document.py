@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Sequence as TypingSequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence as TypingSequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,8 +10,7 @@ from symflops.diagnostics.findings import Reporter, Span, SpecError, did_you_mea
 from symflops.model.spec import Name, PartSpec, Template
 from symflops.syntax.expression import Expression, parse_expression
 from symflops.syntax.identifiers import PATH, PROSE, why_not_identifier
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, Scalar, Sequence
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence
 
 N = TypeVar("N", bound=Node)
 MOST_AXES = 16

@@ -14,8 +14,7 @@ from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, Op
 from symflops.ops.fields import COMMON, TIE, Field, Form, words_of
 from symflops.ops.table import KINDS
 from symflops.syntax.expression import Expression
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, Scalar, Sequence, read_yaml
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
 
 BlockText = Callable[[str], Source | None]
 

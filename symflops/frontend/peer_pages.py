@@ -10,8 +10,7 @@ from symflops.diagnostics.findings import Reporter, Source
 from symflops.frontend.document import Shapes
 from symflops.syntax.expression import Expression
 from symflops.syntax.plain_values import plain
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, read_yaml
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Node, read_yaml
 
 CASE = (
     "when", "spec", "convention", "class", "regime", "regime_with", "figure", "times", "rename", "drop", "set", "batch",

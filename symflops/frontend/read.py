@@ -26,8 +26,7 @@ from symflops.model.sums import Layout
 from symflops.ops.fields import words_of
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import CONFIG_KEY, MODULE, why_not_latex
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Node, Scalar, Sequence, read_yaml
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
 from symflops.system.reading import parse_json
 
 HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # findings after which a header can still be built

@@ -13,8 +13,7 @@ from symflops.frontend.document import Shapes
 from symflops.frontend.fields import ADAPTER, LISTS, PASSES, PHASE, RECOMPUTE, REGIME
 from symflops.model.regime import Adapter, Passes, Phase, Recompute, Regime
 from symflops.ops.fields import words_of
-from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
-from symflops.syntax.yaml_nodes import Sequence as SequenceNode
+from symflops.syntax.yaml_nodes import Node, Scalar, Sequence as SequenceNode, read_yaml
 
 NAMES = {
     "peft": ("base_layer", "lora_A.default", "lora_B.default"),

@@ -19,8 +19,7 @@ from symflops.model.spec import Name, SizeSpec, Spec, VariantSpec
 from symflops.runtime.config import as_read, as_whole, checked, is_null, look_up, put
 from symflops.syntax.expression import names
 from symflops.syntax.identifiers import VARIANT
-from symflops.syntax.plain_values import frozen
-from symflops.syntax.plain_values import plain as value_of_node
+from symflops.syntax.plain_values import frozen, plain as value_of_node
 from symflops.syntax.yaml_nodes import Node, Scalar
 
 DEFAULT, DERIVED = "default", "derived"

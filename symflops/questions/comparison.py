@@ -21,8 +21,7 @@ from symflops.api import Model
 from symflops.diagnostics.findings import Diagnostic, SpecError, SymflopsError
 from symflops.emit.emit import Derived
 from symflops.lower.formulas import Formulas
-from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.formula import number as numeral
+from symflops.model.formula import Formula, Sym, number as numeral, symbols
 from symflops.model.polynomials import Writer, expanded
 from symflops.model.program import Program
 from symflops.model.spec import BaselineSpec

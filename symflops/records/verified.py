@@ -11,8 +11,7 @@ from typing import Any
 from symflops.catalog.library import SpecFile, shipped
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.verification import KnownInexact, Verification, VerifiedCase
-from symflops.records.inexact import FILE as INEXACT
-from symflops.records.inexact import known_inexact
+from symflops.records.inexact import FILE as INEXACT, known_inexact
 from symflops.records.published import published
 from symflops.runtime.classes import class_name
 from symflops.system.reading import parse_json, read_json, read_text

@@ -11,8 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from ruamel.yaml import YAML
 from sympy import Integer
 
@@ -26,8 +25,7 @@ from symflops.model.formula import Formula, evaluate
 from tests.sampling import amount, sampled
 
 from ..oracle.interpreter import run
-from ..oracle.package import CONVENTIONS, generated, interpreted, program_of, symbolic
-from ..oracle.package import closed_form as closed_form_of
+from ..oracle.package import CONVENTIONS, closed_form as closed_form_of, generated, interpreted, program_of, symbolic
 from ..oracle.specs import Case
 
 LONGEST = amount(6, 12)
@@ -301,8 +299,7 @@ def call_of(queries: int, past_key_values: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("key", BUILDERS, ids=lambda key: f"{key[0]} & {key[1]}" if key[1] else key[0])
 def test_transformers_masks_hold_as_many(key: tuple[str, str]) -> None:
     """The True entries of the masks that it builds, for all lengths and pasts up to 12 and random windows."""
-    from transformers import DynamicCache
-    from transformers import masking_utils as utils
+    from transformers import DynamicCache, masking_utils as utils
 
     shape, rng = Shape(key[0], frozenset(key[1].split())), Random(str(key))
     for queries in range(1, LONGEST + 1):
@@ -379,8 +376,7 @@ def test_packed_documents_are_items(key: tuple[str, str]) -> None:
 
 def test_a_cache_of_the_window_drops_what_nobody_sees() -> None:
     """A sliding cache keeps the last keys only; the pairs are those over the whole past."""
-    from transformers import DynamicCache
-    from transformers import masking_utils as utils
+    from transformers import DynamicCache, masking_utils as utils
 
     shape = Shape("causal", frozenset({"sliding"}))
     for queries, past, width in product((1, 2, 5), range(LONGEST), (2, 3, 7)):

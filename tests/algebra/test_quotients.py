@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sympy import Integer
 
 from symflops.algebra.functions import CeilDiv, FloorDiv, Modulo, size_symbol

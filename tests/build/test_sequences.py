@@ -7,8 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from symflops.compiler import Compiled, Goal, NeedsSizeError, Request, compile_spec
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError

@@ -14,8 +14,7 @@ import pytest
 
 from symflops import __version__
 from symflops.api import load
-from symflops.catalog import cache as spot
-from symflops.catalog import lookup
+from symflops.catalog import cache as spot, lookup
 from symflops.cli.main import main
 from symflops.emit.emit import emit
 from symflops.runtime.typical import example_of

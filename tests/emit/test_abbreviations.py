@@ -6,8 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from symflops.algebra.functions import CeilDiv, FloorDiv, size_symbol
 from symflops.algebra.sparse import Poly

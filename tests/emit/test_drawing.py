@@ -7,8 +7,7 @@ import xml.etree.ElementTree as tree
 
 import networkx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from symflops.emit.html.boxes import MOST, PASSED, WORK, best, grouped, without_steps
 from symflops.emit.html.drawing import drawing, pictures

@@ -10,8 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import symflops
 from symflops.model.evaluate import ConfigError

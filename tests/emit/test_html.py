@@ -10,8 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from symflops.emit.emit import page_of
-from symflops.emit.html import document as html
-from symflops.emit.html import resources
+from symflops.emit.html import document as html, resources
 from symflops.emit.html.calculator import Preset, Setting, needed_lengths
 from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document

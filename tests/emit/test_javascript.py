@@ -7,8 +7,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from symflops.api import load
 from symflops.emit.code.printer import Fractions, in_whole_numbers

@@ -7,8 +7,7 @@ import textwrap
 from fractions import Fraction
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from symflops.emit.code.sharing import LEAST, Row, Table, Use, columns_aligned, named_parts, shared
 from symflops.emit.python.printer import PythonPrinter

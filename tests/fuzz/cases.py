@@ -19,8 +19,7 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
 from symflops.algebra.truth import Truth, UnknownSizeError
 from symflops.api import load
-from symflops.catalog import cache as spot
-from symflops.catalog import lookup
+from symflops.catalog import cache as spot, lookup
 from symflops.catalog.library import roots, specs_in
 from symflops.diagnostics.findings import Source, Span, SymflopsError
 from symflops.emit.emit import ENDINGS, emit

@@ -17,8 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from symflops.api import load
-from symflops.catalog import cache as spot
-from symflops.catalog import local, lookup
+from symflops.catalog import cache as spot, local, lookup
 from symflops.catalog.library import roots
 from symflops.cli.main import main
 from symflops.diagnostics.findings import Source, SymflopsError

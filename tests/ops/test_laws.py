@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, strategies as st
 from ruamel.yaml import YAML
 
 from symflops.api import CONVENTIONS, Model

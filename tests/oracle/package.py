@@ -10,8 +10,7 @@ from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.emit.python.module import render
 from symflops.frontend.read import read
-from symflops.model.formula import Formula
-from symflops.model.formula import evaluate as value_of
+from symflops.model.formula import Formula, evaluate as value_of
 from symflops.model.index_sets import PADDED
 from symflops.model.patterns import any_matches
 from symflops.model.program import Program

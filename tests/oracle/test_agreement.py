@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, assume, given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, strategies as st
 
 from tests.sampling import draws
 

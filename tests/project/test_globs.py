@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sympy import Symbol
 
 from symflops.model import patterns

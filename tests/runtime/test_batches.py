@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from symflops.api import load
 from symflops.catalog import lookup

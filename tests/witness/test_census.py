@@ -22,13 +22,11 @@ from symflops.witness.census.fields import ConfigField, fields_of, further_field
 from symflops.witness.census.observation import fitting
 from symflops.witness.census.summary import guard, is_of_other_length, left_out, open_to_words, parts_of
 from symflops.witness.census.survey import Row, Survey
-from symflops.witness.census.take import document_of, of_each_config, taken, text_of
-from symflops.witness.census.take import recorded as figures_of
+from symflops.witness.census.take import document_of, of_each_config, recorded as figures_of, taken, text_of
 from symflops.witness.census.variations import UNHEARD, Words, alike, partnered, unlisted, variations, words_in
 from symflops.witness.live import reference_of
 from tests.sampling import NIGHTLY, sampled
-from tests.shipped import FILES, NAMES
-from tests.shipped import load as shipped
+from tests.shipped import FILES, NAMES, load as shipped
 from tests.witness import variations as recorded
 
 MODULE = """

@@ -15,8 +15,7 @@ from symflops.cli.main import main
 from symflops.frontend.fields import CONVENTION, RULE
 from symflops.model.convention import Convention
 from symflops.model.regime import Regime
-from symflops.witness.causes import FIELDS, PLAIN
-from symflops.witness.causes import PAIRS as PAIRS_IN_WORDS
+from symflops.witness.causes import FIELDS, PAIRS as PAIRS_IN_WORDS, PLAIN
 from symflops.witness.differences import Comparison, Difference
 from tests.sampling import NIGHTLY, sampled
 from tests.shipped import load

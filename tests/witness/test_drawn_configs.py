@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from symflops.api import load
 from symflops.catalog.library import SpecFile, shipped, specs_in

@@ -14,9 +14,7 @@ from symflops.catalog.library import read_source
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
 from symflops.draft.polish.sums import Substitution, parsed
 from symflops.frontend.entry_paths import HERE
-from symflops.syntax.yaml_nodes import Mapping as MappingNode
-from symflops.syntax.yaml_nodes import Scalar, read_yaml
-from symflops.syntax.yaml_nodes import Sequence as SequenceNode
+from symflops.syntax.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
 
 MOST_SETTINGS = 8  # of one block's switches: each is a pattern
 Value = tuple[str, int]  # a name, and how often it was bound before

@@ -29,8 +29,7 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import FormGroup, Page
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, series
-from symflops.model.formula import Formula, Sym
-from symflops.model.formula import symbols as symbols_in
+from symflops.model.formula import Formula, Sym, symbols as symbols_in
 from symflops.model.program import Definition, Field, Program, Tensor
 from symflops.model.sums import StreamInfo
 from symflops.model.terms import needed, plus, times
