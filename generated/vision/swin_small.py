@@ -87,13 +87,13 @@ class Moments(NamedTuple):
 
     n: int  # sum of 1 over samples
     # sum of ((-(-h//(2*ph*M)))*M - M >= 1)*((-(-w//(2*pw*M)))*M - M >= 1) over samples
-    atleast_mul_M_h_up_mul_2_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_2_M_pw_plus_mul_m1_M_1: int
+    atleast_M_h_ph_atleast_M_pw_w: int
     # sum of ((-(-h//(4*ph*M)))*M - M >= 1)*((-(-w//(4*pw*M)))*M - M >= 1) over samples
-    atleast_mul_M_h_up_mul_4_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_4_M_pw_plus_mul_m1_M_1: int
+    atleast_M_h_ph_atleast_M_pw_w_2: int
     # sum of ((-(-h//(8*ph*M)))*M - M >= 1)*((-(-w//(8*pw*M)))*M - M >= 1) over samples
-    atleast_mul_M_h_up_mul_8_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_8_M_pw_plus_mul_m1_M_1: int
+    atleast_M_h_ph_atleast_M_pw_w_3: int
     # sum of ((-(-h//(ph*M)))*M - M >= 1)*((-(-w//(pw*M)))*M - M >= 1) over samples
-    atleast_mul_M_h_up_mul_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_M_pw_plus_mul_m1_M_1: int
+    atleast_M_h_ph_atleast_M_pw_w_4: int
     q_3: int  # sum of (-(-h//(2*ph*M)))*(-(-w//(2*pw*M))) over samples
     x_2: int  # sum of (-(-h//(2*ph)))*(-(-w//(2*pw))) over samples
     q_5: int  # sum of (-(-h//(4*ph*M)))*(-(-w//(4*pw*M))) over samples
@@ -148,14 +148,14 @@ def moments(sizes: Sizes, *, images: Sequence[Any]) -> Moments:
         raise ValueError("the batch does not fit the model: the class takes images of {0} patches".format(places))
     return Moments(
         n=len(h_),
-        atleast_mul_M_h_up_mul_2_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_2_M_pw_plus_mul_m1_M_1=sum(((-(-h
-            // (2 * ph * M))) * M - M >= 1) * ((-(-w // (2 * pw * M))) * M - M >= 1) for h, w in zip(h_, w_)),
-        atleast_mul_M_h_up_mul_4_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_4_M_pw_plus_mul_m1_M_1=sum(((-(-h
-            // (4 * ph * M))) * M - M >= 1) * ((-(-w // (4 * pw * M))) * M - M >= 1) for h, w in zip(h_, w_)),
-        atleast_mul_M_h_up_mul_8_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_8_M_pw_plus_mul_m1_M_1=sum(((-(-h
-            // (8 * ph * M))) * M - M >= 1) * ((-(-w // (8 * pw * M))) * M - M >= 1) for h, w in zip(h_, w_)),
-        atleast_mul_M_h_up_mul_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_M_pw_plus_mul_m1_M_1=sum(((-(-h //
-            (ph * M))) * M - M >= 1) * ((-(-w // (pw * M))) * M - M >= 1) for h, w in zip(h_, w_)),
+        atleast_M_h_ph_atleast_M_pw_w=sum(((-(-h // (2 * ph * M))) * M - M >= 1) * ((-(-w // (2 * pw * M))) * M
+            - M >= 1) for h, w in zip(h_, w_)),
+        atleast_M_h_ph_atleast_M_pw_w_2=sum(((-(-h // (4 * ph * M))) * M - M >= 1) * ((-(-w // (4 * pw * M))) *
+            M - M >= 1) for h, w in zip(h_, w_)),
+        atleast_M_h_ph_atleast_M_pw_w_3=sum(((-(-h // (8 * ph * M))) * M - M >= 1) * ((-(-w // (8 * pw * M))) *
+            M - M >= 1) for h, w in zip(h_, w_)),
+        atleast_M_h_ph_atleast_M_pw_w_4=sum(((-(-h // (ph * M))) * M - M >= 1) * ((-(-w // (pw * M))) * M - M >=
+            1) for h, w in zip(h_, w_)),
         q_3=sum((-(-h // (2 * ph * M))) * (-(-w // (2 * pw * M))) for h, w in zip(h_, w_)),
         x_2=sum((-(-h // (2 * ph))) * (-(-w // (2 * pw))) for h, w in zip(h_, w_)),
         q_5=sum((-(-h // (4 * ph * M))) * (-(-w // (4 * pw * M))) for h, w in zip(h_, w_)),
@@ -218,24 +218,24 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     part_6 = 64*D*((8*D*m_)//1 + 4*D)
     swin_encoder_layers_0_blocks_0_attention_q_proj_rows = M**2*m.q
     swin_encoder_layers_0_blocks_0_attention_pairs = M**4*m.q
-    swin_encoder_layers_0_blocks_1_attention_pairs = (part_1*m.atleast_mul_M_h_up_mul_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_M_pw_plus_mul_m1_M_1
-        + M**4*m.q + part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_M_ph +
-        part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_M_pw if convention == "symflops" else M**4*m.q)
+    swin_encoder_layers_0_blocks_1_attention_pairs = (part_1*m.atleast_M_h_ph_atleast_M_pw_w_4 + M**4*m.q +
+        part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_M_ph + part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_M_pw if
+        convention == "symflops" else M**4*m.q)
     swin_encoder_layers_1_blocks_0_attention_q_proj_rows = M**2*m.q_3
     swin_encoder_layers_1_blocks_0_attention_pairs = M**4*m.q_3
-    swin_encoder_layers_1_blocks_1_attention_pairs = (part_1*m.atleast_mul_M_h_up_mul_2_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_2_M_pw_plus_mul_m1_M_1
-        + M**4*m.q_3 + part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_2_M_ph +
-        part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_2_M_pw if convention == "symflops" else M**4*m.q_3)
+    swin_encoder_layers_1_blocks_1_attention_pairs = (part_1*m.atleast_M_h_ph_atleast_M_pw_w + M**4*m.q_3 +
+        part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_2_M_ph + part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_2_M_pw
+        if convention == "symflops" else M**4*m.q_3)
     swin_encoder_layers_2_blocks_0_attention_q_proj_rows = M**2*m.q_5
     swin_encoder_layers_2_blocks_0_attention_pairs = M**4*m.q_5
-    swin_encoder_layers_2_blocks_1_attention_pairs = (part_1*m.atleast_mul_M_h_up_mul_4_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_4_M_pw_plus_mul_m1_M_1
-        + M**4*m.q_5 + part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_4_M_ph +
-        part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_4_M_pw if convention == "symflops" else M**4*m.q_5)
+    swin_encoder_layers_2_blocks_1_attention_pairs = (part_1*m.atleast_M_h_ph_atleast_M_pw_w_2 + M**4*m.q_5 +
+        part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_4_M_ph + part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_4_M_pw
+        if convention == "symflops" else M**4*m.q_5)
     swin_encoder_layers_3_blocks_0_attention_q_proj_rows = M**2*m.q_7
     swin_encoder_layers_3_blocks_0_attention_pairs = M**4*m.q_7
-    swin_encoder_layers_3_blocks_1_attention_pairs = (part_1*m.atleast_mul_M_h_up_mul_8_M_ph_plus_mul_m1_M_1_atleast_mul_M_w_up_mul_8_M_pw_plus_mul_m1_M_1
-        + M**4*m.q_7 + part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_8_M_ph +
-        part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_8_M_pw if convention == "symflops" else M**4*m.q_7)
+    swin_encoder_layers_3_blocks_1_attention_pairs = (part_1*m.atleast_M_h_ph_atleast_M_pw_w_3 + M**4*m.q_7 +
+        part_2*m.atleast_M_h_ph_atleast_M_pw_w_h_up_mul_8_M_ph + part_2*m.atleast_M_h_ph_atleast_M_pw_w_w_up_mul_8_M_pw
+        if convention == "symflops" else M**4*m.q_7)
     linears = (16*D**2 * swin_encoder_layers_0_blocks_0_attention_q_proj_rows + part_3 * m.x + part_4 * m.x_2 +
         64*D**2 * swin_encoder_layers_1_blocks_0_attention_q_proj_rows + part_5 * m.x_4 + 2304*D**2 *
         swin_encoder_layers_2_blocks_0_attention_q_proj_rows + part_6 * m.x_6 + 1024*D**2 *

@@ -41,7 +41,7 @@ from symflops.model.sums import Moment
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import latex_symbol
 
-LONGEST_NAME, LONGEST_ATOM = 96, 24
+LONGEST_NAME, LONGEST_ATOM = 60, 24
 """Letters of a moment's name above which it is shortened, and of a factor in it."""
 KINDS: Mapping[type, str] = {Least: "min", Most: "max", FloorDiv: "over", CeilDiv: "up", Excess: "above"}
 
