@@ -174,7 +174,7 @@ class Batches:
                 given = numbers(given, self.longest) if type(given[0]) is int else None
                 if given is None:
                     return None
-            elif not INT.issuperset(map(type, given)) or (given and (min(given) < 0 or max(given) > self.longest)):
+            elif not INT.issuperset(map(type, given)) or (given and (min(given) < 0 or sum(given) > self.longest < max(given))):
                 return None
             columns.append(given)
         return columns if len(columns) == len(batch) and len(set(map(len, columns))) == 1 else None
