@@ -6,6 +6,8 @@ format. Reading needs the standard library alone, because quick commands and tra
 
 from __future__ import annotations
 
+from collections import deque
+
 from symflops.diagnostics.errors import SymflopsError
 from symflops.model.evaluate import Formulas
 from symflops.model.format import FormatError, leading, line_of, unpacked
@@ -77,6 +79,10 @@ class Input:
         self.when: int | None = row.get("when")
 
 
+RECENT: deque[tuple[Any, Stored]] = deque(maxlen=8)
+"""Programs in memory that estimators were made of: most are asked under several regimes and conventions."""
+
+
 def stored_of(program: Program | Mapping[str, Any]) -> Stored:
     """A program in memory, or the JSON object of a stored one, as the interpreter reads it.
 
@@ -85,9 +91,14 @@ def stored_of(program: Program | Mapping[str, Any]) -> Stored:
     """
     if isinstance(program, dict):
         return Stored(program)
+    for known, stored in RECENT:
+        if known is program:
+            return stored
     from symflops.model.serialise import document_of
 
-    return Stored(document_of(program))  # type: ignore[arg-type]
+    made = Stored(document_of(program))  # type: ignore[arg-type]
+    RECENT.append((program, made))
+    return made
 
 
 class Stored:
