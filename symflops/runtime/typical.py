@@ -158,7 +158,7 @@ def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> 
 
 
 def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """A length that conditions name, for each axis that they limit, and lengths of streams that have to fit each other."""
+    """A length that conditions name, for each axis that they limit, and lengths that fit conditions without such."""
     found: dict[str, int] = {}
     fitting: list[str] = []
     for row in program.inner:
@@ -167,7 +167,7 @@ def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
         axes = [axis for stream in streams for axis in stream.variables if axis in read]
         if values := _values(program, row, sizes):
             found |= zip(axes, values * len(axes), strict=False)
-        elif "text" in row and len(streams) > 1 and not any(stream.absent for stream in streams):
+        elif "text" in row and not any(stream.absent for stream in streams):
             fitting += axes
     lengths = typical_lengths(program.streams, rests_of(program, sizes), found) if fitting else {}
     return found | {axis: lengths[axis] for axis in fitting}

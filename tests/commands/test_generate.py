@@ -70,7 +70,7 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
 OUTPUTS = ("generated/language/llama.py", "generated/diffusion/qwen_image.tex", "generated/catalog.json", "generated/verified.md")
 INPUTS = (
     "specs/verified.json", "specs/inexact.yaml", "specs/blocks/gated_mlp.yaml", "specs/language/llama.yaml",
-    "symflops/emit/templates/python/head.py.jinja", "symflops/emit/templates/derivation.tex.jinja", "symflops/conventions/torch.yaml",
+    "symflops/emit/templates/python/module.py.jinja", "symflops/emit/templates/derivation.tex.jinja", "symflops/conventions/torch.yaml",
 )  # fmt: skip
 
 

@@ -144,10 +144,11 @@ def closed_form(name: str) -> tuple[str, int]:
 def test_every_decoder_is_eight_lines_of_a_paper(tmp_path: Path) -> None:
     """In nine points, in an article's text of 345 points, definitions and their cases counted.
 
-    DeepSeek-V3's are at most six; in Llama 4 five fields say which layers have chunks and which have experts, and it has ten.
+    DeepSeek-V3's are at most six; in Llama 4 five fields say which layers have chunks and which have experts, and it has ten; Kimi Linear
+    has nine, since its convolutions run over a kernel of tokens at least.
     """
     forms = {name: closed_form(name) for name in DECODERS}
-    most = {"deepseek_v3": 6, "llama4": 10}
+    most = {"deepseek_v3": 6, "kimi_linear": 9, "llama4": 10}
     long = {name: lines for name, (_, lines) in forms.items() if lines > most.get(name, 8)}
     assert not long and len(forms) > 50
     head = [r"\documentclass[10pt]{article}", r"\usepackage{amsmath,amssymb}", r"\begin{document}\small"]

@@ -139,6 +139,7 @@ class Stock:
             try:
                 catalog = lookup.by_name(name)
                 catalog.program = cache(catalog.program)  # type: ignore[method-assign]
+                catalog.module(name)  # whose dataclass is made by code
                 self.modules[name] = catalog
             except SymflopsError:
                 self.modules[name] = None

@@ -160,11 +160,11 @@ FAULTS: dict[str, Fault] = {
     "a choice forgets what is otherwise": edit(f"{TRUTH}.choose", ".plus(~self & otherwise)", ""),
     "of two bounds the lower holds": edit("symflops.algebra.truth:join", "max(bounds", "min(bounds"),
     "a product of sums keeps one term": edit(f"{SPARSE}.__mul__", "terms.get(monomial, 0) + a * b", "a * b"),
-    "a sum keeps one term": edit(f"{SPARSE}.total", "terms.get(monomial, 0) + factor", "factor"),
+    "a sum keeps one term": edit(f"{SPARSE}.summed", "terms.get(monomial, 0) + factor", "factor"),
     "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
     "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_implies", "slack >= 0", "slack >= -1"),
     "common factors are lost": edit(
-        "symflops.lower.formulas:Formulas.group", "Prod((*factors_of(outside), self.plain(rest)))", "self.plain(rest)"
+        "symflops.model.polynomials:FormulaWriter.group", "Prod((*factors_of(outside), rest))", "rest"
     ),
 }
 
