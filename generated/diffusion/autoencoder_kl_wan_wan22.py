@@ -75,7 +75,7 @@ class Moments(NamedTuple):
     hw: int  # sum of h*w over samples
     later: int  # sum of ((4*((f - 1)//4) + 1)//2)*((h//2)//4)*((w//2)//4) over samples
     # sum of ((4*((f - 1)//4) + 1)//2)*((h//2)//8)*((w//2)//8) over samples
-    over_f_mul_half_h_over_8_mul_half_w_over_8: int
+    m_1_plus_mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8: int
     later_1: int  # sum of (((4*((f - 1)//4) + 1)//2 + 1)//2)*((h//2)//8)*((w//2)//8) over samples
     f_less_1_over_4_mul_half_h_over_2_mul_half_w_over_2: int  # sum of ((f - 1)//4)*((h//2)//2)*((w//2)//2) over samples
     f_less_1_over_4_mul_half_h_over_4_mul_half_w_over_4: int  # sum of ((f - 1)//4)*((h//2)//4)*((w//2)//4) over samples
@@ -111,8 +111,8 @@ def moments(*, images: Sequence[Any]) -> Moments:
             w_)), hw=sum(h * w for h, w in zip(h_, w_)),
         later=sum(((4 * ((f - 1) // 4) + 1) // 2) * (_exact(h, 2) // 4) * (_exact(w, 2) // 4) for f, h, w in
             zip(f_, h_, w_)),
-        over_f_mul_half_h_over_8_mul_half_w_over_8=sum(((4 * ((f - 1) // 4) + 1) // 2) * (_exact(h, 2) // 8) *
-            (_exact(w, 2) // 8) for f, h, w in zip(f_, h_, w_)),
+        m_1_plus_mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8=sum(((4 * ((f - 1) // 4) + 1)
+            // 2) * (_exact(h, 2) // 8) * (_exact(w, 2) // 8) for f, h, w in zip(f_, h_, w_)),
         later_1=sum((((4 * ((f - 1) // 4) + 1) // 2 + 1) // 2) * (_exact(h, 2) // 8) * (_exact(w, 2) // 8) for
             f, h, w in zip(f_, h_, w_)),
         f_less_1_over_4_mul_half_h_over_2_mul_half_w_over_2=sum(((f - 1) // 4) * (_exact(h, 2) // 2) *
@@ -146,7 +146,7 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
         4*m.f_less_1_over_4_mul_half_h_over_4_mul_half_w_over_4)
     encoder_down_blocks_2_resnets_0_conv_shortcut_rows = m.mul_half_h_over_4_mul_half_w_over_4 + m.later
     encoder_down_blocks_2_downsampler_resample_1_rows = (m.mul_half_h_over_8_mul_half_w_over_8 +
-        m.over_f_mul_half_h_over_8_mul_half_w_over_8)
+        m.m_1_plus_mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8)
     encoder_down_blocks_3_resnets_0_conv1_rows = m.mul_half_h_over_8_mul_half_w_over_8 + m.later_1
     encoder_mid_block_attentions_0_pairs = (m.mul_half_h_over_8_mul_half_h_over_8_mul_half_w_over_8_mul_half_w_over_8 +
         m.later_1_mul_half_h_over_8_mul_half_w_over_8)

@@ -78,8 +78,9 @@ class Moments(NamedTuple):
     ffhw: int  # sum of f**2*h*w over samples
     fhwy: int  # sum of f*h*w*y over samples
     # sum of f*((((h + 1)//2 + 1)//2 + 1)//2)**2*((((w + 1)//2 + 1)//2 + 1)//2)**2 over samples
-    over_h_over_h_over_w_over_w_f: int
-    over_h_over_h_over_w_over_w_f_2: int  # sum of f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 over samples
+    x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2: int
+    # sum of f*(((h + 1)//2 + 1)//2)**2*(((w + 1)//2 + 1)//2)**2 over samples
+    x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2: int
     x_1_plus_h_over_2_1_plus_w_over_2: int  # sum of f*((h + 1)//2)**2*((w + 1)//2)**2 over samples
     fhhww: int  # sum of f*h**2*w**2 over samples
 
@@ -124,10 +125,11 @@ def moments(
         xy=sum(f * ((h + 1) // 2) * ((w + 1) // 2) * y for f, h, w, y in zip(f_, h_, w_, y_)),
         ffhw=sum(f**2 * h * w for f, h, w in zip(f_, h_, w_)),
         fhwy=sum(f * h * w * y for f, h, w, y in zip(f_, h_, w_, y_)),
-        over_h_over_h_over_w_over_w_f=sum(f * ((((h + 1) // 2 + 1) // 2 + 1) // 2) ** 2 * ((((w + 1) // 2 + 1)
-            // 2 + 1) // 2) ** 2 for f, h, w in zip(f_, h_, w_)),
-        over_h_over_h_over_w_over_w_f_2=sum(f * (((h + 1) // 2 + 1) // 2) ** 2 * (((w + 1) // 2 + 1) // 2) ** 2
-            for f, h, w in zip(f_, h_, w_)),
+        x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2=sum(f *
+            ((((h + 1) // 2 + 1) // 2 + 1) // 2) ** 2 * ((((w + 1) // 2 + 1) // 2 + 1) // 2) ** 2 for f, h, w in
+            zip(f_, h_, w_)),
+        x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2=sum(f * (((h + 1) // 2 + 1) // 2) ** 2 *
+            (((w + 1) // 2 + 1) // 2) ** 2 for f, h, w in zip(f_, h_, w_)),
         x_1_plus_h_over_2_1_plus_w_over_2=sum(f * ((h + 1) // 2) ** 2 * ((w + 1) // 2) ** 2 for f, h, w in
             zip(f_, h_, w_)), fhhww=sum(f * h**2 * w**2 for f, h, w in zip(f_, h_, w_)),
     )
@@ -181,8 +183,10 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     part_17 = 19*(1280//d)*d + 3008
     attention = (8*d*(part_4 + 8) * m.ffhw + part_12 * m.fhhww + part_12 * m.fhwy + part_13 *
         m.x_1_plus_h_over_2_1_plus_w_over_2 + part_13 * m.xy + 8*(640//d)*d*part_5 * m.xf + part_14 *
-        m.over_h_over_h_over_w_over_w_f_2 + part_14 * m.x_4_y + 8*(1280//d)*d*part_8 * m.x_4_f + part_15 *
-        m.over_h_over_h_over_w_over_w_f + part_15 * m.x_8_y + 8*(1280//d)*d*part_10 * m.x_8_f)
+        m.x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2 + part_14 * m.x_4_y + 8*(1280//d)*d*part_8
+        * m.x_4_f + part_15 *
+        m.x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2 + part_15 *
+        m.x_8_y + 8*(1280//d)*d*part_10 * m.x_8_f)
     rows: Table = {
         "linears": ((4*(320//d)*d*part_1*part_2 + 2560*d*(d + 4)) * m.fhw + 51609600 * m.f + part_6 * m.fy +
             4*(640//d)*d*part_5*part_7 * m.x + 4*(1280//d)*d*part_8*part_9 * m.x_4 +

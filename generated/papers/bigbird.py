@@ -54,10 +54,10 @@ class Moments(NamedTuple):
     min_B_R_W_g_n_3: int
     n_2: int  # sum of n over samples
     # sum of max(0, n - B*(n//B) - B*R)*min(n//B, max(min(n//B, g), g + W//2)) over samples
-    above_B_R_n_min_B_W_g_n: int
+    mul_m1_B_R_plus_mul_m1_B_n_over_B_plus_n_min_n_over_B_max_min_n_over_B_g_W_over_2_plus_g: int
     # sum of max(0, n - B*(n//B) - B*R)*min(min(n//B, max(min(n//B, g), g + W//2)), max(min(n//B, g), n//B - (W//2)))
     # over samples
-    above_B_R_n_min_B_W_g_n_2: int
+    above_B_R_n_min_B_W_g_n: int
     # sum of max(0, n - B*g - 2*B*(W//2) - B*R - B)*min(n//B, max(min(n//B, max(min(n//B, g), g + W//2)), n//B -
     # (W//2))) over samples
     above_B_R_W_g_n_min_B_W_g_n: int
@@ -112,10 +112,10 @@ def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
             // 2)), n // B - (W // 2))), -(-(B * (n // B) + B * g + B * (W // 2) + B * R - n) // B))) for n in n_),
         min_B_R_W_g_n_3=sum(min(min(min(n // B, max(min(n // B, g), g + W // 2)), max(min(n // B, g), n // B -
             (W // 2))), max(min(n // B, g), -(-(n - B * (W // 2) - B * R - B) // B))) for n in n_), n_2=sum(n_),
-        above_B_R_n_min_B_W_g_n=sum(max(0, n - B * (n // B) - B * R) * min(n // B, max(min(n // B, g), g + W //
-            2)) for n in n_),
-        above_B_R_n_min_B_W_g_n_2=sum(max(0, n - B * (n // B) - B * R) * min(min(n // B, max(min(n // B, g), g +
-            W // 2)), max(min(n // B, g), n // B - (W // 2))) for n in n_),
+        mul_m1_B_R_plus_mul_m1_B_n_over_B_plus_n_min_n_over_B_max_min_n_over_B_g_W_over_2_plus_g=sum(max(0, n -
+            B * (n // B) - B * R) * min(n // B, max(min(n // B, g), g + W // 2)) for n in n_),
+        above_B_R_n_min_B_W_g_n=sum(max(0, n - B * (n // B) - B * R) * min(min(n // B, max(min(n // B, g), g + W
+            // 2)), max(min(n // B, g), n // B - (W // 2))) for n in n_),
         above_B_R_W_g_n_min_B_W_g_n=sum(max(0, n - B * g - 2 * B * (W // 2) - B * R - B) * min(n // B, max(min(n
             // B, max(min(n // B, g), g + W // 2)), n // B - (W // 2))) for n in n_),
         above_B_R_W_g_n_min_B_W_g_n_2=sum(max(0, n - B * g - 2 * B * (W // 2) - B * R - B) * min(n // B,
@@ -170,11 +170,13 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     part_4 = 2*B**2*(W//2) + 2*B**2*R + B**2
     part_5 = 4*L*D*(2*D + F)
     attention_pairs = (part_1*m.min_B_R_W_g_n + part_2*m.min_n_over_B_g + part_3*m.min_B_R_W_g_n_2 +
-        part_4*m.min_B_R_W_g_n_3 + -2*B*m.above_B_R_n_min_B_W_g_n + 2*B*m.above_B_R_n_min_B_W_g_n_2 +
-        -2*B*m.above_B_R_W_g_n_min_B_W_g_n + 2*B*m.above_B_R_W_g_n_min_B_W_g_n_2 + -2*m.above_B_R_W_g_n_modulo_n_B +
-        2*B**2*m.n_over_B_min_B_R_W_g_n + -2*B**2*m.n_over_B_min_B_R_W_g_n_2 + -B**2*m.min_B_R_W_g_n_min_B_R_W_g_n +
-        -B**2*m.min_n_over_B_g_min_n_over_B_g + 2*B*m.min_n_over_B_g_n + B**2*m.min_B_R_W_g_n_min_B_R_W_g_n_2 +
-        2*B*m.min_B_R_W_g_n_n + B**2*m.min_B_R_W_g_n_min_B_R_W_g_n_3 + -2*B*m.min_B_R_W_g_n_n_2 + 2*m.modulo_n_B_n)
+        part_4*m.min_B_R_W_g_n_3 +
+        -2*B*m.mul_m1_B_R_plus_mul_m1_B_n_over_B_plus_n_min_n_over_B_max_min_n_over_B_g_W_over_2_plus_g +
+        2*B*m.above_B_R_n_min_B_W_g_n + -2*B*m.above_B_R_W_g_n_min_B_W_g_n + 2*B*m.above_B_R_W_g_n_min_B_W_g_n_2 +
+        -2*m.above_B_R_W_g_n_modulo_n_B + 2*B**2*m.n_over_B_min_B_R_W_g_n + -2*B**2*m.n_over_B_min_B_R_W_g_n_2 +
+        -B**2*m.min_B_R_W_g_n_min_B_R_W_g_n + -B**2*m.min_n_over_B_g_min_n_over_B_g + 2*B*m.min_n_over_B_g_n +
+        B**2*m.min_B_R_W_g_n_min_B_R_W_g_n_2 + 2*B*m.min_B_R_W_g_n_n + B**2*m.min_B_R_W_g_n_min_B_R_W_g_n_3 +
+        -2*B*m.min_B_R_W_g_n_n_2 + 2*m.modulo_n_B_n)
     linears = (part_5 + 2*D*(D + V)) * m.n_2
     attention = 2*L*D * attention_pairs
     rows: Table = {

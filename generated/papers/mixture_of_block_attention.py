@@ -47,7 +47,7 @@ class Moments(NamedTuple):
     n_2: int  # sum of n over samples
     n_up_B_n: int  # sum of (-(-n//B))*n over samples
     # sum of max(0, B*max(0, max(0, k - 1) - (n//B)) + B*(n//B) - B*max(0, k - 1))*(n % B) over samples
-    above_B_k_n_modulo_n_B: int
+    mul_B_k_less_1_plus_mul_m1_n_over_B_plus_mul_B_n_over_B_plus_mul_m1_B_k_less_1_modulo_n_B: int
     n_over_B_modulo_n_B: int  # sum of (n//B)*(n % B) over samples
     min_n_over_B_k_less_1_min_n_over_B_k_less_1: int  # sum of min(n//B, max(0, k - 1))**2 over samples
     modulo_n_B_modulo_n_B: int  # sum of (n % B)**2 over samples
@@ -68,8 +68,9 @@ def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
     return Moments(
         n=len(n_), n_over_B=sum(n // B for n in n_), min_n_over_B_k_less_1=sum(min(n // B, max(0, k - 1)) for n in n_),
         modulo_n_B=sum(n % B for n in n_), n_2=sum(n_), n_up_B_n=sum((-(-n // B)) * n for n in n_),
-        above_B_k_n_modulo_n_B=sum(max(0, B * max(0, max(0, k - 1) - (n // B)) + B * (n // B) - B * max(0, k -
-            1)) * (n % B) for n in n_), n_over_B_modulo_n_B=sum((n // B) * (n % B) for n in n_),
+        mul_B_k_less_1_plus_mul_m1_n_over_B_plus_mul_B_n_over_B_plus_mul_m1_B_k_less_1_modulo_n_B=sum(max(0, B *
+            max(0, max(0, k - 1) - (n // B)) + B * (n // B) - B * max(0, k - 1)) * (n % B) for n in n_),
+        n_over_B_modulo_n_B=sum((n // B) * (n % B) for n in n_),
         min_n_over_B_k_less_1_min_n_over_B_k_less_1=sum(min(n // B, max(0, k - 1)) ** 2 for n in n_),
         modulo_n_B_modulo_n_B=sum((n % B) ** 2 for n in n_), nn=sum(n**2 for n in n_),
     )
@@ -94,7 +95,8 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     part_3 = max(0, L - max(0, L - Lf))
     part_4 = part_3 + max(0, L - Lf)
     choice_rows = H*d*m.n_up_B_n
-    routed_pairs = (part_1*m.n_over_B + part_2*m.min_n_over_B_k_less_1 + m.modulo_n_B + -2*m.above_B_k_n_modulo_n_B +
+    routed_pairs = (part_1*m.n_over_B + part_2*m.min_n_over_B_k_less_1 + m.modulo_n_B +
+        -2*m.mul_B_k_less_1_plus_mul_m1_n_over_B_plus_mul_B_n_over_B_plus_mul_m1_B_k_less_1_modulo_n_B +
         2*B*m.n_over_B_modulo_n_B + B**2*m.min_n_over_B_k_less_1_min_n_over_B_k_less_1 + m.modulo_n_B_modulo_n_B)
     attention_pairs = m.n_2 + m.nn if convention == "symflops" else 2*m.nn
     linears = 2*(D*part_4*(4*H*d + 3*F) + D*V) * m.n_2

@@ -59,10 +59,12 @@ class Moments(NamedTuple):
     modulo_n_T: int  # sum of n % T over samples
     n_2: int  # sum of n over samples
     # sum of max(0, max(0, max(0, k - 1) - (n//T))*T + (n//T)*T - T*max(0, k - 1))*(n % T) over samples
-    above_T_k_n_modulo_n_T: int
-    above_B_S_n_modulo_B_S_n: int  # sum of max(0, (n - B)//S - ((n + 1 - B)//S))*((n + 1 - B) % S) over samples
+    mul_T_k_less_1_plus_mul_m1_n_over_T_plus_mul_T_n_over_T_plus_mul_m1_T_k_less_1_modulo_n_T: int
+    # sum of max(0, (n - B)//S - ((n + 1 - B)//S))*((n + 1 - B) % S) over samples
+    mul_m1_1_plus_mul_m1_B_plus_n_over_S_plus_mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S: int
     m_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S: int  # sum of ((n + 1 - B)//S)*((n - B)//S) over samples
-    mul_m1_B_plus_n_over_S_min_B_S_n: int  # sum of ((n - B)//S)*min((n + 1 - B)//S, max(0, (n - B)//S)) over samples
+    # sum of ((n - B)//S)*min((n + 1 - B)//S, max(0, (n - B)//S)) over samples
+    mul_m1_B_plus_n_over_S_min_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S: int
     mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S: int  # sum of ((n - B)//S)*((n + 1 - B) % S) over samples
     n_over_T_modulo_n_T: int  # sum of (n//T)*(n % T) over samples
     min_B_S_n_min_B_S_n: int  # sum of min((n + 1 - B)//S, max(0, (n - B)//S))**2 over samples
@@ -89,13 +91,14 @@ def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
             for n in n_), min_n_over_T_k_less_1=sum(min(n // T, max(0, k - 1)) for n in n_),
         min_n_W=sum(min(n, W) for n in n_), modulo_1_plus_mul_m1_B_plus_n_S=sum((n + 1 - B) % S for n in n_),
         modulo_n_T=sum(n % T for n in n_), n_2=sum(n_),
-        above_T_k_n_modulo_n_T=sum(max(0, max(0, max(0, k - 1) - (n // T)) * T + (n // T) * T - T * max(0, k -
-            1)) * (n % T) for n in n_),
-        above_B_S_n_modulo_B_S_n=sum(max(0, (n - B) // S - ((n + 1 - B) // S)) * ((n + 1 - B) % S) for n in n_),
+        mul_T_k_less_1_plus_mul_m1_n_over_T_plus_mul_T_n_over_T_plus_mul_m1_T_k_less_1_modulo_n_T=sum(max(0,
+            max(0, max(0, k - 1) - (n // T)) * T + (n // T) * T - T * max(0, k - 1)) * (n % T) for n in n_),
+        mul_m1_1_plus_mul_m1_B_plus_n_over_S_plus_mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S=sum(max(0,
+            (n - B) // S - ((n + 1 - B) // S)) * ((n + 1 - B) % S) for n in n_),
         m_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S=sum(((n + 1 - B) // S) * ((n - B) // S) for n in
             n_),
-        mul_m1_B_plus_n_over_S_min_B_S_n=sum(((n - B) // S) * min((n + 1 - B) // S, max(0, (n - B) // S)) for n
-            in n_),
+        mul_m1_B_plus_n_over_S_min_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S=sum(((n - B) // S) *
+            min((n + 1 - B) // S, max(0, (n - B) // S)) for n in n_),
         mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S=sum(((n - B) // S) * ((n + 1 - B) % S) for n in
             n_), n_over_T_modulo_n_T=sum((n // T) * (n % T) for n in n_),
         min_B_S_n_min_B_S_n=sum(min((n + 1 - B) // S, max(0, (n - B) // S)) ** 2 for n in n_),
@@ -126,12 +129,13 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     attention_compress_keys_up_rows = G*m.n + G*m.mul_m1_B_plus_n_over_S
     attention_compressed_pairs = (2*S*m.m_1_plus_mul_m1_B_plus_n_over_S +
         -S*m.min_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S + 2*m.modulo_1_plus_mul_m1_B_plus_n_S +
-        -2*m.above_B_S_n_modulo_B_S_n + 2*S*m.m_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S +
-        -2*S*m.mul_m1_B_plus_n_over_S_min_B_S_n + 2*m.mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S +
-        S*m.min_B_S_n_min_B_S_n)
+        -2*m.mul_m1_1_plus_mul_m1_B_plus_n_over_S_plus_mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S +
+        2*S*m.m_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S +
+        -2*S*m.mul_m1_B_plus_n_over_S_min_1_plus_mul_m1_B_plus_n_over_S_mul_m1_B_plus_n_over_S +
+        2*m.mul_m1_B_plus_n_over_S_modulo_1_plus_mul_m1_B_plus_n_S + S*m.min_B_S_n_min_B_S_n)
     attention_chosen_pairs = (part_1*m.n_over_T + part_2*m.min_n_over_T_k_less_1 + m.modulo_n_T +
-        -2*m.above_T_k_n_modulo_n_T + 2*T*m.n_over_T_modulo_n_T + T**2*m.min_n_over_T_k_less_1_min_n_over_T_k_less_1 +
-        m.modulo_n_T_modulo_n_T)
+        -2*m.mul_T_k_less_1_plus_mul_m1_n_over_T_plus_mul_T_n_over_T_plus_mul_m1_T_k_less_1_modulo_n_T +
+        2*T*m.n_over_T_modulo_n_T + T**2*m.min_n_over_T_k_less_1_min_n_over_T_k_less_1 + m.modulo_n_T_modulo_n_T)
     attention_near_pairs = (1 - 2*W)*m.min_n_W + 2*W*m.n_2 + m.min_n_W_min_n_W
     linears = (2*(L*D*(H*(dk + dv + 3) + 3*(G*(dk + dv) + F)) + D*V) * m.n_2 + part_3 *
         attention_compress_keys_up_rows)

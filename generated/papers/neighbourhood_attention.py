@@ -77,7 +77,7 @@ class Moments(NamedTuple):
     over_height_over_width_min_K_height_width_3: int
     # sum of min(K**2, (((height + 1)//2 + 1)//2)*(((width + 1)//2 + 1)//2))*(((height + 1)//2 + 1)//2)*(((width +
     # 1)//2 + 1)//2) over samples
-    over_height_over_width_min_K_height_width_4: int
+    h_1_min_pow_K_2_mul_1_plus_1_plus_height_over_2_over_2_1_plus_1_plus_width_over_2_over_2: int
 
 
 # fmt: off
@@ -110,9 +110,9 @@ def moments(sizes: Sizes, *, image: Sequence[Any]) -> Moments:
         over_height_over_width_min_K_height_width_3=sum(min(K**2, ((((height + 1) // 2 + 1) // 2 + 1) // 2) *
             ((((width + 1) // 2 + 1) // 2 + 1) // 2)) * ((((height + 1) // 2 + 1) // 2 + 1) // 2) * ((((width + 1)
             // 2 + 1) // 2 + 1) // 2) for height, width in zip(height_, width_)),
-        over_height_over_width_min_K_height_width_4=sum(min(K**2, (((height + 1) // 2 + 1) // 2) * (((width + 1)
-            // 2 + 1) // 2)) * (((height + 1) // 2 + 1) // 2) * (((width + 1) // 2 + 1) // 2) for height, width in
-            zip(height_, width_)),
+        h_1_min_pow_K_2_mul_1_plus_1_plus_height_over_2_over_2_1_plus_1_plus_width_over_2_over_2=sum(min(K**2,
+            (((height + 1) // 2 + 1) // 2) * (((width + 1) // 2 + 1) // 2)) * (((height + 1) // 2 + 1) // 2) *
+            (((width + 1) // 2 + 1) // 2) for height, width in zip(height_, width_)),
     )
 
 
@@ -132,9 +132,9 @@ def flops(sizes: Sizes, m: Moments, regime: str = "full", convention: str = "sym
     d = D//H
     linears = (12*d**2*H**2*(r + 2) * m.h_1 + 64*d**2*H**2*(r + 2) * m.h_3 + 384*d**2*H**2*(r + 2) * m.h_5 +
         1280*d**2*H**2*(r + 2) * m.h_7 + 16*d*H*C * m.n)
-    attention = (12*d*H * m.over_height_over_width_min_K_height_width_4 + 32*d*H *
-        m.over_height_over_width_min_K_height_width_3 + 96*d*H * m.over_height_over_width_min_K_height_width_2 +
-        160*d*H * m.over_height_over_width_min_K_height_width)
+    attention = (12*d*H * m.h_1_min_pow_K_2_mul_1_plus_1_plus_height_over_2_over_2_1_plus_1_plus_width_over_2_over_2
+        + 32*d*H * m.over_height_over_width_min_K_height_width_3 + 96*d*H *
+        m.over_height_over_width_min_K_height_width_2 + 160*d*H * m.over_height_over_width_min_K_height_width)
     rows: Table = {
         "linears": (linears, 2*linears, 0),
         "convolutions": (18*c*(D//2) * m.h + 18*d*(D//2)*H * m.h_1 + 36*d**2*H**2 * m.h_3 + 144*d**2*H**2 *

@@ -23,6 +23,7 @@ from symflops.algebra.functions import (
     Longest,
     Most,
     Together,
+    is_bracket,
     unpadded,
 )
 from symflops.algebra.polynomial import Polynomial, sorted_atoms
@@ -41,8 +42,8 @@ from symflops.model.sums import Moment
 from symflops.syntax.expression import Expression
 from symflops.syntax.identifiers import latex_symbol
 
-LONGEST_NAME, LONGEST_ATOM = 60, 24
-"""Letters of a moment's name above which it is shortened, and of a factor in it."""
+LONGEST_NAME, LONGEST_CONDITION, LONGEST_ATOM = 96, 80, 24
+"""Letters of a moment's name above which it is shortened, of one that holds a condition, and of a factor in it."""
 KINDS: Mapping[type, str] = {Least: "min", Most: "max", FloorDiv: "over", CeilDiv: "up", Excess: "above"}
 
 
@@ -68,7 +69,8 @@ def concise(name: str, monomial: Monomial) -> str:
 
     Modules, pages and commands say the formula beside the name.
     """
-    if len(name) <= LONGEST_NAME:
+    conditional = any(is_bracket(atom) for atom, _ in monomial)
+    if len(name) <= (LONGEST_CONDITION if conditional else LONGEST_NAME):
         return name
     return "_".join(concise_atom(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent))
 
