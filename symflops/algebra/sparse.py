@@ -236,7 +236,7 @@ def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
 
 
 def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
-    """What terms of ``polynomial`` are products of with parts of ``identity`` that are no numbers, in a fixed order."""
+    """The other factors of terms of ``polynomial`` that hold a part of ``identity`` that is no number, in a fixed order."""
     atoms = {atom for part in identity.terms for atom, _ in part}
     found = {
         monomial - part: None

@@ -224,7 +224,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What makes a part of a difference, its figures, and its forward formula.
+    """The cause of a part of a difference, its figures, and its forward formula.
 
     ``kind`` is ``size`` (``changes`` are fields with the values of both) or ``module`` (of that ``name``, which the model
     ``alone`` has if that is not empty).
@@ -239,7 +239,7 @@ class Cause:
 
     @property
     def words(self) -> str:
-        """What it is, in words."""
+        """The cause in words."""
         told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
         return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
 

@@ -98,7 +98,7 @@ Folded = list[tuple[str, tuple[int, ...]]]
 
 
 def shared(found: Folded, alike: Sequence[Hashable]) -> Folded:
-    """What :func:`folded` gives, with names merged that differ in one word; only names equal in ``alike`` merge.
+    """Folded names (:func:`folded`), merged where they differ in one word; only names equal in ``alike`` merge.
 
     >>> shared([("a.q.bias", (0,)), ("a.k.bias", (1,)), ("b", (2,))], "xxx")
     [('a.{q,k}.bias', (0, 1)), ('b', (2,))]

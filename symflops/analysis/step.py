@@ -81,7 +81,7 @@ class Step:
         return {part: int(sum(each * moments[at] for at, each in some.items())) for part, some in self._parts.items()}
 
     def _by_moment(self) -> dict[str, dict[int, Any]]:
-        """What each part does in both passes per unit of each moment, by its position."""
+        """The work of each part in both passes per unit of each moment, by its position."""
         rules, share = self.program.row(self.case.convention), Fraction(1, self.program.row(self.case.convention).shares)
         found: dict[str, dict[int, Any]] = {part: {} for part in ORDER}
         for line in self.program.regime(self.case.regime).under(rules.name):
@@ -221,18 +221,18 @@ class Inserted:
 
     @property
     def counted(self) -> tuple[int, int]:
-        """What PyTorch counted of both passes."""
+        """The FLOPs of both passes that PyTorch counted."""
         more = (self.known.forward, self.known.backward) if self.known else (0, 0)
         return self.case.forward - more[0], self.case.backward - more[1]
 
     @property
     def forward(self) -> int:
-        """What the closed form of the forward pass gives."""
+        """The FLOPs of the forward pass by its closed form."""
         return sum(value * coefficient for _, value, coefficient, _ in self.terms)
 
     @property
     def backward(self) -> int:
-        """What the closed form of the backward pass gives."""
+        """The FLOPs of the backward pass by its closed form."""
         return sum(value * coefficient for _, value, _, coefficient in self.terms)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import isqrt, prod
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from symflops.emit.vendor.files import Example
 from symflops.emit.vendor.sums import SUMS, tokens_of
@@ -26,6 +25,12 @@ VIDEOS = ((17, 32), (5, 64), (2, 16))
 WAYS = ((1, False), (512, False), (1, True))
 """Other batches for models that do not take the usual ones: of lengths times a factor, and of images that are squares."""
 SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
+
+
+class Shaped(NamedTuple):
+    """A tensor of which nothing is read but its shape."""
+
+    shape: tuple[int, ...]
 
 
 def examples(
@@ -131,7 +136,7 @@ def latents_in(estimator: InterpretedEstimator, inputs: LatentInputs) -> Iterato
     form = inputs.layout, inputs.axes, width
     for key, shape in shapes_of(inputs, width):
         data = {key: shape, **more}
-        held = {name: SimpleNamespace(shape=given) for name, given in data.items()}
+        held = {name: Shaped(given) for name, given in data.items()}
         yield data, latent_lengths(held, KEYS, form, [(one.names, one.layout, one.axes) for one in others])
 
 

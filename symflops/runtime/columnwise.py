@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import product
 from operator import itemgetter
 
-from symflops.model.evaluate import ELEMENTWISE
+from symflops.model.evaluate import ELEMENTWISE, ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LIMIT = 2**63
 larger = max
+
+DIVISIONS = ("floordiv", "ceildiv", "mod")
 
 
 class Columnwise:
@@ -45,7 +47,7 @@ class Columnwise:
         """A formula as a function.
 
         Raises:
-            ConfigError: a part without lengths has no value.
+            ConfigError: a part without lengths has no value, or divides lengths and is 0.
         """
         if self.constant(position):
             value = self.formulas.settled(position, self.sizes)
@@ -69,6 +71,8 @@ class Columnwise:
                 return lambda c: (left(c) >= right(c)) * 1
         if node[0] not in ELEMENTWISE:
             return self._of_numbers(position)
+        if node[0] in DIVISIONS and self.constant(node[2]) and self.formulas.settled(node[2], self.sizes) == 0:
+            raise ConfigError("the config does not fit the model: a size by which lengths are divided is 0")
         function, operands = ELEMENTWISE[node[0]], list(map(self.of, node[1:]))
         return lambda c: function(*[operand(c) for operand in operands])
 

@@ -169,8 +169,6 @@ class InterpretedEstimator:
             values, padded = self._batches.moments(batch)
         except FormError as error:
             raise self._explained(error) from None
-        except ZeroDivisionError as error:  # a size by which lengths are divided is 0
-            raise ConfigError(f"the config does not fit the model: {error}") from None
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
 
     def _explained(self, error: FormError) -> BatchError:

@@ -14,6 +14,7 @@ from symflops.api import load
 from symflops.catalog import lookup
 from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
+from symflops.meter.mfu import MFUMeter
 from symflops.runtime.batch import LONGEST, BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.lengths import LengthError
@@ -222,3 +223,14 @@ def test_a_stream_that_the_class_cannot_run_without_is_required() -> None:
     estimator = lookup.interpreted(lookup.by_name("audioldm2_unet"), "audioldm2_unet", variant)
     with pytest.raises(BatchError, match="lacks the stream 'other'"):
         estimator.moments(latent=[[64, 16]], prompt=[8])
+
+
+@pytest.mark.parametrize("many", (2, 200))
+def test_a_size_of_0_by_which_lengths_are_divided_is_refused(many: int) -> None:
+    """Qwen2.5-VL's windows of 8 pixels are less than a merged patch of 28: ``8//2//14*2`` is 0, and divides the sides of images."""
+    one = load("qwen2_5_vl").estimator({"vision_config": {"window_size": 8, "patch_size": 14, "spatial_merge_size": 2}})
+    batch = {"text": [400] * many, "images": [[1, 28, 28]] * many}
+    meter = MFUMeter(one, devices=1, peak_tflops=1.0)
+    for ask in (one.moments, one.per_item, meter.add):
+        with pytest.raises(SymflopsError, match="a size by which lengths are divided is 0"):
+            ask(**batch)
