@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import isqrt, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from symflops.emit.vendor.files import Example
 from symflops.emit.vendor.sums import SUMS, tokens_of
@@ -27,7 +28,8 @@ WAYS = ((1, False), (512, False), (1, True))
 SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
 
 
-class Shaped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Shaped:
     """A tensor of which nothing is read but its shape."""
 
     shape: tuple[int, ...]

@@ -47,7 +47,7 @@ class Columnwise:
         """A formula as a function.
 
         Raises:
-            ConfigError: a part without lengths has no value, or divides lengths and is 0.
+            ConfigError: a part without lengths has no value. The function raises it if a size that divides lengths is 0.
         """
         if self.constant(position):
             value = self.formulas.settled(position, self.sizes)
@@ -72,7 +72,7 @@ class Columnwise:
         if node[0] not in ELEMENTWISE:
             return self._of_numbers(position)
         if node[0] in DIVISIONS and self.constant(node[2]) and self.formulas.settled(node[2], self.sizes) == 0:
-            raise ConfigError("the config does not fit the model: a size by which lengths are divided is 0")
+            return refused
         function, operands = ELEMENTWISE[node[0]], list(map(self.of, node[1:]))
         return lambda c: function(*[operand(c) for operand in operands])
 
@@ -103,6 +103,11 @@ class Columnwise:
             return whole
         self.rests.append(lambda c: whole(c) % bottom)
         return lambda c: whole(c) // bottom
+
+
+def refused(_: Sequence[Any]) -> Any:
+    """In place of a quotient that no item has."""
+    raise ConfigError("the config does not fit the model: a size by which lengths are divided is 0")
 
 
 def added(terms: Sequence[Column]) -> Column:
