@@ -21,8 +21,7 @@ from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document
 from symflops.model.program import Program
 from symflops.questions.baseline import against, sources_of
-from symflops.records.checkpoints import FILE as CHECKPOINTS, checkpoints
-from symflops.records.published import FILE as PUBLISHED, published
+from symflops.records.published import CHECKPOINTS, FILE as PUBLISHED, checkpoints, published
 from symflops.records.verified import verifications
 from symflops.runtime.moments import per_token
 from symflops.system.digests import digest, package_digest

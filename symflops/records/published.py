@@ -1,4 +1,7 @@
-"""Configs and batches of published models, from the ``published.json`` that ``symflops verify --save`` writes."""
+"""Published models beside the specs: measured ones with their batches, and checkpoints with where their config stands.
+
+``symflops verify --save`` writes ``published.json``; ``checkpoints.json`` has what a spec reads of each config, and its source.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any
 
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import SymflopsError
-from symflops.system.reading import parse_json, read_text
+from symflops.system.reading import parse_json, read_own, read_text
 
-FILE = "published.json"
+FILE, CHECKPOINTS = "published.json", "checkpoints.json"
+CHECKPOINT = {"specs": {...: [{"name": str, "config": dict, "source": str, "parameters": int}]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +46,19 @@ def _parsed(path: Path, text: str) -> Mapping[str, tuple[Published, ...]]:
         return {name: tuple(Published(**item) for item in items) for name, items in specs.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SymflopsError(f"{path}: not what 'symflops verify --save' writes ({error})") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A published checkpoint: its name, the part of its config that the spec reads, where that stands, and its parameters."""
+
+    name: str
+    config: Mapping[str, Any]
+    source: str
+    parameters: int
+
+
+def checkpoints(file: SpecFile) -> tuple[Checkpoint, ...]:
+    """The published checkpoints of one spec; none without a file of them."""
+    rows = read_own(file.root / CHECKPOINTS, CHECKPOINT).get("specs", {}).get(file.name, ())
+    return tuple(Checkpoint(row["name"], row["config"], row["source"], row["parameters"]) for row in rows)

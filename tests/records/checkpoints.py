@@ -8,8 +8,7 @@ from typing import Any
 
 from symflops.catalog.library import find_spec, shipped
 from symflops.catalog.lookup import by_config
-from symflops.records.checkpoints import FILE
-from symflops.records.published import published
+from symflops.records.published import CHECKPOINTS as FILE, published
 from symflops.runtime.config import as_read
 from symflops.runtime.sizes import sizes_of
 from symflops.runtime.stored import Stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symflops.catalog.library import shipped, specs_in
-from symflops.records.checkpoints import FILE, checkpoints
+from symflops.records.published import CHECKPOINTS as FILE, checkpoints
 from tests.records.checkpoints import text
 
 
