@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.config import as_whole
 from symflops.runtime.sizes import is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from symflops.model.program import Program
@@ -64,6 +66,41 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
     return items
 
 
+class Side(list["Any"]):
+    """The columns of the real or of the padded lengths of a batch; the largest length of each is looked for once."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, columns: Iterable[Any] = ()) -> None:
+        super().__init__(columns)
+        self.known: dict[int, int] = {}
+
+    def largest(self, place: int) -> int:
+        """The largest length of a column; 0 if it is empty.
+
+        Raises:
+            BatchError: a length is negative.
+        """
+        if place not in self.known:
+            self.known[place] = largest_of(self[place])
+        return self.known[place]
+
+
+def largest_of(column: Any) -> int:
+    """The largest length of a column; 0 if it is empty.
+
+    Raises:
+        BatchError: a length is negative.
+    """
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is None or type(column) is not numpy.ndarray or not len(column) or column.dtype.kind not in "iu":
+        return max(column, default=0)
+    largest = int(numpy.maximum.reduce(column.view(numpy.uint64)))  # of which a negative length is one that is too large
+    if largest >= 2**63 and column.dtype == numpy.int64:
+        raise BatchError(f"a length is a whole number, not {int(column.min())}")
+    return largest
+
+
 class Columns:
     """A batch as it was read: the lengths of the items, a column per axis of all streams in the order of their index sets.
 
@@ -73,10 +110,10 @@ class Columns:
 
     __slots__ = ("counts", "padded", "real")
 
-    def __init__(self, real: list[Any], padded: list[Any], counts: dict[str, int]) -> None:
+    def __init__(self, real: Side, padded: Side, counts: dict[str, int]) -> None:
         self.real, self.padded, self.counts = real, padded, counts
 
-    def side(self, name: str) -> list[Any]:
+    def side(self, name: str) -> Side:
         """The ``padded`` columns, or the real ones."""
         return self.padded if name == "padded" else self.real
 
@@ -101,8 +138,7 @@ def columns_of(program: Program | Stored, batch: Mapping[str, Any], longest: int
             raise FormError(f"the lengths of '{unknown[0]}' are those of other streams: leave it out")
         hint = did_you_mean(unknown[0], names, f"this model has {', '.join(names) or 'no streams'}")
         raise FormError(f"the model has no stream '{unknown[0]}': {hint}")
-    real: list[Any] = []
-    padded: list[Any] = []
+    real, padded = Side(), Side()
     counts: dict[str, int] = {}
     for items in dict.fromkeys(stream.items for stream in streams):
         counts[items] = _joined([one for one in streams if one.items == items], batch, longest, real, padded)
@@ -198,17 +234,19 @@ def numbers(lengths: list[Any], longest: int) -> Any:
     """Many whole numbers as an array, at the speed of C; None if something else is among them."""
     from array import array
 
-    try:
-        return array("I", lengths)
-    except OverflowError:
-        pass
-    except TypeError:
+    found: Any = None
+    for code in "IQ":
+        try:
+            found = array(code, lengths)
+            break
+        except OverflowError:
+            continue
+        except TypeError:
+            return None
+    if found is None or (found.typecode == "Q" and max(found) > longest):
         return None
-    try:
-        found = array("Q", lengths)
-    except OverflowError:
-        return None
-    return found if max(found) <= longest else None
+    numpy = sys.modules.get("numpy")
+    return found if numpy is None else numpy.frombuffer(found, found.typecode).astype(numpy.int64)
 
 
 def _by_axis(given: Sequence[Any], axes: int) -> list[Sequence[Any]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
+from importlib import import_module
 from operator import mul
 
+from symflops.model.evaluate import ConfigError
 from symflops.model.index_sets import ONCE
-from symflops.runtime.batch import LONGEST, MANY, BatchError, columns_of, listed, numbers, ordered
+from symflops.runtime.batch import LONGEST, MANY, BatchError, Columns, Side, columns_of, listed, numbers, ordered
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import sets_of
 from symflops.runtime.typical import described, taken, too_short, untaken
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from symflops.runtime.batch import Columns
     from symflops.runtime.stored import Stored
 
     Column = Callable[[Sequence[Any]], Any]
@@ -58,7 +60,11 @@ class Batches:
         self.statistics = [self.statistic(row, self.divided) for row in program.statistics] if ready else []
         self.inner = [row for row in program.inner if self.asked(row)]
         self.left = [Columnwise(program.formulas, self.places, sizes or {}).of(row["formula"]) for row in self.inner]
-        self.conditions = [self.condition(row) for row in program.conditions if self.asked(row)]
+        self.conditions = [
+            self.condition(row)
+            for row in program.conditions
+            if self.asked(row) and all(self.spans.get(one["items"]) for one in row["statistics"])
+        ]
         self.terms, self.rests, self.inner_terms = (self.over(some) for some in (self.functions, self.divided.rests, self.left))
         self.always = [place for place, row in enumerate(self.rows) if row.get("side")]
         plain = len(self.sets) == 1 and all(not one.optional and len(one.variables) == 1 for one in self.streams)
@@ -120,7 +126,9 @@ class Batches:
         place = self.places.get(node) if type(node) is str else None
         if place is not None and place < len(self.axes):
             of = place
-            return lambda columns, figures: figure(columns[of], largest)
+            if largest:
+                return lambda columns, figures: columns.largest(of)  # type: ignore[attr-defined]
+            return lambda columns, figures: sum(listed(columns[of]))
         function = made.of(formula)
 
         def value(columns: Sequence[Any], figures: Sequence[Any]) -> int:
@@ -129,12 +137,13 @@ class Batches:
 
         return value
 
-    def condition(self, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Any], Column]:
-        """A condition on a whole batch: its figures, and the condition as a function of these."""
+    def condition(self, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[int], list[Any], Column]:
+        """A condition on a whole batch: a column of each index set, its figures, and the condition as a function of these."""
         names = {one["name"]: place for place, one in enumerate(row["statistics"])}
         own = Columnwise(self.program.formulas, self.places, self.sizes or {})
-        figures = [(one["items"], self.statistic(one, own)) for one in row["statistics"]]
-        return row, figures, Columnwise(self.program.formulas, names, self.sizes or {}).of(row["formula"])
+        firsts = [self.spans[items][0] for items in {one["items"]: 1 for one in row["statistics"]}]
+        figures = [self.statistic(one, own) for one in row["statistics"]]
+        return row, firsts, figures, Columnwise(self.program.formulas, names, self.sizes or {}).of(row["formula"])
 
     def items(self, items: str, columns: Sequence[Any], figures: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """The items of an index set, each as what functions take: its lengths, zeros, and the figures of the batch."""
@@ -149,6 +158,9 @@ class Batches:
         Raises:
             FormError: as :func:`symflops.runtime.batch.columns_of`.
         """
+        plain = self.listed(batch) if self.plain else None
+        if plain is not None:
+            return Columns(plain, plain, dict.fromkeys(self.sets, len(plain[0])))
         return columns_of(self.program, batch, self.longest)
 
     def moments(self, batch: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -161,16 +173,17 @@ class Batches:
         if plain is not None:
             values = tuple(self.summed(plain, plain))
             return values, values
-        return self.sides(self.read(batch))
+        return self.sides(columns_of(self.program, batch, self.longest))
 
-    def listed(self, batch: Mapping[str, Any]) -> list[Any] | None:
-        """The columns of a batch of lists of ints; None for any other."""
-        columns: list[Any] = []
+    def listed(self, batch: Mapping[str, Any]) -> Side | None:
+        """The columns of a batch of lists of ints, or of arrays of them; None for any other."""
+        columns = Side()
         for name in self.plain:
             given = batch.get(name)
             if type(given) is not list:
-                return None
-            if len(given) >= MANY:
+                if type(given).__name__ != "ndarray" or not are_lengths(given):
+                    return None
+            elif len(given) >= MANY:
                 given = numbers(given, self.longest) if type(given[0]) is int else None
                 if given is None:
                     return None
@@ -192,13 +205,13 @@ class Batches:
         if self.inner or self.conditions:
             self.check(columns, padded)
         if not self.whole and columns and len(columns[0]) >= MANY and "numpy" in sys.modules:
-            from symflops.runtime import vectors
-
             try:
-                return vectors.sums(self.terms, self.rests, self.sets, self.moment_sets, columns)
+                return list(vectors().sums(self.terms, self.rests, self.sets, self.moment_sets, columns))
+            except ConfigError:
+                pass  # a size divides lengths and is 0: said below if there is an item whose lengths it divides
             except ValueError as error:
                 raise BatchError(str(error)) from None
-        columns = [listed(column) for column in columns]
+        columns = Side([listed(column) for column in columns])
         figures: list[int] = []
         for one in self.statistics:
             figures.append(one(columns, figures))
@@ -227,12 +240,11 @@ class Batches:
         Raises:
             BatchError: with the stream, the item, its length, and the least one, or what the class takes.
         """
-        for row, figures, holds in self.conditions:
-            counted = all(self.spans.get(items) and len(columns[self.spans[items][0]]) for items, _ in figures)
-            if counted and not self.holds(figures, holds, columns):
-                used = [one if any(listed(one)) else two for one, two in zip(columns, padded, strict=True)]
+        for row, firsts, figures, holds in self.conditions:
+            if 0 not in [len(columns[first]) for first in firsts] and not self.holds(figures, holds, columns):
+                used = Side([one if any(listed(one)) else two for one, two in zip(columns, padded, strict=True)])
                 if not self.holds(figures, holds, used):
-                    values = [function(used, ()) for _, function in figures]
+                    values = [function(used, ()) for function in figures]
                     names = dict(zip([one["name"] for one in row["statistics"]], values, strict=True))
                     told = taken(self.program, row, {**(self.sizes or {}), **names})
                     raise BatchError(f"the batch does not fit the model: the class takes {told}")
@@ -242,14 +254,12 @@ class Batches:
     @staticmethod
     def holds(figures: Sequence[Any], holds: Column, columns: Sequence[Any]) -> bool:
         """Whether a condition holds."""
-        return bool(holds([function(columns, ()) for _, function in figures]) >= 1)
+        return bool(holds([function(columns, ()) for function in figures]) >= 1)
 
     def all_left(self, columns: Sequence[Any]) -> bool:
         """Whether the model leaves something of every item."""
         if columns and max(map(len, columns)) >= MANY and "numpy" in sys.modules:
-            from symflops.runtime import vectors
-
-            return vectors.all_left(self.inner_terms, columns)
+            return bool(vectors().all_left(self.inner_terms, columns))
         pairs = zip(self.inner, self.left, strict=True)
         return all(left(item) >= 1 for row, left in pairs for item in self.items(row["items"], columns))
 
@@ -281,12 +291,15 @@ class Batches:
         return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 
 
-def figure(column: Any, largest: bool) -> int:
-    """The largest length of a column, or their sum."""
-    numpy = sys.modules.get("numpy")
-    if largest and numpy is not None and type(column) is not list and len(column):
-        return int(numpy.maximum.reduce(column))
-    return max(column, default=0) if largest else sum(listed(column))
+@cache
+def vectors() -> Any:
+    """The sums of arrays, which import numpy."""
+    return import_module("symflops.runtime.vectors")
+
+
+def are_lengths(given: Any) -> bool:
+    """Whether an array can be read as it is; of few items it becomes a list."""
+    return given.ndim == 1 and given.dtype.kind == "i" and given.dtype.itemsize == 8 and len(given) >= MANY
 
 
 def sides_of(

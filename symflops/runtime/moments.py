@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from symflops.diagnostics.errors import SymflopsError
+from symflops.model.evaluate import ConfigError
 from symflops.model.index_sets import ONCE, padded_name
 from symflops.runtime.batch import MANY, BatchError
 
@@ -204,6 +205,8 @@ def costs_on(batches: Batches, columns: Sequence[Any], found: Columns, costs: Se
 
         try:
             return vectors.per_item(batches.terms, batches.rests, batches.sets, batches.moment_sets, columns, costs)
+        except ConfigError:
+            pass  # as in Batches.summed
         except ValueError as error:
             raise BatchError(str(error)) from None
     made: dict[str, Any] = {}

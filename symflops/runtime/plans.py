@@ -23,6 +23,7 @@ _add = np.add.reduce
 _vecdot: Any = getattr(np, "vecdot", None)  # numpy 2
 Array = np.ndarray[Any, Any]
 Terms = Callable[..., tuple[Any, ...]]
+MEMORY: list[Array] = []
 Parts = list[tuple[int, tuple[Column, ...]]]
 
 
@@ -89,17 +90,26 @@ class Plan:
         ]
         return self.step(column.function, sides[0], sides[1], self.new(kind))
 
-    def started(self, count: int) -> list[Any]:
-        """Slots for blocks of ``count`` items at most."""
-        return [
-            np.empty(count, one) if isinstance(one, type) else np.full(count, *one) if type(one) is tuple else one
-            for one in self.slots
-        ]
+    def started(self, count: int, memory: Array) -> list[Any]:
+        """Slots for blocks of ``count`` items at most, whose columns lie in ``memory``."""
+        slots, first = list(self.slots), 0
+        for place, one in enumerate(self.slots):
+            if type(one) in (type, tuple):
+                kind = np.dtype(one if type(one) is type else one[1])
+                slots[place] = memory[first : first + count * kind.itemsize].view(kind)
+                first += self.block * 8
+                if type(one) is tuple:
+                    slots[place].fill(one[0])
+        return slots
 
     def blocks(self, columns: Sequence[Array], out: Array | None = None) -> Iterator[list[Any]]:
         """Run over all items; yields the slots after each block."""
         count = len(columns[0])
-        slots = self.started(min(count, self.block))
+        needed = self.block * 8 * len(self.slots)
+        memory = MEMORY.pop() if MEMORY else np.empty(needed, np.uint8)
+        if len(memory) < needed:
+            memory = np.empty(needed, np.uint8)
+        slots = self.started(min(count, self.block), memory)
         for start in range(0, count, self.block):
             if start and start + self.block > count:
                 slots = [one[: count - start] if isinstance(one, np.ndarray) else one for one in slots]
@@ -112,6 +122,7 @@ class Plan:
                 if slots[rest].any():
                     raise ValueError(NOT_DIVIDED)
             yield slots
+        MEMORY.append(memory)
 
 
 def _of(inputs: Sequence[int | None], rests: Terms, block: int, narrow: bool) -> tuple[Plan, list[Any]]:

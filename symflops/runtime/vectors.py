@@ -8,13 +8,13 @@ take over.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Any
 
 import numpy as np
 
+from symflops.runtime.batch import Side, largest_of
 from symflops.runtime.columnwise import LIMIT, bounds_of
 from symflops.runtime.exact import wide_sum
 from symflops.runtime.plans import NOT_DIVIDED, Prices, Sums, TooWide
@@ -25,6 +25,7 @@ BLOCK, FEW_TERMS = 131_072, 3  # items at once; a quarter of them where more ter
 MANY = 4096  # items from which plans of blocks are faster than functions of whole columns
 _add, _max = np.add.reduce, np.maximum.reduce
 MOST_KNOWN = 4096  # bounds that are kept for one function
+WIDTH = LIMIT.bit_length() - 1  # bits of a length in an array of int64
 FEW = 100  # items that estimators sum up without vectors
 
 
@@ -128,28 +129,16 @@ def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | N
     Raises:
         ValueError: a length does not divide as the model divides it.
     """
-    bits, arrays, summed = [], [], {}
     for column in columns:
-        if type(column) is array and column.itemsize == 4:  # as many as a list has, below 2**32: their sum is a bound, too
-            found: Any = np.frombuffer(column, np.uint32).astype(np.int64)
-            bound = summed[id(found)] = int(_add(found))
-        elif type(column) is np.ndarray and column.dtype == np.int64 and len(column):
-            found, bound = column, int(_max(column.view(np.uint64)))
-        else:
+        if type(column) is not np.ndarray or column.dtype != np.int64:
             return None
-        bits.append(bound.bit_length())
-        arrays.append(found)
-    count = len(arrays[0])
-    if _bounds(terms, bits)[1] * count >= LIMIT:
+    count = len(columns[0])
+    if _bounds(terms, _bits(columns))[1] * count >= LIMIT:
         return None
-    left = rests(*arrays)
+    left = rests(*columns)
     if left:
         _divided(left)
-    totals: list[int] = []
-    for term in terms(*arrays):
-        total = summed.get(id(term))
-        totals.append(total if total is not None else term * count if type(term) is int else int(_add(term)))
-    return totals
+    return [term * count if type(term) is int else int(_add(term)) for term in terms(*columns)]
 
 
 def per_item(
@@ -224,19 +213,19 @@ def _divided(rests: Sequence[Any]) -> None:
 
 def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Columns as arrays, and how many bits their lengths have."""
-    arrays, bits = [], []
-    for column in columns:
-        found = _array(column)
-        largest = int(_max(found if found.dtype == object else found.view(np.uint64))) if len(found) else 0
-        if found.dtype == np.int64 and largest >= LIMIT:
-            raise ValueError(f"a length is a whole number, not {int(found.min())}")
+    arrays, bits = [_array(column) for column in columns], _bits(columns)
+    for place, (found, most) in enumerate(zip(arrays, bits, strict=True)):
         if found.dtype == np.uint64:
-            found = found.astype(object) if largest >= LIMIT else found.view(np.int64)
-        elif found.dtype == object and largest < LIMIT:
-            found = found.astype(np.int64)
-        arrays.append(found)
-        bits.append(largest.bit_length())
+            arrays[place] = found.astype(object) if most > WIDTH else found.view(np.int64)
+        elif found.dtype == object and most <= WIDTH:
+            arrays[place] = found.astype(np.int64)
     return arrays, bits
+
+
+def _bits(columns: Sequence[Any]) -> list[int]:
+    """How many bits the lengths of each column have."""
+    places = range(len(columns))
+    return [(columns.largest(at) if type(columns) is Side else largest_of(columns[at])).bit_length() for at in places]
 
 
 def _bounds(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
@@ -250,8 +239,6 @@ def _bounds(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
 
 
 def _array(column: Any) -> Any:
-    if type(column) is array:
-        return np.frombuffer(column, np.uint64) if column.itemsize == 8 else np.frombuffer(column, np.uint32).astype(np.int64)
     if isinstance(column, np.ndarray):
         return column
     try:
