@@ -202,7 +202,7 @@ def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int
     """The number of items, and their lengths by axis."""
     axes = len(stream.variables)
     if axes and (hasattr(given, "detach") or type(given).__name__ == "ndarray") and len(getattr(given, "shape", ())) > 0:
-        from symflops.runtime.vectors import axes as columns_of_array
+        from symflops.runtime.arrays import axes as columns_of_array
 
         try:
             return len(given), columns_of_array(stream.name, given, axes)

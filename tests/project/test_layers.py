@@ -115,7 +115,7 @@ def test_operators_targets_and_commands_do_not_know_each_other():
 
 
 def test_files_are_small_and_documented():
-    assert not [path for path in FILES if len(path.read_text("utf-8").splitlines()) > 300]
+    assert not [path for path in FILES if len(path.read_text("utf-8").splitlines()) > 400]
     assert not [path for path in FILES if not ast.get_docstring(parsed(path)) and path.name != "__init__.py"]
 
 

@@ -7,6 +7,7 @@ import warnings
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
@@ -230,7 +231,9 @@ def test_a_size_of_0_by_which_lengths_are_divided_is_refused(many: int) -> None:
     """Qwen2.5-VL's windows of 8 pixels are less than a merged patch of 28: ``8//2//14*2`` is 0, and divides the sides of images."""
     one = load("qwen2_5_vl").estimator({"vision_config": {"window_size": 8, "patch_size": 14, "spatial_merge_size": 2}})
     batch = {"text": [400] * many, "images": [[1, 28, 28]] * many}
-    assert one.moments(text=[400] * many).as_dict()["x"] == 400 * many  # texts alone are not divided
+    for text in ([400] * many, np.full(many, 400)):  # texts alone are not divided
+        assert one.moments(text=text).as_dict()["x"] == 400 * many
+        assert sum(one.per_sample(text=text)) == one.total(one.moments(text=text))
     for ask in (one.moments, one.per_item, lambda **given: MFUMeter(one, devices=1, peak_tflops=1.0).add(**given)):
         with pytest.raises(SymflopsError, match="a size by which lengths are divided is 0"):
             ask(**batch)
