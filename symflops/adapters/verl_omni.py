@@ -99,12 +99,12 @@ class DiffusionFlops:
         """Achieved TFLOP/s of all samples together, forward and backward.
 
         All samples count as one batch, since the lists do not separate micro-batches; this matters for moments of a batch as a
-        whole (``whole``). Without latents the prompts alone are counted, as VeRL-Omni does.
+        whole (``whole``). VeRL-Omni also counts prompts without latents, and latents without prompts, on which Qwen-Image fails.
 
         If the work depends on nothing else of the latents, one number of patches per sample is enough.
 
         Raises:
-            ValueError: the lists do not fit together.
+            ValueError: the lists do not fit together, or the class does not take such lengths.
         """
         if not delta_time > 0:
             return 0.0

@@ -22,12 +22,9 @@ BY_ARGUMENTS = {
     "chroma": ("prompt",), "cosmos": ("latent", "time"), "flux_controlnet": ("prompt",), "hunyuan_video15": ("latent",),
     "llava": ("text", "images"), "llava_next": ("text", "images"), "ltx2_video": ("latent", "audio", "time", "audio_time"), "ltx_video": ("latent", "time"),
     "omnigen": ("latent", "prompt", "images"), "qwen2_5_vl": ("text", "images"), "qwen2_vl": ("text", "images"), "qwen3_vl": ("text", "images"),
-    "qwen_image": ("latent", "prompt"), "skyreels_v2": ("latent", "image_context", "time"), "wan": ("latent", "image_context", "time"), "z_image": ("latent", "prompt"),
+    "qwen_image": ("latent",), "skyreels_v2": ("time",), "z_image": ("latent", "prompt"),
 }  # fmt: skip
-"""Streams whose lengths further arguments of the cases repeat in a product or in token ids, by spec.
-
-Qwen-Image's class fails without a prompt, which VeRL-Omni counts as none: its adapter does, too.
-"""
+"""Streams whose lengths further arguments of the cases repeat in a product, in token ids or as a flag, by spec."""
 BY_TOKENS = ("SequenceClassification",)
 """Classes of encoders and decoders that look for the end of each text, which ids of equal tokens do not have."""
 BY_ACCIDENT = {
@@ -37,16 +34,8 @@ BY_ACCIDENT = {
 }  # fmt: skip
 """Specs that refuse batches on which the class runs and computes something else, with what that is."""
 
-def firsts(name: str) -> list[int]:
-    """The places of the first case of each class."""
-    found: dict[str, int] = {}
-    for place, case in enumerate(cases_of(find_spec(name))):
-        found.setdefault(case.reference, place)
-    return list(found.values())
-
-
 NAMES = sorted(str(file.name) for file in chosen_specs([]) if file.path.parent.name not in ("nn", "assumed", "blocks", "papers") and cases_of(file))
-CASES = [(name, place) for name in NAMES for place in firsts(name)]
+CASES = [(name, place) for name in NAMES for place in range(len(cases_of(find_spec(name))))]
 
 
 def disagreements(model: Model, case: LiveCase) -> list[str]:

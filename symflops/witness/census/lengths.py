@@ -62,6 +62,7 @@ class LengthCensus:
         self.real, built = build(reference_of(model, case), self.case, model.file.path.parent)
         self.config = in_evaluation(model.spec, built)
         self.program = model.program(["forward"], ["torch"], self.config)
+        self.optional = {stream.name for stream in self.program.streams if stream.optional and not stream.absent}
         self.estimator = InterpretedEstimator(self.program, self.config, regime="forward", convention="torch")
 
     def rows(self) -> Iterator[Tried]:
@@ -81,6 +82,7 @@ class LengthCensus:
     def run(self, batch: Mapping[str, Any]) -> tuple[int, str]:
         """The FLOPs of the class on a batch, and the error with which it fails; a copy runs, as some classes change then."""
         further = resized(self.case.arguments, dict(changes_of(self.case.batch, batch)))
+        batch = {name: items for name, items in batch.items() if name not in self.optional or any_length(items)}
         try:
             with needed("torch").no_grad(), in_time(), plain_attention(), light_counter() as counter:
                 given = arguments_of(self.program, batch, self.estimator.sizes, further)
@@ -88,6 +90,11 @@ class LengthCensus:
         except Exception as error:  # any error of the class
             return 0, f"{type(error).__name__}: {error}"
         return counter.total, ""
+
+
+def any_length(items: Any) -> bool:
+    """Whether a stream has anything; no images of no tokens are a batch without images."""
+    return items != [] and any(any(item) if isinstance(item, list) else item for item in items) if isinstance(items, list) else True
 
 
 def real_tensor(tensor: Any, _: str) -> Any:
