@@ -33,6 +33,8 @@ BY_ACCIDENT = {
     "siglip_vision": "the embedding of one patch is repeated for each place",
 }  # fmt: skip
 """Specs that refuse batches on which the class runs and computes something else, with what that is."""
+ONE_VALUE = "Expected more than 1 value per channel"
+"""The error of a group norm whose groups are one value each, as in a batch of one image of one pixel; two images run."""
 
 NAMES = sorted(str(file.name) for file in chosen_specs([]) if file.path.parent.name not in ("nn", "assumed", "blocks", "papers") and cases_of(file))
 CASES = [(name, place) for name in NAMES for place in range(len(cases_of(find_spec(name))))]
@@ -47,7 +49,8 @@ def disagreements(model: Model, case: LiveCase) -> list[str]:
         rows = list(LengthCensus(model, case).rows())
     assert rows[0].agrees and not rows[0].failed, rows[0]
     found = [row for row in rows if not row.agrees and all(row.batch[stream] == case.batch[stream] for stream in fixed)]
-    return [f"{row.batch}: {row}" for row in found if row.failed or name not in BY_ACCIDENT]
+    found = [row for row in found if row.failed or name not in BY_ACCIDENT]
+    return [f"{row.batch}: {row}" for row in found if ONE_VALUE not in row.failed]
 
 
 @pytest.mark.parametrize(("name", "place"), sampled(CASES, 45, 24))
